@@ -1,0 +1,88 @@
+// Bundles src/cli.ts into dist/tilld.js. What is imported dynamically becomes a file of its own, read when it is needed.
+// With --quiet: no type check, nothing printed, and nothing done when the inputs are those of the last build.
+import { spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const require = createRequire(import.meta.url)
+const quiet = process.argv.includes("--quiet")
+const stamp = join(root, "dist/.inputs")
+
+/** A hash over everything that decides what the bundle holds. */
+const inputs = () => {
+  const hash = createHash("sha256")
+  const add = (path) =>
+    hash
+      .update(`${path}\0`)
+      .update(readFileSync(join(root, path)))
+      .update("\0")
+  for (const folder of ["src", "data"]) {
+    if (!existsSync(join(root, folder))) continue
+    const files = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(root.length))
+    for (const file of files.sort()) add(file)
+  }
+  for (const file of ["package.json", "package-lock.json", "tsconfig.json", "scripts/build.mjs"]) add(file)
+  return hash.digest("hex")
+}
+
+const hash = inputs()
+const upToDate = existsSync(join(root, "dist/tilld.js")) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash
+
+if (quiet && upToDate) process.exit(0)
+
+if (!quiet) {
+  const { status } = spawnSync(process.execPath, [require.resolve("typescript/bin/tsc"), "--noEmit"], {
+    cwd: root,
+    stdio: "inherit"
+  })
+  if (status !== 0) process.exit(1)
+}
+
+const { build } = await import("esbuild")
+
+const options = {
+  absWorkingDir: root,
+  // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
+  stdin: { contents: '#!/usr/bin/env node\nimport "./src/cli.ts"\n', resolveDir: root, sourcefile: "tilld.ts" },
+  outdir: "dist",
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  splitting: true,
+  entryNames: "tilld",
+  chunkNames: "chunks/[name]-[hash]",
+  // These load a native binding from their own folder.
+  external: ["better-sqlite3", "secp256k1"],
+  // CommonJS packages in the bundle require Node's own modules.
+  banner: {
+    js: 'import { createRequire as $createRequire } from "node:module"; const require = $createRequire(import.meta.url);'
+  },
+  minifySyntax: true,
+  sourcemap: "linked",
+  sourcesContent: false,
+  metafile: true,
+  legalComments: "none",
+  logLevel: "warning"
+}
+
+rmSync(join(root, "dist"), { recursive: true, force: true })
+try {
+  const { metafile } = await build(options)
+  chmodSync(join(root, "dist/tilld.js"), 0o755)
+  writeFileSync(stamp, hash)
+  if (!quiet) {
+    const bytes = Object.values(metafile.outputs).map((output) => output.bytes)
+    const total = bytes.reduce((sum, each) => sum + each, 0)
+    console.log(`dist/tilld.js and ${bytes.length - 1} more files, ${(total / 2 ** 20).toFixed(1)} MiB`)
+  }
+} catch {
+  // esbuild has said what is wrong.
+  process.exit(1)
+}

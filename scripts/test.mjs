@@ -1,0 +1,108 @@
+// Static checks and a build, two at a time, then every suite. The last line is always "N passed, N failed": each check
+// and each test counts as one. Arguments go to vitest: npm test -- test/Domain -t "rounds up"
+import { spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const started = performance.now()
+const seconds = (since) => `${((performance.now() - since) / 1000).toFixed(1)} s`
+
+const bin = join(root, "node_modules/.bin")
+const env = { ...process.env, PATH: `${bin}${delimiter}${dirname(process.execPath)}${delimiter}${process.env.PATH}` }
+const windows = process.platform === "win32"
+
+/** Resolves to whether the command succeeded, and what it printed. */
+const run = (command, args, options) =>
+  new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, env, shell: windows, ...options })
+    let output = ""
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes) => (output += bytes))
+    child.on("error", (error) => resolve({ ok: false, output: error.message }))
+    child.on("close", (code) => resolve({ ok: code === 0, output }))
+  })
+
+const checks = [
+  ["types", "tsc", "--noEmit"],
+  ["effect", "effect-language-service", "diagnostics", "--project", "tsconfig.json", "--strict", "--format", "text"],
+  ["lint", "biome", "check", "--error-on-warnings", "."],
+  ["boundaries", "depcruise", "--config", ".dependency-cruiser.cjs", "src"],
+  ["unused", "knip"],
+  ["lock file", "node", "scripts/lockfile.mjs", "--check"],
+  ...(existsSync(join(root, "scripts/contracts.mjs"))
+    ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]
+    : []),
+  ["build", "node", "scripts/build.mjs", "--quiet"]
+]
+
+let passed = 0
+let failed = 0
+const failures = []
+
+const check = async ([name, command, ...args]) => {
+  const since = performance.now()
+  const { ok, output } = await run(command, args)
+  console.log(`${ok ? "✓" : "✗"} ${name} (${seconds(since)})`)
+  if (ok) {
+    passed++
+  } else {
+    failed++
+    failures.push(name)
+    console.log(`${output.trimEnd()}\n`)
+  }
+}
+
+const worker = async (queue) => {
+  for (let next = queue.shift(); next; next = queue.shift()) await check(next)
+}
+
+// An interrupt reaches vitest too; the count is printed all the same.
+process.on("SIGINT", () => {})
+
+try {
+  const queue = [...checks]
+  await Promise.all([worker(queue), worker(queue)])
+
+  const since = performance.now()
+  const folder = mkdtempSync(join(tmpdir(), "tilld-test-"))
+  const report = join(folder, "counts.json")
+  const args = process.argv.slice(2)
+  const vitest = ["run", "--allowOnly=false", "--reporter=default", "--reporter=./scripts/vitest-reporter.mjs"]
+  const { ok } = await run("vitest", [...vitest, ...args], {
+    stdio: ["ignore", "inherit", "inherit"],
+    // A loop without end in a test is beyond vitest's own time-outs.
+    timeout: 20 * 60_000,
+    killSignal: "SIGKILL",
+    env: { ...env, TILLD_TEST_COUNTS: report }
+  })
+  const counts = existsSync(report)
+    ? JSON.parse(readFileSync(report, "utf8"))
+    : { passed: 0, failed: 0, skipped: 0, done: false }
+  rmSync(folder, { recursive: true, force: true })
+
+  passed += counts.passed
+  failed += counts.failed
+  if (counts.failed > 0) failures.push(`${counts.failed} of the tests`)
+
+  const alsoFailed = (count, why) => {
+    failed += count
+    failures.push(why)
+  }
+  // A filter by name skips the rest on purpose.
+  const filtered = args.some((arg) => arg === "-t" || arg.startsWith("--testNamePattern"))
+  if (counts.skipped > 0 && !filtered) alsoFailed(counts.skipped, `${counts.skipped} skipped tests`)
+  if (!counts.done) alsoFailed(1, "vitest did not finish")
+  else if (counts.passed + counts.failed === 0) alsoFailed(1, "no test ran")
+  else if (!ok && counts.failed === 0) alsoFailed(1, "vitest exited with an error")
+  console.log(`Suites took ${seconds(since)}, everything ${seconds(started)}`)
+} catch (error) {
+  failed++
+  failures.push("scripts/test.mjs")
+  console.log(error.stack)
+} finally {
+  if (failures.length > 0) console.log(`Failed: ${failures.join(", ")}`)
+  process.exitCode = failed > 0 ? 1 : 0
+  console.log(`${passed} passed, ${failed} failed`)
+}

@@ -1,0 +1,35 @@
+// Counts tests into the file of TILLD_TEST_COUNTS, after each suite too, so that the count outlives a crash of vitest.
+import { writeFileSync } from "node:fs"
+
+const count = (modules, errors) => {
+  const counts = { passed: 0, failed: errors, skipped: 0 }
+  for (const module of modules) {
+    const tests = [...module.children.allTests()]
+    for (const test of tests) {
+      const { state } = test.result()
+      // A test that was still pending when its process ended did not pass.
+      counts[state in counts ? state : "failed"]++
+    }
+    // A suite that does not load or whose hooks fail may have no failed test, and an empty one no test at all.
+    const broken = module.errors().length + [...module.children.allSuites()].flatMap((suite) => suite.errors()).length
+    if (broken > 0 || tests.length === 0) counts.failed++
+  }
+  return counts
+}
+
+export default class CountingReporter {
+  ended = []
+
+  onTestModuleEnd(module) {
+    this.ended.push(module)
+    this.write({ ...count(this.ended, 0), done: false })
+  }
+
+  onTestRunEnd(modules, unhandledErrors, reason) {
+    this.write({ ...count(modules, unhandledErrors.length), done: reason !== "interrupted" })
+  }
+
+  write(counts) {
+    writeFileSync(process.env.TILLD_TEST_COUNTS, JSON.stringify(counts))
+  }
+}

@@ -1,0 +1,44 @@
+import { Layer } from "effect"
+import { Accounts, Keys } from "./Auth.ts"
+import { Chains } from "./Chains.ts"
+import { History } from "./Chains/History.ts"
+import { MatchSet } from "./Chains/MatchSet.ts"
+import { Rpc } from "./Chains/Rpc.ts"
+import { Outbox } from "./Events/Outbox.ts"
+import { Http } from "./Http.ts"
+import { Payments } from "./Payments.ts"
+import { Addresses } from "./Payments/Addresses.ts"
+import { Settlement } from "./Payments/Settlement.ts"
+import { Quotes } from "./Quotes.ts"
+import { Prices } from "./Quotes/Prices.ts"
+import { Secrets } from "./Secrets.ts"
+import { MasterKey, Settings, type SettingsShape, type Source } from "./Settings.ts"
+import * as Sql from "./Sql.ts"
+import * as Telemetry from "./Telemetry.ts"
+import { Webhooks } from "./Webhooks.ts"
+import { DeliveryClient } from "./Webhooks/DeliveryClient.ts"
+import { Dispatcher } from "./Webhooks/Dispatcher.ts"
+import { Resolver } from "./Webhooks/Resolver.ts"
+import { SigningKeys } from "./Webhooks/SigningKeys.ts"
+import { TargetGuard } from "./Webhooks/TargetGuard.ts"
+
+/**
+ * The whole daemon, from the API down to the file: what stands above is built on what stands below, and closed before
+ * it. The caller holds the instance lock of the database.
+ */
+export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
+  Http.layer.pipe(
+    Layer.provideMerge(Payments.layer),
+    Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
+    Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
+    Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
+    Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
+    Layer.provideMerge(TargetGuard.layer),
+    Layer.provideMerge(Resolver.layer),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer)),
+    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(MasterKey.layer(env)),
+    Layer.provideMerge(Layer.succeed(Settings, settings)),
+    Layer.provide(Telemetry.layer(settings.log))
+  )

@@ -1,0 +1,83 @@
+import { Effect } from "effect"
+import type { Account } from "../Domain/Account.ts"
+import type { Mode } from "../Domain/Chain.ts"
+import { AccountId } from "../Domain/Ids.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+/** A wallet of an account's own. */
+export interface AccountWallet {
+  readonly mode: Mode
+  /** As `hdWallet` gives it. */
+  readonly fingerprint: string
+  /** The extended public key, sealed in the context `walletContext`. */
+  readonly sealed: Uint8Array
+}
+
+/** What an account's extended public key is sealed with. */
+export const walletContext = (account: AccountId, mode: Mode) => `account_wallets/${account}/${mode}`
+
+export const insert = Effect.fn("AccountsRepo.insert")(function* (account: Account) {
+  const tx = yield* Tx
+  yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", [
+    account.id,
+    account.name,
+    account.createdAt
+  ])
+})
+
+export const insertWallet = Effect.fn("AccountsRepo.insertWallet")(function* (
+  account: AccountId,
+  wallet: AccountWallet
+) {
+  const tx = yield* Tx
+  yield* tx.run("INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES (?, ?, ?, ?)", [
+    account,
+    wallet.mode,
+    wallet.fingerprint,
+    wallet.sealed
+  ])
+})
+
+export const exists = (db: Db, id: string) =>
+  Effect.map(db.get("SELECT 1 FROM accounts WHERE id = ?", [id]), (row) => row !== undefined)
+
+/** Whether any account uses this wallet in `mode`. */
+export const usesWallet = (db: Db, fingerprint: string, mode: Mode) =>
+  Effect.map(
+    db.get("SELECT 1 FROM account_wallets WHERE fingerprint = ? AND mode = ?", [fingerprint, mode]),
+    (row) => row !== undefined
+  )
+
+/** The wallets of an account's own; none where it uses the configuration's. */
+export const walletsOf = (db: Db, account: AccountId) =>
+  Effect.map(
+    db.all<{ mode: Mode; fingerprint: string; xpub: Uint8Array }>(
+      "SELECT mode, fingerprint, xpub FROM account_wallets WHERE account_id = ?",
+      [account]
+    ),
+    (rows): ReadonlyArray<AccountWallet> => rows.map(({ xpub, ...row }) => ({ ...row, sealed: xpub }))
+  )
+
+interface Row {
+  readonly id: string
+  readonly name: string
+  readonly created_at: number
+  /** Comma-separated, null for none. */
+  readonly modes: string | null
+}
+
+/** In the order of their making. */
+export const list = (db: Db) =>
+  Effect.map(
+    db.all<Row>(
+      `SELECT id, name, created_at, (SELECT group_concat(mode) FROM account_wallets WHERE account_id = id) AS modes
+       FROM accounts ORDER BY created_at, id`
+    ),
+    (rows): ReadonlyArray<Account> =>
+      rows.map((row) => ({
+        id: AccountId.make(row.id, true),
+        name: row.name,
+        createdAt: row.created_at,
+        ownWallets: (row.modes ?? "").split(",").filter((mode): mode is Mode => mode !== "")
+      }))
+  )

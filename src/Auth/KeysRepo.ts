@@ -1,0 +1,81 @@
+import { Effect } from "effect"
+import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
+import type { Mode } from "../Domain/Chain.ts"
+import { AccountId, ApiKeyId } from "../Domain/Ids.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+interface Row {
+  readonly id: string
+  readonly account_id: string
+  readonly mode: Mode
+  readonly name: string
+  readonly last_four: string
+  /** Comma-separated. */
+  readonly permissions: string
+  readonly created_at: number
+  readonly expires_at: number | null
+  readonly revoked_at: number | null
+  readonly last_used_at: number | null
+}
+
+const columns = "id, account_id, mode, name, last_four, permissions, created_at, expires_at, revoked_at, last_used_at"
+
+const toKey = (row: Row): ApiKey => ({
+  id: ApiKeyId.make(row.id, true),
+  account: AccountId.make(row.account_id, true),
+  mode: row.mode,
+  name: row.name,
+  lastFour: row.last_four,
+  permissions: row.permissions
+    .split(",")
+    .filter((text): text is Permission => permissions.some((each) => each === text)),
+  createdAt: row.created_at,
+  expiresAt: row.expires_at ?? undefined,
+  revokedAt: row.revoked_at ?? undefined,
+  lastUsedAt: row.last_used_at ?? undefined
+})
+
+const orUndefined = (row: Row | undefined) => (row === undefined ? undefined : toKey(row))
+
+export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash: Uint8Array) {
+  const tx = yield* Tx
+  yield* tx.run(
+    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      key.id,
+      key.account,
+      key.mode,
+      key.name,
+      hash,
+      key.lastFour,
+      key.permissions.join(","),
+      key.createdAt,
+      key.expiresAt ?? null
+    ]
+  )
+})
+
+export const byId = (db: Db, id: string) =>
+  Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE id = ?`, [id]), orUndefined)
+
+export const byHash = (db: Db, hash: Uint8Array) =>
+  Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), orUndefined)
+
+/** In the order of their making. */
+export const list = (db: Db) =>
+  Effect.map(db.all<Row>(`SELECT ${columns} FROM api_keys ORDER BY created_at, id`), (rows) => rows.map(toKey))
+
+/** The time of the first revocation stays. */
+export const revoke = Effect.fn("KeysRepo.revoke")(function* (id: ApiKeyId, at: number) {
+  const tx = yield* Tx
+  yield* tx.run("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [at, id])
+})
+
+export const recordUse = Effect.fn("KeysRepo.recordUse")(function* (uses: ReadonlyMap<ApiKeyId, number>) {
+  const tx = yield* Tx
+  yield* Effect.forEach(uses, ([id, at]) => tx.run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", [at, id]), {
+    concurrency: 1,
+    discard: true
+  })
+})

@@ -1,0 +1,60 @@
+import { Context, Effect, Layer } from "effect"
+import { MatchSet } from "./Chains/MatchSet.ts"
+import { Rpc } from "./Chains/Rpc.ts"
+import { type ChainHealth, makeWatcher } from "./Chains/Watcher.ts"
+import { type Mode, type Network, networkKey } from "./Domain/Chain.ts"
+import { Settings } from "./Settings.ts"
+
+export type { ChainHealth } from "./Chains/Watcher.ts"
+
+/** Everything that is read from the chains: a watcher for each one that is configured. */
+export class Chains extends Context.Tag("tilld/Chains")<
+  Chains,
+  {
+    /** The watchers, until they are interrupted. A chain that cannot be read holds up no other; a defect ends all. */
+    readonly run: Effect.Effect<never>
+    readonly health: Effect.Effect<ReadonlyArray<ChainHealth>>
+    /** Wei for a unit of gas; undefined when it is not known, or older than two minutes. */
+    readonly gasPrice: (network: Network) => Effect.Effect<bigint | undefined>
+    /** To be called when a payment was made: watchers of its mode that have been idle look at once. */
+    readonly wake: (mode: Mode) => void
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Chains,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const rpc = yield* Rpc
+      const matchSet = yield* MatchSet
+      const watchers = yield* Effect.forEach(
+        settings.chains,
+        (chain) =>
+          Effect.gen(function* () {
+            const [url, ...others] = chain.rpcUrls
+            if (url === undefined) return yield* Effect.dieMessage(`chains.${networkKey(chain)} has no rpc_urls`)
+            if (others.length > 0) {
+              yield* Effect.logWarning(
+                "only the first of rpc_urls is used: this version does not switch providers"
+              ).pipe(Effect.annotateLogs({ chain: chain.chain, mode: chain.mode }))
+            }
+            return yield* makeWatcher(chain, rpc.client(url))
+          }),
+        { concurrency: 1 }
+      )
+      const byNetwork = new Map(watchers.map((watcher) => [networkKey(watcher), watcher]))
+      const workers = [matchSet.keep, ...watchers.map((watcher) => watcher.run)]
+
+      return {
+        run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
+        health: Effect.all(
+          watchers.map((watcher) => watcher.health),
+          { concurrency: 1 }
+        ),
+        gasPrice: (network) => byNetwork.get(networkKey(network))?.gasPrice ?? Effect.succeed(undefined),
+        wake: (mode) => {
+          for (const watcher of watchers) if (watcher.mode === mode) watcher.wake()
+        }
+      }
+    })
+  )
+}

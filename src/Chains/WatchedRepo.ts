@@ -1,0 +1,80 @@
+import { Effect } from "effect"
+import { chainNames, type Mode, type Network } from "../Domain/Chain.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+/** What the watchers need to know of payments: which addresses to look for, and whether anybody waits. */
+
+/** Rows read at once, so that a start over millions of payments holds a few thousand at a time. */
+const page = 10_000
+
+interface AddressRow {
+  readonly address: string
+  readonly ended_at: number
+  readonly sequence: number
+}
+
+/** Addresses of payments of a mode that ended in (after, until], Unix ms; `visit` is called for each. */
+export const visitEnded = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
+  Effect.gen(function* () {
+    let last = { ended_at: after, sequence: Number.MAX_SAFE_INTEGER }
+    while (true) {
+      const rows = yield* db.all<AddressRow>(
+        `SELECT address, ended_at, sequence FROM payments
+         WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) AND ended_at <= ?
+         ORDER BY ended_at, sequence LIMIT ?`,
+        [mode, last.ended_at, last.sequence, until, page]
+      )
+      for (const { address } of rows) visit(address)
+      const end = rows.at(-1)
+      if (end === undefined || rows.length < page) return
+      last = end
+    }
+  })
+
+// One seek a chain: the index starts with it.
+const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
+
+/** Addresses of all open payments of a mode. */
+export const visitOpen = (db: Db, mode: Mode, visit: (address: string) => void) =>
+  Effect.map(
+    db.all<{ address: string }>(
+      `SELECT address FROM payments WHERE status IN ('pending', 'detecting') AND ${everyChain} AND mode = ?`,
+      [mode]
+    ),
+    (rows) => {
+      for (const { address } of rows) visit(address)
+    }
+  )
+
+/** Whether a payment of the mode is open, on any chain. */
+export const anyOpen = (db: Db, mode: Mode) =>
+  Effect.map(
+    db.get<{ found: number }>(
+      `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND ${everyChain} AND mode = ? LIMIT 1`,
+      [mode]
+    ),
+    (row) => row !== undefined
+  )
+
+/** The chain's first head is known: payments made before it count what comes above `number`. */
+export const startAt = ({ chain, mode }: Network, number: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE payments SET created_head = ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head IS NULL`,
+      [number, chain, mode]
+    )
+  )
+
+/**
+ * The blocks above `number` were replaced. A payment made while the old ones were the chain's may be paid in a new one
+ * with the same number, which is newer than the payment all the same.
+ */
+export const lowerTo = ({ chain, mode }: Network, number: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE payments SET created_head = ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head > ?`,
+      [number, chain, mode, number]
+    )
+  )

@@ -1,0 +1,142 @@
+import { Effect } from "effect"
+import type { Network } from "../Domain/Chain.ts"
+import type { BlockRef, Scan } from "../Domain/Receipt.ts"
+import type { Settlement } from "../Payments/Settlement.ts"
+import type { Db, Writer } from "../Sql.ts"
+import { findAncestor } from "./ancestor.ts"
+import { ask, findHeader, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
+import { commitReading, commitStart } from "./commit.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import { type Range, readRange, type Source } from "./range.ts"
+import type { Span } from "./Span.ts"
+
+/** What a tick works with. The watcher that ticks is the only one to change this network's rows. */
+export interface Watch {
+  readonly network: Network
+  readonly source: Source
+  readonly span: Span
+  readonly reader: Db
+  readonly writer: Writer["Type"]
+  readonly settlement: Settlement["Type"]
+}
+
+/** `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why. */
+type Step =
+  | { readonly _tag: "CaughtUp" | "More"; readonly scanned: number }
+  | { readonly _tag: "Waiting"; readonly scanned: number | undefined; readonly reason: string }
+
+/** What a tick has come to. */
+export type Outcome = Step & {
+  /** Number of the chain's head. */
+  readonly newest: number
+  /** Wei, when it was asked for. */
+  readonly gasPrice: bigint | undefined
+}
+
+/** Fixes where reading starts, at the first head that is seen. */
+const begin = Effect.fn("Watcher.begin")(function* ({ network, source, writer }: Watch, head: Header) {
+  const { confirmations, startBlock } = source.chain
+  const start = startBlock === "latest" ? Math.max(head.number - confirmations, 0) : Math.max(startBlock - 1, 0)
+  if (start > head.number) {
+    const reason = `start_block ${startBlock} is above the chain's head ${head.number}`
+    return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
+  }
+  const [checkpoint] = yield* ask(source.client, [getHeader(start)])
+  yield* writer.write(commitStart(network, checkpoint))
+  yield* Effect.logInfo("first head: reading starts").pipe(
+    Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })
+  )
+  return { _tag: "More", scanned: checkpoint.number } satisfies Step
+})
+
+/** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
+const retreat = Effect.fn("Watcher.retreat")(function* (watch: Watch, from: BlockRef, now: Header) {
+  const { beyondStored, block } = yield* findAncestor(watch.source.client, watch.reader, watch.network, now)
+  const log = beyondStored
+    ? Effect.logError("reorg deeper than every stored block: reading goes on from where it once started")
+    : Effect.logInfo("reorg: the new branch is read from the common ancestor")
+  yield* log.pipe(
+    Effect.annotateLogs({
+      number: from.number,
+      hash: from.hash,
+      ancestor: block.number,
+      depth: from.number - block.number
+    })
+  )
+  return block
+})
+
+/** Reads what follows `after`, no more than a span of it. */
+const read = ({ source, span }: Watch, after: BlockRef, head: Header) => {
+  // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
+  if (source.watched.size === 0) return Effect.succeed<Range>({ end: head, transfers: [], settled: undefined })
+  return readRange(source, after, Math.min(head.number, after.number + span.blocks)).pipe(
+    Effect.tapBoth({
+      onFailure: (error) => Effect.sync(() => span.failed(error)),
+      onSuccess: () => Effect.sync(() => span.succeeded())
+    })
+  )
+}
+
+/** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
+const advance = Effect.fnUntraced(function* (
+  watch: Watch,
+  { head: from }: Scan,
+  head: Header,
+  atLast: Header | undefined
+) {
+  const replacement = atLast?.hash === from.hash ? undefined : atLast
+  if (replacement === undefined && head.number === from.number) {
+    return { _tag: "CaughtUp", scanned: from.number } satisfies Step
+  }
+  const ancestor = replacement && (yield* retreat(watch, from, replacement))
+  const after = ancestor ?? from
+  if (after.number === head.number) {
+    // The reorg goes below the first block that was stored, and the chain has nothing above it yet.
+    const reason = `block ${head.number} was replaced and none has followed yet`
+    return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
+  }
+  const range = yield* read(watch, after, head)
+  const stored = yield* watch.writer.write(
+    commitReading(watch.settlement, { ...range, network: watch.network, from, ancestor })
+  )
+  if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
+  yield* Effect.logDebug("read").pipe(
+    Effect.annotateLogs({
+      number: range.end.number,
+      hash: range.end.hash,
+      head: head.number,
+      receipts: range.transfers.length
+    })
+  )
+  return { _tag: range.end.number === head.number ? "CaughtUp" : "More", scanned: range.end.number } satisfies Step
+})
+
+/**
+ * One look at the chain, and one step towards its head.
+ *
+ * The look is one batch: the head, the header in the place of the last scanned block, which must be the stored one, and
+ * the gas price when it is wanted. While nothing is watched the second is left out, since no reorg can matter.
+ */
+export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, options: { readonly gasPrice: boolean }) {
+  const { client, watched } = watch.source
+  const scan = yield* Ledger.scan(watch.reader, watch.network)
+  const watching = scan !== undefined && watched.size > 0
+  const [head, atLast, gasPrice] = yield* ask(client, [
+    getHead,
+    watching ? findHeader(scan.head.number) : undefined,
+    options.gasPrice ? getGasPrice : undefined
+  ])
+  const step: Step = yield* Effect.gen(function* () {
+    if (scan === undefined) return yield* begin(watch, head)
+    // Watched since the batch was put together: the last scanned block must be looked at first.
+    if (!watching && watched.size > 0) return { _tag: "More", scanned: scan.head.number } as const
+    if (head.number < scan.head.number || (watching && atLast === undefined)) {
+      // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
+      const reason = `${client.host} is behind: its head is ${head.number}, and ${scan.head.number} has been read`
+      return { _tag: "Waiting", scanned: scan.head.number, reason } as const
+    }
+    return yield* advance(watch, scan, head, atLast)
+  })
+  return { ...step, newest: head.number, gasPrice } satisfies Outcome
+})

@@ -1,0 +1,20 @@
+import { Schema } from "effect"
+import type { Mode } from "./Chain.ts"
+
+/** There is no such account. */
+export class UnknownAccount extends Schema.TaggedError<UnknownAccount>()("UnknownAccount", {
+  message: Schema.String
+}) {
+  static readonly of = (id: string) =>
+    new UnknownAccount({ message: `There is no account ${id}: tilld accounts list names all` })
+}
+
+/** The wallet serves the other mode already: test payments must never share addresses with live ones. */
+export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("WalletInOtherMode", {
+  message: Schema.String
+}) {
+  static readonly of = (mode: Mode) =>
+    new WalletInOtherMode({
+      message: `The ${mode} wallet is used in the other mode already; give another account's extended public key`
+    })
+}

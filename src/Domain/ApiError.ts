@@ -1,0 +1,70 @@
+import { HttpApiSchema } from "@effect/platform"
+import { Data, Schema } from "effect"
+
+/** Every code that an error body can carry, and the HTTP status it comes with. */
+export const statusOf = {
+  VALIDATION_ERROR: 400,
+  INVALID_JSON: 400,
+  INVALID_CURSOR: 400,
+  BAD_REQUEST: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  DUPLICATE_MERCHANT_REF: 409,
+  QUOTE_EXPIRED: 409,
+  QUOTE_ALREADY_USED: 409,
+  TOO_MANY_ENDPOINTS: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  QUOTE_NOT_FOUND: 422,
+  QUOTE_MISMATCH: 422,
+  AMOUNT_TOO_SMALL: 422,
+  HEADERS_TOO_LARGE: 431,
+  INTERNAL: 500,
+  SHUTTING_DOWN: 503,
+  STORE_UNAVAILABLE: 503,
+  RATE_UNAVAILABLE: 503,
+  WALLET_NOT_CONFIGURED: 503
+} as const
+export type ErrorCode = keyof typeof statusOf
+
+/** One thing that is wrong with a request. `path` names the field or parameter, such as `metadata.items[0]`. */
+export interface Problem {
+  readonly path: string
+  readonly message: string
+}
+
+/** A request's refusal, ready to be sent. `message` is for the merchant's developers: what was wrong and what to do. */
+export class ApiError extends Data.TaggedError("ApiError")<{
+  readonly code: ErrorCode
+  readonly message: string
+  readonly details?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}> {}
+
+export const invalid = (problems: ReadonlyArray<Problem>) =>
+  new ApiError({
+    code: "VALIDATION_ERROR",
+    message: "The request is not valid: details lists every problem.",
+    details: problems
+  })
+
+export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", message: `There is no such ${what}.` })
+
+/** The wire form of an error, for the API's definition. */
+export const errorBody = <const Code extends ErrorCode>(code: Code) =>
+  Schema.Struct({
+    error: Schema.Struct({
+      code: Schema.Literal(code),
+      message: Schema.String,
+      details: Schema.optionalWith(Schema.Unknown, { exact: true }),
+      requestId: Schema.String
+    })
+  }).annotations({ identifier: `Error.${code}`, ...HttpApiSchema.annotations({ status: statusOf[code] }) })
+
+/** The one error body without a request id: exactly these two fields. */
+export const unauthorizedBody = Schema.Struct({
+  error: Schema.Struct({ code: Schema.Literal("UNAUTHORIZED"), message: Schema.String })
+}).annotations({ identifier: "Error.UNAUTHORIZED", ...HttpApiSchema.annotations({ status: statusOf.UNAUTHORIZED }) })

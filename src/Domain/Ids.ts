@@ -1,0 +1,54 @@
+import { createHash, randomBytes } from "node:crypto"
+import { Schema } from "effect"
+
+const id = <const Prefix extends string, const Brand extends string>(prefix: Prefix, brand: Brand) =>
+  Schema.String.pipe(Schema.pattern(new RegExp(`^${prefix}_[A-Za-z0-9_-]{22,43}$`)), Schema.brand(brand))
+
+export const PaymentId = id("pay", "PaymentId")
+export type PaymentId = typeof PaymentId.Type
+export const QuoteId = id("quote", "QuoteId")
+export type QuoteId = typeof QuoteId.Type
+export const EventId = id("evt", "EventId")
+export type EventId = typeof EventId.Type
+export const EndpointId = id("wh", "EndpointId")
+export type EndpointId = typeof EndpointId.Type
+export const DeliveryId = id("dlv", "DeliveryId")
+export type DeliveryId = typeof DeliveryId.Type
+export const ApiKeyId = id("key", "ApiKeyId")
+export type ApiKeyId = typeof ApiKeyId.Type
+
+/** Accounts are named by people: `default`, or what `tilld accounts create` printed. */
+export const AccountId = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9_-]{0,63}$/i), Schema.brand("AccountId"))
+export type AccountId = typeof AccountId.Type
+
+// Random bytes are drawn in blocks: a system call per id shows in the profile of a create.
+const block = Buffer.alloc(16 * 256)
+let used = block.length
+
+/** 128 random bits, URL-safe. */
+export const randomToken = (): string => {
+  if (used === block.length) {
+    randomBytes(block.length).copy(block)
+    used = 0
+  }
+  const token = block.toString("base64url", used, used + 16)
+  block.fill(0, used, used + 16)
+  used += 16
+  return token
+}
+
+export const newPaymentId = (): PaymentId => PaymentId.make(`pay_${randomToken()}`, true)
+export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, true)
+export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
+export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)
+export const newApiKeyId = (): ApiKeyId => ApiKeyId.make(`key_${randomToken()}`, true)
+
+const derived = (...parts: ReadonlyArray<string>): string =>
+  createHash("sha256").update(parts.join("\n")).digest().toString("base64url", 0, 16)
+
+/**
+ * The `ordinal`-th event of its kind for a payment. Derived, not drawn, so that a database restored from an older copy
+ * repeats the ids that receivers have already seen.
+ */
+export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
+  EventId.make(`evt_${derived(payment, kind, String(ordinal))}`, true)

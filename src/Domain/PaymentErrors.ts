@@ -1,0 +1,34 @@
+import { Data } from "effect"
+import type { ChainName, Mode } from "./Chain.ts"
+import type { PaymentCurrency } from "./Currency.ts"
+import type { PaymentId } from "./Ids.ts"
+
+/** The account has a payment of that reference in that mode already. */
+export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef")<{
+  readonly paymentId: PaymentId
+}> {}
+
+/** This installation does not watch that chain in the key's mode. */
+export class ChainNotConfigured extends Data.TaggedError("ChainNotConfigured")<{
+  readonly chain: ChainName
+  /** The chains it does watch in that mode. */
+  readonly available: ReadonlyArray<ChainName>
+}> {}
+
+/** The currency does not exist on that chain, or its contract is not configured there. */
+export class CurrencyNotOnChain extends Data.TaggedError("CurrencyNotOnChain")<{
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  /** The currencies that can be asked for on that chain. */
+  readonly available: ReadonlyArray<PaymentCurrency>
+}> {}
+
+/** There is no extended public key to derive addresses from: nothing a merchant can do. */
+export class WalletNotConfigured extends Data.TaggedError("WalletNotConfigured")<{ readonly mode: Mode }> {}
+
+/** The quote cannot be used for this payment. `message` is for the merchant; `details` holds the values that would do. */
+export class QuoteRefused extends Data.TaggedError("QuoteRefused")<{
+  readonly code: "QUOTE_MISMATCH" | "QUOTE_NOT_FOUND" | "QUOTE_EXPIRED" | "QUOTE_ALREADY_USED"
+  readonly message: string
+  readonly details?: unknown
+}> {}

@@ -1,0 +1,17 @@
+import { Schema } from "effect"
+import { must } from "./must.ts"
+
+export const maxUrlLength = 2048
+
+/** The parts of an absolute URL without user info and invisible characters, at most 2,048 characters long. */
+export const parseUrl = (text: string): URL | undefined => {
+  if (text.length > maxUrlLength || /[\s\p{C}]/u.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  return url.username === "" && url.password === "" ? url : undefined
+}
+
+/** An https URL in form. Whether tilld may call it is for the target guard to say. */
+export const HttpsUrl = must(
+  `be an https URL of at most ${maxUrlLength} characters, without user info`,
+  Schema.String.pipe(Schema.filter((text) => parseUrl(text)?.protocol === "https:"))
+)

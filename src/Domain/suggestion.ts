@@ -1,0 +1,27 @@
+/** Edits (insert, delete, replace one character) between two words. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+/** The candidate that `word` was probably meant to be: at most a third of its letters differ, whatever their case. */
+export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
+  // Nobody mistypes a word this long, and the work grows with its length.
+  if (word.length > 100) return undefined
+  let best: { readonly candidate: string; readonly edits: number } | undefined
+  for (const candidate of candidates) {
+    const edits = distance(word.toLowerCase(), candidate.toLowerCase())
+    if (edits <= Math.max(1, candidate.length / 3) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {
+      best = { candidate, edits }
+    }
+  }
+  return best?.candidate
+}

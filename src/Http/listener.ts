@@ -1,0 +1,101 @@
+import type { IncomingMessage } from "node:http"
+import { Cause, Clock, Effect, Option } from "effect"
+import { CurrentKey } from "../Auth/Api.ts"
+import { authorize, makeAuthenticate } from "../Auth/Http.ts"
+import { ApiError } from "../Domain/ApiError.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { StoreUnavailable } from "../Sql.ts"
+import { readJson } from "./body.ts"
+import { errorReply, type Reply } from "./reply.ts"
+import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
+
+const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
+
+const noRoute = new ApiError({ code: "NOT_FOUND", message: "There is nothing at this path." })
+
+const methodNotAllowed = (route: Route) => {
+  const allow = allowOf(route)
+  return new ApiError({ code: "METHOD_NOT_ALLOWED", message: `This path takes ${allow}.`, headers: { allow } })
+}
+
+const storeUnavailable = new ApiError({
+  code: "STORE_UNAVAILABLE",
+  message: "The store cannot be used at the moment, and nothing was changed: try again soon.",
+  headers: { "retry-after": "5" }
+})
+
+const internal = new ApiError({
+  code: "INTERNAL",
+  message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
+})
+
+/** A store that is down refuses every request: the log hears of it this often. */
+const storeLogMillis = 10_000
+
+/** The request's target without the `http://host` that proxies may put before it (RFC 9112, 3.2.2). */
+const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, search: string] => {
+  const target = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "")
+  const mark = target.indexOf("?")
+  return mark === -1 ? [target, ""] : [target.slice(0, mark), target.slice(mark + 1)]
+}
+
+const headerOf = ({ headers }: IncomingMessage, name: string): string | undefined => {
+  const value = headers[name]
+  return typeof value === "string" ? value : undefined
+}
+
+// Public operations have no key, and their handlers no way to ask for one.
+const withKey = (handled: ReturnType<Operation["handle"]>, key: ApiKey | undefined) =>
+  key === undefined
+    ? (handled as Effect.Effect<Effect.Effect.Success<typeof handled>, Effect.Effect.Error<typeof handled>>)
+    : Effect.provideService(handled, CurrentKey, key)
+
+/** Answers a request, whatever comes: all but its interruption is a reply. */
+export type Respond = (request: IncomingMessage, requestId: string) => Effect.Effect<Reply>
+
+/** The checks of every request, in the order in which the API promises them, and then its handler. */
+export const makeRespond = Effect.fnUntraced(function* (router: Router) {
+  const authenticate = yield* makeAuthenticate
+  let storeLoggedAt = Number.NEGATIVE_INFINITY
+
+  const handle = (request: IncomingMessage) =>
+    Effect.gen(function* () {
+      if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
+      const [path, search] = targetOf(request)
+      const match = router(path)
+      if (match === undefined) return yield* noRoute
+      const { params, route } = match
+      const key = route.isPublic ? undefined : yield* authenticate(headerOf(request, "x-api-key"))
+      // The place of the rate limits: every authenticated request counts, whatever is wrong with it.
+      const operation = route.operations.get(request.method ?? "")
+      if (operation === undefined) return yield* methodNotAllowed(route)
+      if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
+      const payload = operation.takesBody ? yield* readJson(request) : undefined
+      // The place of Idempotency-Key: what was stored for it is the answer.
+      const { body, headers = {}, status } = yield* withKey(operation.handle({ path: params, search, payload }), key)
+      return { status: status ?? operation.successStatus, headers, text: JSON.stringify(body) }
+    })
+
+  const logStore = (error: StoreUnavailable) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      if (now - storeLoggedAt < storeLogMillis) return
+      storeLoggedAt = now
+      yield* Effect.logError(error.message)
+    })
+
+  const replyTo = (cause: Cause.Cause<ApiError | StoreUnavailable>, request: IncomingMessage, requestId: string) => {
+    const error = Option.getOrUndefined(Cause.failureOption(cause))
+    if (error instanceof ApiError) return Effect.succeed(errorReply(error, requestId))
+    if (error instanceof StoreUnavailable) return Effect.as(logStore(error), errorReply(storeUnavailable, requestId))
+    const [path] = targetOf(request)
+    return Effect.logError("a request failed", cause).pipe(
+      Effect.annotateLogs({ requestId, method: request.method, path }),
+      Effect.as(errorReply(internal, requestId))
+    )
+  }
+
+  const respond: Respond = (request, requestId) =>
+    Effect.catchAllCause(handle(request), (cause) => replyTo(cause, request, requestId))
+  return respond
+})

@@ -1,0 +1,44 @@
+import { ParseResult } from "effect"
+import type { Problem } from "../Domain/ApiError.ts"
+import { closest } from "../Domain/suggestion.ts"
+
+/** A request may be wrong in more ways than anybody reads. */
+const maxProblems = 100
+const maxNameLength = 60
+
+const shorten = (name: string): string => (name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name)
+
+/** `metadata.items[0]` */
+const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
+  path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`
+    return text === "" ? shorten(String(key)) : `${text}.${shorten(String(key))}`
+  }, "")
+
+/** Where the fields come from, for the messages about them. */
+export interface Fields {
+  readonly kind: "field" | "query parameter"
+  readonly known: ReadonlyArray<string>
+}
+
+const unknownField = (name: string, { kind, known }: Fields): string => {
+  const meant = closest(name, known)
+  return `is not a ${kind} of this endpoint${meant === undefined ? "" : `: did you mean ${meant}?`}`
+}
+
+const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields): string => {
+  if (issue._tag === "Unexpected") return unknownField(String(issue.path.at(-1)), fields)
+  return issue._tag === "Missing" ? "is required" : issue.message
+}
+
+/** Everything that a schema found wrong, one message a path. */
+export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<Problem> => {
+  const byPath = new Map<string, string>()
+  for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
+    const path = pathOf(issue.path)
+    if (!byPath.has(path)) byPath.set(path, messageOf(issue, fields))
+  }
+  const problems = Array.from(byPath, ([path, message]) => ({ path, message }))
+  const rest = problems.length - maxProblems
+  return rest > 0 ? [...problems.slice(0, maxProblems), { path: "", message: `has ${rest} problems more` }] : problems
+}

@@ -1,0 +1,28 @@
+import { type ApiError, statusOf } from "../Domain/ApiError.ts"
+import { randomToken } from "../Domain/Ids.ts"
+
+/** A response, all but the headers that every response has. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON. */
+  readonly text: string
+}
+
+/** Names one request, in its response and in the logs. */
+export const newRequestId = (): string => `req_${randomToken()}`
+
+/** An error as the client sees it. The 401 body is exactly its two fields: its request id is in the header alone. */
+export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): Reply => {
+  const error = code === "UNAUTHORIZED" ? { code, message } : { code, message, details, requestId }
+  return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
+}
+
+/** The headers of a response. Nothing that the API says may be kept by a cache. */
+export const headersOf = ({ headers, text }: Reply, requestId: string) => ({
+  "content-type": "application/json",
+  "content-length": String(Buffer.byteLength(text)),
+  "cache-control": "no-store",
+  "x-request-id": requestId,
+  ...headers
+})

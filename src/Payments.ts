@@ -1,0 +1,148 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { MatchSet } from "./Chains/MatchSet.ts"
+import { Chains } from "./Chains.ts"
+import type { ChainName, Mode } from "./Domain/Chain.ts"
+import type { CreatePayment } from "./Domain/CreatePayment.ts"
+import { nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
+import { newPaymentId } from "./Domain/Ids.ts"
+import type { Owner } from "./Domain/Owner.ts"
+import type { Payment } from "./Domain/Payment.ts"
+import {
+  ChainNotConfigured,
+  CurrencyNotOnChain,
+  DuplicateMerchantRef,
+  type QuoteRefused,
+  type WalletNotConfigured
+} from "./Domain/PaymentErrors.ts"
+import { Outbox } from "./Events/Outbox.ts"
+import { Addresses } from "./Payments/Addresses.ts"
+import * as Repo from "./Payments/PaymentsRepo.ts"
+import { Quotes } from "./Quotes.ts"
+import { Settings } from "./Settings.ts"
+import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { type TargetRefused, Webhooks } from "./Webhooks.ts"
+
+export type { Cursor } from "./Payments/PaymentsRepo.ts"
+
+export type CreateError =
+  | DuplicateMerchantRef
+  | ChainNotConfigured
+  | CurrencyNotOnChain
+  | WalletNotConfigured
+  | TargetRefused
+  | QuoteRefused
+  | StoreUnavailable
+
+export interface Page {
+  /** Newest first. */
+  readonly data: ReadonlyArray<Payment>
+  /** Where the next page starts; undefined at the end. */
+  readonly next: Repo.Cursor | undefined
+}
+
+/** Payments as their owners make and see them. Another account's, or the other mode's, are not there. */
+export class Payments extends Context.Tag("tilld/Payments")<
+  Payments,
+  {
+    /** Stored, watched and announced when this returns. */
+    readonly create: (owner: Owner, request: CreatePayment) => Effect.Effect<Payment, CreateError>
+    readonly get: (owner: Owner, id: string) => Effect.Effect<Payment | undefined, StoreUnavailable>
+    readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<Page, StoreUnavailable>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Payments,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const writer = yield* Writer
+      const reader = yield* Reader
+      const addresses = yield* Addresses
+      const outbox = yield* Outbox
+      const quotes = yield* Quotes
+      const webhooks = yield* Webhooks
+      const matchSet = yield* MatchSet
+      const chains = yield* Chains
+
+      const currenciesOn = (chain: ChainName, mode: Mode): ReadonlyArray<PaymentCurrency> | undefined => {
+        const network = settings.chains.find((candidate) => candidate.chain === chain && candidate.mode === mode)
+        if (network === undefined) return undefined
+        const here = new Set<string>([nativeToken(chain), ...network.tokens.map((token) => token.symbol)])
+        return PaymentCurrency.literals.filter((currency) => here.has(currency))
+      }
+
+      const checkOffered = Effect.fnUntraced(function* (mode: Mode, { chain, currency }: CreatePayment) {
+        const available = currenciesOn(chain, mode)
+        if (available === undefined) {
+          const watched = settings.chains.filter((candidate) => candidate.mode === mode)
+          return yield* new ChainNotConfigured({ chain, available: watched.map((candidate) => candidate.chain) })
+        }
+        if (!available.includes(currency)) return yield* new CurrencyNotOnChain({ currency, chain, available })
+      })
+
+      const store = (owner: Owner, request: CreatePayment, now: number) =>
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          const { address, ...source } = yield* addresses.take(owner)
+          const quoteId =
+            request.quoteId === undefined ? undefined : yield* quotes.lock(owner, request.quoteId, request, now)
+          const payment = yield* Repo.insert(
+            {
+              id: newPaymentId(),
+              account: owner.account,
+              mode: owner.mode,
+              merchantRef: request.merchantRef,
+              amount: request.amount,
+              currency: request.currency,
+              chain: request.chain,
+              address,
+              status: "pending",
+              createdAt: now,
+              expiresAt: now + request.expiresIn * 1000,
+              metadata: request.metadata,
+              webhookUrl: request.webhookUrl,
+              redirectUrl: request.redirectUrl,
+              quoteId,
+              amountReceived: undefined,
+              txHash: undefined,
+              confirmedAt: undefined,
+              failureReason: undefined
+            },
+            source
+          )
+          if (payment === undefined) {
+            const paymentId = yield* Repo.idByMerchantRef(tx, owner, request.merchantRef)
+            return paymentId === undefined
+              ? yield* Effect.dieMessage(`merchantRef conflicts with no payment of ${owner.account}`)
+              : yield* new DuplicateMerchantRef({ paymentId })
+          }
+          yield* outbox.publish(payment, now)
+          yield* tx.afterCommit(() => {
+            // Before the answer: whoever pays at once must be seen.
+            matchSet.add(owner.mode, address)
+            chains.wake(owner.mode)
+          })
+          return payment
+        })
+
+      const create = Effect.fn("Payments.create")(function* (owner: Owner, request: CreatePayment) {
+        yield* checkOffered(owner.mode, request)
+        if (request.webhookUrl !== undefined) yield* webhooks.checkTarget(request.webhookUrl)
+        return yield* writer.write(store(owner, request, yield* Clock.currentTimeMillis))
+      })
+
+      const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {
+        // One more than asked for tells whether there is a next page.
+        const found = yield* Repo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
+        const data = found.slice(0, filter.limit)
+        const last = data.at(-1)
+        const next =
+          found.length > data.length && last !== undefined
+            ? { createdAt: last.createdAt, sequence: last.sequence }
+            : undefined
+        return { data, next }
+      })
+
+      return { create, get: (owner, id) => Repo.byOwner(reader, owner, id), list }
+    })
+  )
+}

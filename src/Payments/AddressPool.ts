@@ -1,0 +1,86 @@
+import { Effect } from "effect"
+import type { Mode } from "../Domain/Chain.ts"
+import { eventLoopTurn } from "../eventLoopTurn.ts"
+import type { HdWallet } from "./hdWallet.ts"
+
+/** Addresses derived ahead, so that a burst of payments waits for no elliptic curve. */
+const depth = 1000
+/** A refill derives this many, about two milliseconds, before it lets others run. */
+const batch = 25
+/** How many of the next addresses are asked about on the chains: each costs a few calls. */
+const vettingWindow = 50
+
+interface Candidate {
+  readonly index: number
+  readonly address: string
+}
+
+/** One wallet's addresses ahead of its counter. The counter itself is the store's. */
+export class AddressPool {
+  readonly fingerprint: string
+  readonly mode: Mode
+  readonly #wallet: HdWallet
+  readonly #wanting: (what: "addresses" | "vetting") => void
+  readonly #ahead = new Map<number, string>()
+  readonly #skipped = new Set<number>()
+  readonly #vetted = new Set<number>()
+  #next = 0
+
+  /** `wanting` is called when addresses or their vetting run low. */
+  constructor(wallet: HdWallet, mode: Mode, wanting: (what: "addresses" | "vetting") => void) {
+    this.#wallet = wallet
+    this.#wanting = wanting
+    this.fingerprint = wallet.fingerprint
+    this.mode = mode
+  }
+
+  address(index: number): string {
+    return this.#ahead.get(index) ?? this.#wallet.address(index)
+  }
+
+  hasHistory(index: number): boolean {
+    return this.#skipped.has(index)
+  }
+
+  skip(index: number): void {
+    this.#skipped.add(index)
+  }
+
+  /** The counter stands at `next`. */
+  startAt(next: number): void {
+    this.#next = Math.max(this.#next, next)
+    this.#wanting("addresses")
+    this.#wanting("vetting")
+  }
+
+  /** `index`, and all below it, will not be asked for again. */
+  passed(index: number): void {
+    for (let behind = this.#next; behind <= index; behind++) {
+      this.#ahead.delete(behind)
+      this.#skipped.delete(behind)
+      this.#vetted.delete(behind)
+    }
+    this.#next = Math.max(this.#next, index + 1)
+    if (this.#ahead.size < depth / 2) this.#wanting("addresses")
+    if (this.#vetted.size < vettingWindow / 2) this.#wanting("vetting")
+  }
+
+  /** The next addresses whose history nobody has asked about. */
+  unvetted(): ReadonlyArray<Candidate> {
+    return Array.from({ length: vettingWindow }, (_, ahead) => this.#next + ahead)
+      .filter((index) => !this.#vetted.has(index))
+      .map((index) => ({ index, address: this.address(index) }))
+  }
+
+  vetted(candidates: ReadonlyArray<Candidate>): void {
+    for (const { index } of candidates) if (index >= this.#next) this.#vetted.add(index)
+  }
+
+  readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {
+    for (let index = this.#next; index < this.#next + depth; index++) {
+      if (this.#ahead.has(index)) continue
+      this.#ahead.set(index, this.#wallet.address(index))
+      if (index % batch === 0) yield* eventLoopTurn
+    }
+  })
+}

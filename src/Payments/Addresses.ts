@@ -1,0 +1,167 @@
+import { Clock, Context, Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { walletContext, walletsOf } from "../Auth/AccountsRepo.ts"
+import { History } from "../Chains/History.ts"
+import type { Mode } from "../Domain/Chain.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import { WalletNotConfigured } from "../Domain/PaymentErrors.ts"
+import { Secrets } from "../Secrets.ts"
+import { Settings } from "../Settings.ts"
+import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { AddressPool } from "./AddressPool.ts"
+import { hdWallet } from "./hdWallet.ts"
+import { openIndexMark } from "./IndexMark.ts"
+import type { AddressSource } from "./PaymentsRepo.ts"
+import * as Repo from "./WalletsRepo.ts"
+
+/** How far numbering jumps when nothing tells how many addresses an older copy of the database had handed out. */
+const blindJump = 1000
+/** When a chain could not be asked about an address's history, it is asked again after this. */
+const vetAgain = Duration.minutes(1)
+/** Between two rounds of questions, so that a burst of payments does not become a burst of calls. */
+const vetPace = Duration.seconds(1)
+
+export interface ReceivingAddress extends AddressSource {
+  /** EIP-55 form. */
+  readonly address: string
+}
+
+/** Hands out receiving addresses: one a payment, never one twice, none known to have a history. */
+export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
+  Addresses,
+  {
+    /** The next address of the owner's wallet. It is taken only if the transaction commits. */
+    readonly take: (owner: Owner) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable, Tx>
+    /** The worker that derives and vets addresses ahead of their use. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Addresses,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const secrets = yield* Secrets
+      const writer = yield* Writer
+      const history = yield* History
+      const mark = yield* openIndexMark(settings.database.path)
+      /** By fingerprint: accounts that share an extended public key share the pool and the counter. */
+      const pools = new Map<string, AddressPool>()
+      /** By account and mode; what an account uses is decided when it is made. */
+      const owners = new Map<string, AddressPool>()
+      const bells = { addresses: yield* Queue.sliding<void>(1), vetting: yield* Queue.sliding<void>(1) }
+      const ring = (what: keyof typeof bells) => void bells[what].unsafeOffer(undefined)
+
+      const poolOf = (xpub: string, mode: Mode): AddressPool => {
+        const wallet = hdWallet(xpub)
+        const pool = pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, ring)
+        pools.set(wallet.fingerprint, pool)
+        return pool
+      }
+
+      const resolve = Effect.fnUntraced(function* (owner: Owner) {
+        const key = `${owner.mode}:${owner.account}`
+        const known = owners.get(key)
+        if (known !== undefined) return known
+        const tx = yield* Tx
+        const own = yield* walletsOf(tx, owner.account)
+        const wallet = own.find((candidate) => candidate.mode === owner.mode)
+        const xpub =
+          own.length === 0
+            ? settings.wallets[owner.mode]
+            : wallet && secrets.open(wallet.sealed, walletContext(owner.account, owner.mode))
+        if (xpub === undefined) return yield* new WalletNotConfigured({ mode: owner.mode })
+        const pool = poolOf(Redacted.value(xpub), owner.mode)
+        yield* Repo.ensure(pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
+        yield* tx.afterCommit(() => owners.set(key, pool))
+        return pool
+      })
+
+      const take = Effect.fnUntraced(function* (owner: Owner) {
+        const tx = yield* Tx
+        const pool = yield* resolve(owner)
+        let index = yield* Repo.nextIndex(pool.fingerprint)
+        while (pool.hasHistory(index)) index = yield* Repo.nextIndex(pool.fingerprint)
+        yield* tx.afterCommit(() => {
+          mark.note(pool.fingerprint, index + 1)
+          pool.passed(index)
+        })
+        return { address: pool.address(index), wallet: pool.fingerprint, index }
+      })
+
+      /** After a restored older copy, numbering goes on where the file beside it says, or far enough ahead without it. */
+      const catchUp = Effect.gen(function* () {
+        const tx = yield* Tx
+        for (const { fingerprint, next_index } of yield* Repo.all(tx)) {
+          const marked = mark.next(fingerprint)
+          const next = marked ?? (next_index > 0 ? next_index + blindJump : 0)
+          if (next > next_index) {
+            yield* Repo.jumpTo(fingerprint, next)
+            yield* Effect.logWarning(
+              "address numbering jumps ahead: the database is older than the last address handed out"
+            ).pipe(
+              Effect.annotateLogs({
+                wallet: fingerprint,
+                from: next_index,
+                to: next,
+                knownFromFile: marked !== undefined
+              })
+            )
+          }
+          const at = Math.max(next, next_index)
+          yield* tx.afterCommit(() => {
+            mark.note(fingerprint, at)
+            pools.get(fingerprint)?.startAt(at)
+          })
+        }
+      })
+
+      yield* writer.write(
+        Effect.gen(function* () {
+          for (const mode of ["live", "test"] as const) {
+            const xpub = settings.wallets[mode]
+            if (xpub === undefined) continue
+            const pool = poolOf(Redacted.value(xpub), mode)
+            yield* Repo.ensure(pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
+          }
+          yield* catchUp
+        })
+      )
+
+      const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {
+        const unvetted = pool.unvetted()
+        if (unvetted.length === 0) return true
+        const { unreachable, used } = yield* history.vet(
+          pool.mode,
+          unvetted.map(({ address }) => address)
+        )
+        for (const { address, index } of unvetted.filter((candidate) => used.has(candidate.address))) {
+          pool.skip(index)
+          yield* Effect.logWarning("an address with a history is skipped").pipe(
+            Effect.annotateLogs({ wallet: pool.fingerprint, index, address })
+          )
+        }
+        if (unreachable.length === 0) pool.vetted(unvetted)
+        return unreachable.length === 0
+      })
+
+      const refill = Effect.gen(function* () {
+        yield* Queue.take(bells.addresses)
+        for (const pool of [...pools.values()]) yield* pool.refill
+      }).pipe(Effect.forever)
+
+      const vetAll = Effect.gen(function* () {
+        yield* Queue.take(bells.vetting)
+        let complete = true
+        for (const pool of [...pools.values()]) complete = (yield* vet(pool)) && complete
+        if (!complete) ring("vetting")
+        yield* Clock.sleep(complete ? vetPace : vetAgain)
+      }).pipe(Effect.forever)
+
+      const run = Effect.all([refill, vetAll], { concurrency: "unbounded", discard: true }).pipe(
+        Effect.zipRight(Effect.never),
+        Effect.annotateLogs({ service: "addresses" })
+      )
+
+      return { take, run }
+    })
+  )
+}

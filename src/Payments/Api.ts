@@ -1,0 +1,118 @@
+import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
+import { Effect, Schema } from "effect"
+import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
+import { BaseUnits } from "../Domain/Amount.ts"
+import { errorBody } from "../Domain/ApiError.ts"
+import { ChainName } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
+import { Metadata } from "../Domain/Metadata.ts"
+import { alternatives, must } from "../Domain/must.ts"
+import { PaymentObject, StatusFilter } from "../Domain/Payment.ts"
+import { HttpsUrl, maxUrlLength, parseUrl } from "../Domain/Url.ts"
+
+const optional = { exact: true } as const
+
+const MerchantRef = must(
+  "be a string of 1 to 128 printable characters",
+  // Control characters, invisible ones and half characters would make two references look like one.
+  Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u))
+)
+
+const Amount = Schema.transform(
+  must(
+    'be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1',
+    BaseUnits
+  ),
+  Schema.BigIntFromSelf,
+  { strict: true, decode: BigInt, encode: String }
+)
+
+const Currency = must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency)
+const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName)
+
+const expiresInDefault = 3600
+const ExpiresIn = must("be an integer from 60 to 86400, in seconds", Schema.Int.pipe(Schema.between(60, 86_400)))
+
+const isLocalhost = (url: URL): boolean =>
+  url.hostname === "localhost" || url.hostname.endsWith(".localhost") || ["127.0.0.1", "[::1]"].includes(url.hostname)
+
+const RedirectUrl = must(
+  `be an https URL of at most ${maxUrlLength} characters, without user info; http is possible on localhost with a test key`,
+  Schema.String.pipe(
+    Schema.filterEffect((text) =>
+      Effect.map(CurrentKey, ({ mode }) => {
+        const url = parseUrl(text)
+        if (url === undefined) return false
+        return url.protocol === "https:" || (url.protocol === "http:" && mode === "test" && isLocalhost(url))
+      })
+    )
+  )
+)
+
+/** What `POST /v1/payments` takes. */
+export const CreatePaymentBody = Schema.Struct({
+  merchantRef: MerchantRef,
+  amount: Amount,
+  currency: Currency,
+  chain: Chain,
+  webhookUrl: Schema.optionalWith(HttpsUrl, optional),
+  redirectUrl: Schema.optionalWith(RedirectUrl, optional),
+  expiresIn: Schema.optionalWith(ExpiresIn, { exact: true, default: () => expiresInDefault }),
+  metadata: Schema.optionalWith(Metadata, { exact: true, default: () => "{}" }),
+  quoteId: Schema.optionalWith(must("be the id of a quote", Schema.String), optional)
+}).annotations({ identifier: "CreatePayment" })
+
+const pageSize = { default: 20, max: 100 }
+
+/** The query of `GET /v1/payments`. */
+export const ListPaymentsQuery = Schema.Struct({
+  status: Schema.optionalWith(must(`be ${alternatives(StatusFilter.literals)}`, StatusFilter), optional),
+  chain: Schema.optionalWith(Chain, optional),
+  limit: Schema.optionalWith(
+    must(
+      `be an integer from 1 to ${pageSize.max}`,
+      Schema.String.pipe(
+        Schema.pattern(/^[1-9][0-9]{0,2}$/),
+        Schema.compose(Schema.NumberFromString),
+        Schema.between(1, pageSize.max)
+      )
+    ),
+    { exact: true, default: () => pageSize.default }
+  ),
+  cursor: Schema.optionalWith(Schema.String, optional)
+})
+
+/** Newest first. `cursor` asks for the next page; null at the end. */
+export const PaymentPage = Schema.Struct({
+  data: Schema.Array(PaymentObject),
+  cursor: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "PaymentPage" })
+
+export const PaymentsApi = HttpApiGroup.make("payments")
+  .add(
+    HttpApiEndpoint.post("create", "/v1/payments")
+      .setPayload(CreatePaymentBody)
+      .addSuccess(PaymentObject, { status: 201 })
+      .addError(errorBody("DUPLICATE_MERCHANT_REF"))
+      .addError(errorBody("QUOTE_ALREADY_USED"))
+      .addError(errorBody("QUOTE_EXPIRED"))
+      .addError(errorBody("QUOTE_MISMATCH"))
+      .addError(errorBody("QUOTE_NOT_FOUND"))
+      .annotate(RequiredPermission, "payments:write")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/v1/payments/:id")
+      .setPath(Schema.Struct({ id: Schema.String }))
+      .addSuccess(PaymentObject)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "payments:read")
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/v1/payments")
+      .setUrlParams(ListPaymentsQuery)
+      .addSuccess(PaymentPage)
+      .addError(errorBody("INVALID_CURSOR"))
+      .annotate(RequiredPermission, "payments:read")
+  )
+  .addError(errorBody("VALIDATION_ERROR"))
+  .middleware(ApiKeyAuth)

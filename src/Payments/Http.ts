@@ -1,0 +1,81 @@
+import { Effect } from "effect"
+import { CurrentKey } from "../Auth/Api.ts"
+import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
+import { alternatives } from "../Domain/must.ts"
+import { toObject } from "../Domain/Payment.ts"
+import { answer, type Handlers } from "../Http/Handler.ts"
+import { type CreateError, Payments } from "../Payments.ts"
+import type { StoreUnavailable } from "../Sql.ts"
+import type { PaymentsApi } from "./Api.ts"
+import { decodeCursor, encodeCursor } from "./cursor.ts"
+
+const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
+  switch (error._tag) {
+    case "DuplicateMerchantRef":
+      return new ApiError({
+        code: "DUPLICATE_MERCHANT_REF",
+        message: "A payment with this merchantRef exists: details has its id.",
+        details: { paymentId: error.paymentId }
+      })
+    case "ChainNotConfigured":
+      return invalid([
+        { path: "chain", message: `${error.chain} is not available to this key: ${offer(error.available)}` }
+      ])
+    case "CurrencyNotOnChain":
+      return invalid([
+        { path: "currency", message: `${error.currency} is not available on ${error.chain}: ${offer(error.available)}` }
+      ])
+    case "TargetRefused":
+      return invalid([{ path: "webhookUrl", message: error.message }])
+    case "WalletNotConfigured":
+      return new ApiError({
+        code: "WALLET_NOT_CONFIGURED",
+        message: `There is no wallet to receive ${error.mode} payments with: the operator has to configure one.`
+      })
+    case "QuoteRefused":
+      return new ApiError({ code: error.code, message: error.message, details: error.details })
+  }
+}
+
+const offer = (available: ReadonlyArray<string>): string =>
+  available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
+
+export const paymentHandlers = Effect.map(
+  Payments,
+  (payments): Handlers<typeof PaymentsApi> => ({
+    create: ({ payload }) =>
+      Effect.gen(function* () {
+        const payment = yield* payments.create(yield* CurrentKey, payload).pipe(
+          Effect.catchIf(
+            (error) => error._tag !== "StoreUnavailable",
+            (error) => refusal(error)
+          )
+        )
+        return answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
+      }),
+
+    get: ({ path }) =>
+      Effect.gen(function* () {
+        const payment = yield* payments.get(yield* CurrentKey, path.id)
+        return payment === undefined ? yield* notFound("payment") : answer(toObject(payment))
+      }),
+
+    list: ({ query: { chain, cursor, limit, status } }) =>
+      Effect.gen(function* () {
+        const filters = { status, chain }
+        const after = cursor === undefined || cursor === "" ? undefined : decodeCursor(cursor, filters)
+        if (after === undefined && cursor !== undefined && cursor !== "") {
+          return yield* new ApiError({
+            code: "INVALID_CURSOR",
+            message:
+              "The cursor is not one of this list: take it from the previous page, with the same status and chain."
+          })
+        }
+        const page = yield* payments.list(yield* CurrentKey, { ...filters, limit, after })
+        return answer({
+          data: page.data.map(toObject),
+          cursor: page.next === undefined ? null : encodeCursor(page.next, filters)
+        })
+      })
+  })
+)

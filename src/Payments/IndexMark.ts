@@ -1,0 +1,52 @@
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs"
+import { Effect, Option, Schema } from "effect"
+
+/** The next index of every wallet, by fingerprint. */
+type Marks = Record<string, number>
+
+const decode = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.NonNegativeInt }))
+)
+
+/**
+ * The small file beside the database that remembers how far each wallet's numbering has come: it tells a restored older
+ * copy of the database from the newest one, so that no address is handed out twice.
+ *
+ * It is written at once after a commit, and synchronised when it is opened and closed only. A crash of the process leaves
+ * it right; a power cut may leave it behind the database, which is on disk by then and then holds the higher number.
+ */
+export interface IndexMark {
+  /** The file's number, or undefined when it does not know the wallet (or the file was missing). */
+  readonly next: (fingerprint: string) => number | undefined
+  readonly note: (fingerprint: string, next: number) => void
+}
+
+export const openIndexMark = (databasePath: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const path = `${databasePath}.index`
+      const marks: Marks = existsSync(path)
+        ? { ...Option.getOrElse(decode(readFileSync(path, "utf8")), () => ({})) }
+        : {}
+      const file = openSync(path, existsSync(path) ? "r+" : "w", 0o640)
+      const write = () => {
+        const length = writeSync(file, `${JSON.stringify(marks)}\n`, 0)
+        ftruncateSync(file, length)
+      }
+      write()
+      fsyncSync(file)
+      const mark: IndexMark = {
+        next: (fingerprint) => marks[fingerprint],
+        note: (fingerprint, next) => {
+          marks[fingerprint] = Math.max(next, marks[fingerprint] ?? 0)
+          write()
+        }
+      }
+      return { mark, file }
+    }),
+    ({ file }) =>
+      Effect.sync(() => {
+        fsyncSync(file)
+        closeSync(file)
+      })
+  ).pipe(Effect.map(({ mark }) => mark))

@@ -1,0 +1,255 @@
+import { Effect } from "effect"
+import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
+import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import { type FailureReason, isEnded, type Payment, type PaymentStatus, type StatusFilter } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
+
+interface PaymentRow {
+  readonly sequence: number
+  readonly id: string
+  readonly account_id: string
+  readonly mode: Mode
+  readonly merchant_ref: string
+  readonly amount: string
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  readonly address: string
+  readonly status: PaymentStatus
+  readonly created_at: number
+  readonly expires_at: number
+  readonly created_head: number | null
+  readonly metadata: string
+  readonly webhook_url: string | null
+  readonly redirect_url: string | null
+  readonly quote_id: string | null
+  readonly amount_received: string | null
+  readonly tx_hash: string | null
+  readonly confirmed_at: number | null
+  readonly failure_reason: FailureReason | null
+}
+
+const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
+  expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, amount_received, tx_hash, confirmed_at,
+  failure_reason`
+
+const fromRow = (row: PaymentRow): Payment => ({
+  sequence: row.sequence,
+  id: row.id as PaymentId,
+  account: row.account_id as AccountId,
+  mode: row.mode,
+  merchantRef: row.merchant_ref,
+  amount: BigInt(row.amount),
+  currency: row.currency,
+  chain: row.chain,
+  address: row.address,
+  status: row.status,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  createdHead: row.created_head ?? undefined,
+  metadata: row.metadata,
+  webhookUrl: row.webhook_url ?? undefined,
+  redirectUrl: row.redirect_url ?? undefined,
+  quoteId: (row.quote_id ?? undefined) as QuoteId | undefined,
+  amountReceived: row.amount_received === null ? undefined : BigInt(row.amount_received),
+  txHash: row.tx_hash ?? undefined,
+  confirmedAt: row.confirmed_at ?? undefined,
+  failureReason: row.failure_reason ?? undefined
+})
+
+/** Where a payment's address comes from. */
+export interface AddressSource {
+  readonly wallet: string
+  readonly index: number
+}
+
+/**
+ * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already
+ * has a payment of that `merchantRef` in that mode.
+ */
+export const insert = (payment: Omit<Payment, "sequence" | "createdHead">, source: AddressSource) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ sequence: number; created_head: number | null }>(
+      `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
+         status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?, ?)
+       ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
+       RETURNING sequence, created_head`,
+      [
+        payment.id,
+        payment.account,
+        payment.mode,
+        payment.merchantRef,
+        payment.amount.toString(),
+        payment.currency,
+        payment.chain,
+        payment.address,
+        source.wallet,
+        source.index,
+        payment.status,
+        payment.createdAt,
+        payment.expiresAt,
+        payment.chain,
+        payment.mode,
+        payment.metadata,
+        payment.webhookUrl ?? null,
+        payment.redirectUrl ?? null,
+        payment.quoteId ?? null
+      ]
+    )
+    if (row === undefined) return undefined
+    const stored: Payment = { ...payment, sequence: row.sequence, createdHead: row.created_head ?? undefined }
+    return stored
+  })
+
+/** Stores what a payment has become, and the transition when its status changed. */
+export const update = (before: Payment, after: Payment, at: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run(
+      `UPDATE payments SET status = ?, amount_received = ?, tx_hash = ?, confirmed_at = ?, failure_reason = ?, ended_at = ?
+       WHERE id = ?`,
+      [
+        after.status,
+        after.amountReceived?.toString() ?? null,
+        after.txHash ?? null,
+        after.confirmedAt ?? null,
+        after.failureReason ?? null,
+        isEnded(after.status) ? at : null,
+        after.id
+      ]
+    )
+    if (before.status === after.status) return
+    yield* tx.run(
+      `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at)
+       VALUES (?, (SELECT count(*) FROM transitions WHERE payment_id = ?), ?, ?, ?)`,
+      [after.id, after.id, before.status, after.status, at]
+    )
+  })
+
+const first = (db: Db, where: string, params: ReadonlyArray<Param>) =>
+  Effect.map(db.get<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, params), (row) =>
+    row === undefined ? undefined : fromRow(row)
+  )
+
+export const byId = (db: Db, id: string) => first(db, "id = ?", [id])
+
+/** A payment as its owner may see it: another account's or mode's is not there. */
+export const byOwner = (db: Db, owner: Owner, id: string) =>
+  first(db, "id = ? AND account_id = ? AND mode = ?", [id, owner.account, owner.mode])
+
+export const idByMerchantRef = (db: Db, owner: Owner, merchantRef: string) =>
+  Effect.map(
+    db.get<{ id: string }>("SELECT id FROM payments WHERE account_id = ? AND mode = ? AND merchant_ref = ?", [
+      owner.account,
+      owner.mode,
+      merchantRef
+    ]),
+    (row) => row?.id as PaymentId | undefined
+  )
+
+/** The last payment of the page before; Unix milliseconds. */
+export interface Cursor {
+  readonly createdAt: number
+  readonly sequence: number
+}
+
+export interface ListFilter {
+  readonly status?: StatusFilter | undefined
+  readonly chain?: ChainName | undefined
+  readonly limit: number
+  readonly after?: Cursor | undefined
+}
+
+/** Newest first. Every combination of filters has an index of its own, so that a page costs the same in any table. */
+export const list = (db: Db, owner: Owner, { after, chain, limit, status }: ListFilter) => {
+  const conditions: Array<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+    ["account_id = ?", owner.account],
+    ["mode = ?", owner.mode],
+    ...(status === undefined ? [] : [["status = ?", status] as const]),
+    ...(chain === undefined ? [] : [["chain = ?", chain] as const]),
+    ...(after === undefined ? [] : [["(created_at, sequence) < (?, ?)", after.createdAt, after.sequence] as const])
+  ]
+  return Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM payments WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
+       ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+      [...conditions.flatMap(([, ...params]) => params), limit]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+}
+
+/** Payments being detected that have money in a block with all its confirmations: the ones that may confirm now. */
+export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: number) =>
+  Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM payments AS payment
+       WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
+         SELECT 1 FROM receipts WHERE payment_id = payment.id AND canonical = 1 AND block_number <= ?)`,
+      [chain, mode, deepest]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** Open payments of a chain whose `expiresAt` (Unix ms) is before `before`, in its order, behind the given one. */
+export const openExpiredBefore = (
+  db: Db,
+  { chain, mode }: Network,
+  before: number,
+  behind: { readonly expiresAt: number; readonly sequence: number },
+  limit: number
+) =>
+  Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM payments
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND expires_at < ?
+         AND (expires_at, sequence) > (?, ?)
+       ORDER BY expires_at, sequence LIMIT ?`,
+      [chain, mode, before, behind.expiresAt, behind.sequence, limit]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+interface ReceiptRow {
+  readonly chain: ChainName
+  readonly mode: Mode
+  readonly block_hash: string
+  readonly block_number: number
+  readonly block_time: number
+  readonly address: string
+  readonly position: string
+  readonly tx_hash: string
+  readonly currency: string
+  readonly amount: string
+  readonly payment_id: string
+  readonly canonical: number
+}
+
+/** A payment's whole ledger, orphaned rows included. */
+export const receiptsOf = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<ReceiptRow>(
+      `SELECT chain, mode, block_hash, block_number, block_time, address, position, tx_hash, currency, amount, payment_id,
+         canonical FROM receipts WHERE payment_id = ? ORDER BY block_number, position`,
+      [payment]
+    ),
+    (rows): ReadonlyArray<Receipt> =>
+      rows.map((row) => ({
+        chain: row.chain,
+        mode: row.mode,
+        blockHash: row.block_hash,
+        blockNumber: row.block_number,
+        blockTime: row.block_time,
+        address: row.address,
+        position: row.position,
+        txHash: row.tx_hash,
+        currency: row.currency,
+        amount: BigInt(row.amount),
+        payment: row.payment_id as PaymentId,
+        canonical: row.canonical === 1
+      }))
+  )

@@ -1,0 +1,25 @@
+import { Effect } from "effect"
+import { type Db, Tx } from "../Sql.ts"
+
+export const all = (db: Db) =>
+  db.all<{ fingerprint: string; next_index: number }>("SELECT fingerprint, next_index FROM wallets")
+
+/** Makes the wallet known, its numbering starting at `start`, if it is not. */
+export const ensure = (fingerprint: string, start: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, ?) ON CONFLICT DO NOTHING", [fingerprint, start])
+  )
+
+/** Takes the wallet's next index. */
+export const nextIndex = (fingerprint: string) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ taken: number }>(
+      "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? RETURNING next_index - 1 AS taken",
+      [fingerprint]
+    )
+    return row === undefined ? yield* Effect.dieMessage(`wallet ${fingerprint} is not in the store`) : row.taken
+  })
+
+export const jumpTo = (fingerprint: string, next: number) =>
+  Effect.flatMap(Tx, (tx) => tx.run("UPDATE wallets SET next_index = ? WHERE fingerprint = ?", [next, fingerprint]))

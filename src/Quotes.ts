@@ -1,0 +1,126 @@
+import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
+import { formatUnits } from "viem"
+import { Chains } from "./Chains.ts"
+import type { ChainName, Mode } from "./Domain/Chain.ts"
+import { decimalsOf, nativeToken, type PaymentCurrency } from "./Domain/Currency.ts"
+import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
+import type { Owner } from "./Domain/Owner.ts"
+import { QuoteRefused } from "./Domain/PaymentErrors.ts"
+import {
+  AmountTooSmall,
+  type CreateQuote,
+  type QuoteCurrency,
+  QuoteImpossible,
+  type QuoteObject,
+  RateUnavailable
+} from "./Domain/Quote.ts"
+import { grossOf, networkFeeOf, rateOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
+import { Prices } from "./Quotes/Prices.ts"
+import * as Repo from "./Quotes/QuotesRepo.ts"
+import { type Priced, refusalOf } from "./Quotes/refusal.ts"
+import { chainOf, problemsOf, transferGas, transferred } from "./Quotes/terms.ts"
+import { Settings } from "./Settings.ts"
+import { type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+
+/** How long a quote can be used. */
+const validityMillis = 30_000
+
+export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | StoreUnavailable
+
+/** Prices that hold for half a minute, and payments made at them. */
+export class Quotes extends Context.Tag("tilld/Quotes")<
+  Quotes,
+  {
+    readonly create: (owner: Owner, request: CreateQuote) => Effect.Effect<QuoteObject, QuoteError>
+    /**
+     * Says that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: it is of the
+     * same account and mode, unused and valid, and prices exactly what is asked. The payment's row marks it as used.
+     */
+    readonly lock: (
+      owner: Owner,
+      quoteId: string,
+      payment: Priced,
+      now: number
+    ) => Effect.Effect<QuoteId, QuoteRefused | StoreUnavailable, Tx>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Quotes,
+    Effect.gen(function* () {
+      const settings = yield* Settings
+      const writer = yield* Writer
+      const chains = yield* Chains
+      const prices = yield* Prices
+
+      const priceOf = (currency: QuoteCurrency) => {
+        const price = prices.usd(currency)
+        return price === undefined
+          ? Effect.fail(new RateUnavailable({ message: `No fresh price of ${currency} is known: ask again later.` }))
+          : Effect.succeed(price)
+      }
+
+      /** In smallest units of the target. On OP-stack chains the L1 data fee is not part of the gas price, and not read. */
+      const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
+        const token = transferred(request)
+        if (token === undefined) return 0n
+        const gasPrice = yield* chains.gasPrice({ chain, mode })
+        if (gasPrice === undefined) {
+          return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
+        }
+        const native = yield* priceOf(nativeToken(chain))
+        const target = yield* priceOf(request.toCurrency)
+        return networkFeeOf(gasPrice * transferGas(token, chain), native, target, decimalsOf[request.toCurrency])
+      })
+
+      const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
+        const watched = settings.chains.filter((network) => network.mode === mode).map((network) => network.chain)
+        const problems = problemsOf(request, watched)
+        const chain = chainOf(request)
+        if (problems.length > 0 || chain === undefined) return yield* new QuoteImpossible({ problems })
+        const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))
+        const decimals = decimalsOf[request.toCurrency]
+        const gross = grossOf(Option.getOrThrow(BigDecimal.fromString(request.amount)), rate, decimals)
+        const service = serviceFeeOf(gross)
+        const network = yield* networkFee(mode, request, chain)
+        const inUnits = (amount: bigint) => formatUnits(amount, decimals)
+        const fees = { network: inUnits(network), service: inUnits(service) }
+        if (gross <= service + network) return yield* new AmountTooSmall({ gross: inUnits(gross), fees })
+        return {
+          fromCurrency: request.fromCurrency,
+          toCurrency: request.toCurrency,
+          fromAmount: request.amount,
+          toAmount: inUnits(gross - service - network),
+          rate: formatUnits(rate.value, rate.scale),
+          chain,
+          fees
+        }
+      })
+
+      const create = Effect.fn("Quotes.create")(function* (owner: Owner, request: CreateQuote) {
+        const { fees, ...priced } = yield* price(owner.mode, request)
+        const now = yield* Clock.currentTimeMillis
+        const validUntil = now + validityMillis
+        const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: new Date(validUntil).toISOString(), fees }
+        yield* writer.write(Repo.insert(owner, quote, now, validUntil))
+        return quote
+      })
+
+      const decimalsOn = (mode: Mode, chain: ChainName, currency: PaymentCurrency): number => {
+        const network = settings.chains.find((candidate) => candidate.chain === chain && candidate.mode === mode)
+        return network?.tokens.find((token) => token.symbol === currency)?.decimals ?? decimalsOf[currency]
+      }
+
+      const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
+        const stored = yield* Repo.byOwner(owner, quoteId)
+        if (stored === undefined) {
+          return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: "There is no such quote." })
+        }
+        const decimals = (currency: PaymentCurrency) => decimalsOn(owner.mode, payment.chain, currency)
+        const refusal = refusalOf(stored, payment, decimals, now)
+        return refusal === undefined ? stored.id : yield* refusal
+      })
+
+      return { create, lock }
+    })
+  )
+}

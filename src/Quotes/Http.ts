@@ -1,0 +1,44 @@
+import { Effect } from "effect"
+import { CurrentKey } from "../Auth/Api.ts"
+import { ApiError, invalid } from "../Domain/ApiError.ts"
+import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
+import { answer, type Handlers } from "../Http/Handler.ts"
+import { Quotes } from "../Quotes.ts"
+import type { QuotesApi } from "./Api.ts"
+
+const retrySeconds = "10"
+
+const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall): ApiError => {
+  switch (error._tag) {
+    case "QuoteImpossible":
+      return invalid(error.problems)
+    case "RateUnavailable":
+      return new ApiError({
+        code: "RATE_UNAVAILABLE",
+        message: error.message,
+        headers: { "retry-after": retrySeconds }
+      })
+    case "AmountTooSmall":
+      return new ApiError({
+        code: "AMOUNT_TOO_SMALL",
+        message: "The fees are as much as the amount or more: ask for a larger one.",
+        details: { gross: error.gross, fees: error.fees }
+      })
+  }
+}
+
+export const quoteHandlers = Effect.map(
+  Quotes,
+  (quotes): Handlers<typeof QuotesApi> => ({
+    create: ({ payload }) =>
+      Effect.gen(function* () {
+        const quote = yield* quotes.create(yield* CurrentKey, payload).pipe(
+          Effect.catchIf(
+            (error) => error._tag !== "StoreUnavailable",
+            (error) => refusal(error)
+          )
+        )
+        return answer(quote)
+      })
+  })
+)

@@ -1,0 +1,41 @@
+import { Effect } from "effect"
+import type { QuoteId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import type { QuoteObject } from "../Domain/Quote.ts"
+import { Tx } from "../Sql.ts"
+
+export interface StoredQuote {
+  readonly id: QuoteId
+  readonly quote: QuoteObject
+  /** Unix milliseconds; the last at which it can be used. */
+  readonly validUntil: number
+  /** Whether a payment names it. */
+  readonly used: boolean
+}
+
+export const insert = (owner: Owner, quote: QuoteObject, createdAt: number, validUntil: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, ?, ?, ?, ?, ?)", [
+      quote.id,
+      owner.account,
+      owner.mode,
+      JSON.stringify(quote),
+      createdAt,
+      validUntil
+    ])
+  )
+
+/** A quote as its owner may use it: another account's or mode's is not there. */
+export const byOwner = (owner: Owner, id: string) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ id: string; body: string; valid_until: number; used: number }>(
+      `SELECT id, body, valid_until, EXISTS (SELECT 1 FROM payments WHERE quote_id = quotes.id) AS used
+       FROM quotes WHERE id = ? AND account_id = ? AND mode = ?`,
+      [id, owner.account, owner.mode]
+    )
+    if (row === undefined) return undefined
+    const quote: QuoteObject = JSON.parse(row.body)
+    const stored: StoredQuote = { id: row.id as QuoteId, quote, validUntil: row.valid_until, used: row.used === 1 }
+    return stored
+  })

@@ -1,0 +1,75 @@
+import { parseUnits } from "viem"
+import type { ChainName } from "../Domain/Chain.ts"
+import { isToken, type PaymentCurrency } from "../Domain/Currency.ts"
+import { QuoteRefused } from "../Domain/PaymentErrors.ts"
+import type { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
+import type { StoredQuote } from "./QuotesRepo.ts"
+
+/** What a payment asks for that names a quote. Amount in base units. */
+export interface Priced {
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  readonly amount: bigint
+}
+
+interface Accepted {
+  readonly currency: PaymentCurrency
+  /** Base units, as digits. */
+  readonly amounts: ReadonlyArray<string>
+}
+
+const isPayable = (currency: QuoteCurrency): currency is PaymentCurrency => isToken(currency) && currency !== "MATIC"
+
+/** What a payment by this quote may ask for: what is bought, with or without the fees, or what is sold. */
+const acceptedBy = (
+  { fees, fromAmount, fromCurrency, toAmount, toCurrency }: QuoteObject,
+  decimalsOn: (currency: PaymentCurrency) => number
+): ReadonlyArray<Accepted> => {
+  const baseUnits = (currency: PaymentCurrency, ...amounts: ReadonlyArray<string>) =>
+    amounts.reduce((sum, amount) => sum + parseUnits(amount, decimalsOn(currency)), 0n).toString()
+  return [
+    ...(isPayable(toCurrency)
+      ? [
+          {
+            currency: toCurrency,
+            amounts: [baseUnits(toCurrency, toAmount), baseUnits(toCurrency, toAmount, fees.network, fees.service)]
+          }
+        ]
+      : []),
+    ...(isPayable(fromCurrency) ? [{ currency: fromCurrency, amounts: [baseUnits(fromCurrency, fromAmount)] }] : [])
+  ]
+}
+
+const mismatch = ({ chain }: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
+  new QuoteRefused({
+    code: "QUOTE_MISMATCH",
+    message:
+      accepted.length === 0
+        ? "The quote prices nothing that a payment can be made in."
+        : "The payment does not ask for what the quote prices: details has what would do.",
+    details: { chain, accepted }
+  })
+
+/** Why `payment`, made at `now` (Unix milliseconds), cannot use the quote. `decimalsOn`: on the payment's chain. */
+export const refusalOf = (
+  { quote, used, validUntil }: StoredQuote,
+  payment: Priced,
+  decimalsOn: (currency: PaymentCurrency) => number,
+  now: number
+): QuoteRefused | undefined => {
+  if (used) {
+    return new QuoteRefused({ code: "QUOTE_ALREADY_USED", message: "A payment uses this quote: create a new quote." })
+  }
+  if (now > validUntil) {
+    return new QuoteRefused({
+      code: "QUOTE_EXPIRED",
+      message: `The quote was valid until ${quote.validUntil}: create a new quote.`
+    })
+  }
+  const accepted = acceptedBy(quote, decimalsOn)
+  const amount = payment.amount.toString()
+  const fits =
+    quote.chain === payment.chain &&
+    accepted.some(({ amounts, currency }) => currency === payment.currency && amounts.includes(amount))
+  return fits ? undefined : mismatch(quote, accepted)
+}

@@ -1,0 +1,197 @@
+import { Deferred, Effect, FiberId } from "effect"
+import { type Address, encodeFunctionData, erc20Abi, type Hash, type Hex, numberToHex } from "viem"
+import type { Erc20 } from "../Domain/Currency.ts"
+import { AnvilNotStarted, type AnvilOptions, startAnvil } from "./Anvil.ts"
+import { deployer, type LocalToken, localTokens, multicall3, setup } from "./Contracts.ts"
+import { LocalRpcError, makeRpc, type Rpc } from "./Rpc.ts"
+
+/** The header of a block; `timestamp` is in Unix seconds. */
+export interface LocalHead {
+  readonly number: number
+  readonly hash: Hash
+  readonly timestamp: number
+}
+
+/** A call as it stands: `data` is already encoded, `value` is in wei, `gas` is 10 million unless given. */
+export interface LocalCall {
+  readonly to: Address
+  readonly data?: Hex
+  readonly value?: bigint
+  readonly gas?: bigint
+}
+
+export interface LocalChainOptions extends AnvilOptions {
+  /** The test tokens that this chain has. */
+  readonly tokens: ReadonlyArray<Erc20>
+}
+
+/** A running local chain. What changes it is done one after another, in the order in which it was asked for. */
+export interface LocalChain {
+  /** The chain's process: SIGSTOP makes it hang, SIGKILL makes it disappear. */
+  readonly pid: number
+  readonly url: string
+  readonly port: number
+  readonly chainId: number
+  readonly tokens: Readonly<Partial<Record<Erc20, LocalToken>>>
+  readonly rpc: Rpc
+  /** Waits until the chain's process has ended, and says how. */
+  readonly ended: Effect.Effect<string>
+  /** Sends `amount` wei from a funded account. Without a block time the transaction waits in the pool for `mine`. */
+  readonly payNative: (payment: { readonly to: Address; readonly amount: bigint }) => Effect.Effect<Hash, LocalRpcError>
+  /** Transfers `amount` base units of a token from a funded account. Dies of a token that this chain lacks. */
+  readonly payToken: (payment: {
+    readonly symbol: Erc20
+    readonly to: Address
+    readonly amount: bigint
+  }) => Effect.Effect<Hash, LocalRpcError>
+  /** Sends a call from a funded account, also one that will fail. */
+  readonly send: (call: LocalCall) => Effect.Effect<Hash, LocalRpcError>
+  /**
+   * Mines `count` blocks, default 1. Their timestamps are `secondsApart`, which puts the chain's clock ahead for good;
+   * without it they share one.
+   */
+  readonly mine: (count?: number, secondsApart?: number) => Effect.Effect<void, LocalRpcError>
+  readonly head: Effect.Effect<LocalHead, LocalRpcError>
+  /** Replaces the last `depth` blocks by as many empty ones. Their transactions are gone, from the pool too. */
+  readonly reorg: (depth: number) => Effect.Effect<void, LocalRpcError>
+  /** Remembers the chain as it is, for one `revert`. */
+  readonly snapshot: Effect.Effect<Hex, LocalRpcError>
+  /** Goes back to a snapshot, to a lower head. */
+  readonly revert: (snapshot: Hex) => Effect.Effect<void, LocalRpcError>
+  /** A transaction as it was signed: taken before a reorg, `sendRaw` includes it again after it. */
+  readonly rawTransaction: (hash: Hash) => Effect.Effect<Hex, LocalRpcError>
+  readonly sendRaw: (raw: Hex) => Effect.Effect<Hash, LocalRpcError>
+  /** Wei at the head. */
+  readonly balance: (account: Address) => Effect.Effect<bigint, LocalRpcError>
+  /** Base units at the head. Dies of a token that this chain lacks. */
+  readonly tokenBalance: (symbol: Erc20, account: Address) => Effect.Effect<bigint, LocalRpcError>
+}
+
+// Far above any base fee that a test's blocks lead to, so that a transaction is never stuck and can be re-included.
+const fees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numberToHex(10n ** 9n) }
+
+// Mining more at once could outlast a call's deadline.
+const minedAtOnce = 250
+
+/** Puts Multicall3 and the contracts in place, in one block, and gives the accounts that pay. */
+const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: Rpc, options: LocalChainOptions) {
+  // Otherwise Anvil writes a line for every call.
+  yield* rpc("anvil_setLoggingEnabled", [false])
+  const payers = (yield* rpc<Array<Address>>("eth_accounts")).filter((a) => a.toLowerCase() !== deployer.toLowerCase())
+  yield* rpc("anvil_setCode", [multicall3.address, multicall3.runtime])
+  const hashes = yield* Effect.forEach(
+    setup(options.tokens, payers),
+    (call, nonce) =>
+      rpc<Hash>("eth_sendTransaction", [
+        { from: deployer, nonce: numberToHex(nonce), gas: numberToHex(4_000_000), ...fees, ...call }
+      ]),
+    { concurrency: 4 }
+  )
+  yield* rpc("anvil_mine", ["0x1"])
+  // The last one mints on all the others, so it stands for them.
+  const receipt = yield* rpc<{ status: Hex } | null>("eth_getTransactionReceipt", [hashes.at(-1)])
+  if (receipt?.status !== "0x1") {
+    return yield* new AnvilNotStarted({ chain: options.chain, reason: "its test contracts could not be deployed" })
+  }
+  return payers
+})
+
+const tokensOf = (symbols: ReadonlyArray<Erc20>): LocalChain["tokens"] =>
+  Object.fromEntries(symbols.map((symbol) => [symbol, localTokens[symbol]]))
+
+/**
+ * One effect at a time, first come, first served. Effect's semaphore wakes everybody who waits at each release: with
+ * 1,500 payments waiting that costs 20 ms a payment, where Anvil takes one.
+ */
+const makeTurns = () => {
+  let last = Effect.void
+  return <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.suspend(() => {
+        const before = last
+        const over = Deferred.unsafeMake<void>(FiberId.none)
+        last = Deferred.await(over)
+        return Effect.as(before, over)
+      }),
+      () => effect,
+      (over) => Deferred.succeed(over, undefined)
+    )
+}
+
+/**
+ * Starts a local chain with its test contracts; it runs until the scope closes. Several may start at once.
+ * Fails with `AnvilMissing`, `PortInUse`, `AnvilNotStarted` or `LocalRpcError`.
+ */
+export const startLocalChain = Effect.fn("LocalChain.start")(function* (options: LocalChainOptions) {
+  const anvil = yield* startAnvil(options)
+  const url = `http://${anvil.host}:${anvil.port}`
+  const rpc = yield* makeRpc(options.chain, url)
+  const payers = yield* prepare(rpc, options)
+  const tokens = tokensOf(options.tokens)
+
+  // Anvil gives two transactions of one account that arrive together the same nonce, and refuses one of them.
+  const exclusive = makeTurns()
+  let payments = 0
+
+  const send = Effect.fn("LocalChain.send")(function* ({ to, data, value = 0n, gas = 10_000_000n }: LocalCall) {
+    // Payers take turns, as customers do: what a reorg dropped can come back although other payments were made since.
+    const from = payers[payments++ % payers.length]
+    const call = { from, to, ...(data && { data }), value: numberToHex(value), gas: numberToHex(gas), ...fees }
+    return yield* rpc<Hash>("eth_sendTransaction", [call])
+  }, exclusive)
+
+  const token = (symbol: Erc20) =>
+    Effect.fromNullable(tokens[symbol]).pipe(
+      Effect.orElse(() => Effect.dieMessage(`the local chain ${options.chain} was started without ${symbol}`))
+    )
+
+  const chain: LocalChain = {
+    pid: anvil.pid,
+    url,
+    port: anvil.port,
+    chainId: options.chainId,
+    tokens,
+    rpc,
+    ended: anvil.ended,
+    send,
+    payNative: Effect.fn("LocalChain.payNative")(({ to, amount }) => send({ to, value: amount, gas: 100_000n })),
+    payToken: Effect.fn("LocalChain.payToken")(function* ({ symbol, to, amount }) {
+      const { address } = yield* token(symbol)
+      const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] })
+      return yield* send({ to: address, data, gas: 200_000n })
+    }),
+    mine: Effect.fn("LocalChain.mine")(function* (count = 1, secondsApart = 0) {
+      for (let left = count; left > 0; left -= minedAtOnce) {
+        yield* rpc("anvil_mine", [numberToHex(Math.min(left, minedAtOnce)), numberToHex(secondsApart)], "30 seconds")
+      }
+    }, exclusive),
+    head: rpc<{ number: Hex; hash: Hash; timestamp: Hex }>("eth_getBlockByNumber", ["latest", false]).pipe(
+      Effect.map(({ number, hash, timestamp }) => ({ number: Number(number), hash, timestamp: Number(timestamp) })),
+      Effect.withSpan("LocalChain.head")
+    ),
+    reorg: Effect.fn("LocalChain.reorg")((depth) => Effect.asVoid(rpc("anvil_reorg", [depth, []])), exclusive),
+    snapshot: exclusive(rpc<Hex>("evm_snapshot")),
+    revert: Effect.fn("LocalChain.revert")((snapshot) => Effect.asVoid(rpc("evm_revert", [snapshot])), exclusive),
+    rawTransaction: Effect.fn("LocalChain.rawTransaction")(function* (hash) {
+      const method = "eth_getRawTransactionByHash"
+      const raw = yield* rpc<Hex | null>(method, [hash])
+      if (raw !== null) return raw
+      return yield* new LocalRpcError({
+        chain: options.chain,
+        method,
+        reason: "Refused",
+        detail: `no such transaction: ${hash}`
+      })
+    }),
+    sendRaw: Effect.fn("LocalChain.sendRaw")((raw) => rpc<Hash>("eth_sendRawTransaction", [raw]), exclusive),
+    balance: Effect.fn("LocalChain.balance")((account) =>
+      Effect.map(rpc<Hex>("eth_getBalance", [account, "latest"]), BigInt)
+    ),
+    tokenBalance: Effect.fn("LocalChain.tokenBalance")(function* (symbol, account) {
+      const { address } = yield* token(symbol)
+      const data = encodeFunctionData({ abi: erc20Abi, functionName: "balanceOf", args: [account] })
+      return BigInt(yield* rpc<Hex>("eth_call", [{ to: address, data }, "latest"]))
+    })
+  }
+  return chain
+})

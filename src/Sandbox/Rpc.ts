@@ -1,0 +1,61 @@
+import { Data, Duration, Effect } from "effect"
+import { Pool } from "undici"
+
+/** A JSON-RPC call to a local chain that gave no result. */
+export class LocalRpcError extends Data.TaggedError("LocalRpcError")<{
+  readonly chain: string
+  readonly method: string
+  /** `Refused`: the chain answered with an error. `Unreachable`: no connection, or no JSON. `Deadline`: no answer in time. */
+  readonly reason: "Refused" | "Unreachable" | "Deadline"
+  readonly detail: string
+}> {
+  override get message() {
+    return `${this.method} on the local chain ${this.chain} failed (${this.reason}): ${this.detail}`
+  }
+}
+
+/**
+ * One JSON-RPC call: the `result` as the chain gave it, unchecked, since the other end is our own Anvil.
+ * `deadline` covers connecting, sending and reading; default 5 seconds.
+ */
+export type Rpc = <A = unknown>(
+  method: string,
+  params?: ReadonlyArray<unknown>,
+  deadline?: Duration.DurationInput
+) => Effect.Effect<A, LocalRpcError>
+
+/** Calls to the chain at `url` over kept connections, which close with the scope. */
+export const makeRpc = Effect.fn("Rpc.make")(function* (chain: string, url: string) {
+  const pool = yield* Effect.acquireRelease(
+    Effect.sync(() => new Pool(url, { connections: 8 })),
+    (pool) => Effect.promise(() => pool.destroy())
+  )
+  const rpc: Rpc = <A>(
+    method: string,
+    params: ReadonlyArray<unknown> = [],
+    deadline: Duration.DurationInput = "5 seconds"
+  ) => {
+    const failed = (reason: LocalRpcError["reason"]) => (detail: unknown) =>
+      new LocalRpcError({ chain, method, reason, detail: detail instanceof Error ? detail.message : String(detail) })
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })
+    return Effect.tryPromise({
+      try: (signal) =>
+        pool
+          .request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body, signal })
+          .then((response) => response.body.json() as Promise<{ result: A; error?: { message: string } }>),
+      catch: failed("Unreachable")
+    }).pipe(
+      Effect.timeoutFail({
+        duration: deadline,
+        onTimeout: () => failed("Deadline")(`no answer within ${Duration.format(Duration.decode(deadline))}`)
+      }),
+      Effect.filterOrFail(
+        (answer) => answer.error === undefined,
+        (answer) => failed("Refused")(answer.error?.message)
+      ),
+      Effect.map((answer) => answer.result),
+      Effect.withSpan("LocalChain.rpc", { attributes: { chain, method } })
+    )
+  }
+  return rpc
+})

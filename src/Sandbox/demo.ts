@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { Console, Data, Duration, Effect, Schema } from "effect"
+import type { Address } from "viem"
+import type { ChainName } from "../Domain/Chain.ts"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
+import { Erc20 } from "../Domain/Currency.ts"
+import { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import type { LocalChain } from "./LocalChain.ts"
+import { type Receiver, verifySignature } from "./Receiver.ts"
+
+/** The demo did not end as it should: `message` says what is missing or wrong. */
+export class DemoFailed extends Data.TaggedError("DemoFailed")<{ readonly message: string }> {}
+
+export interface DemoOptions {
+  /** Base of the API. */
+  readonly url: string
+  readonly apiKey: string
+  readonly chains: ReadonlyMap<ChainName, LocalChain>
+  readonly receiver: Receiver
+}
+
+const deadline = Duration.seconds(60)
+
+interface Purchase {
+  readonly merchantRef: string
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  /** Base units. */
+  readonly amount: string
+  readonly inWords: string
+}
+
+const purchases: ReadonlyArray<Purchase> = [
+  { merchantRef: "demo-native", currency: "ETH", chain: "base", amount: "10000000000000000", inWords: "0.01 ETH" },
+  { merchantRef: "demo-token", currency: "USDC", chain: "polygon", amount: "25000000", inWords: "25 USDC" }
+]
+
+const expected: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
+
+const Created = Schema.Struct({ id: Schema.String, address: Schema.String })
+
+const decodeEvent = Schema.decodeUnknown(Schema.parseJson(WebhookEvent))
+
+const post = ({ apiKey, url }: DemoOptions, path: string, body: unknown) =>
+  Effect.gen(function* () {
+    const client = yield* HttpClient.HttpClient
+    const request = yield* HttpClientRequest.post(`${url}${path}`).pipe(
+      HttpClientRequest.setHeader("x-api-key", apiKey),
+      HttpClientRequest.bodyJson(body)
+    )
+    const response = yield* client.execute(request)
+    if (response.status === 201) return response
+    return yield* new DemoFailed({ message: `POST ${path} answered ${response.status}: ${yield* response.text}` })
+  })
+
+const pay = ({ chains }: DemoOptions, purchase: Purchase, to: Address) => {
+  const chain = chains.get(purchase.chain)
+  if (chain === undefined) return Effect.dieMessage(`the sandbox has no ${purchase.chain}`)
+  const amount = BigInt(purchase.amount)
+  return Schema.is(Erc20)(purchase.currency)
+    ? chain.payToken({ symbol: purchase.currency, to, amount })
+    : chain.payNative({ to, amount })
+}
+
+const buy = (options: DemoOptions, purchase: Purchase) =>
+  Effect.gen(function* () {
+    const { currency, chain, amount, merchantRef, inWords } = purchase
+    const response = yield* post(options, "/v1/payments", { merchantRef, amount, currency, chain })
+    const { address, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
+    yield* Console.log(`created   ${id}  ${inWords} on ${chain} to ${address}`)
+    const txHash = yield* pay(options, purchase, address as Address)
+    yield* Console.log(`paid      ${id}  in transaction ${txHash}`)
+    return { id, txHash }
+  })
+
+interface Paid {
+  readonly id: string
+  readonly txHash: string
+}
+
+/** Prints each event as it arrives, until every payment has had all of its own. */
+const receive = ({ receiver }: DemoOptions, secret: string, payments: ReadonlyArray<Paid>, missing: Set<string>) =>
+  Effect.gen(function* () {
+    for (const { id } of payments) for (const kind of expected) missing.add(`${kind} of ${id}`)
+    while (missing.size > 0) {
+      const request = yield* receiver.take
+      if (!verifySignature(request, secret)) {
+        return yield* new DemoFailed({
+          message: `A webhook's X-Service-Signature is wrong: ${request.body.toString("utf8")}`
+        })
+      }
+      const { data, event, id } = yield* decodeEvent(request.body.toString("utf8"))
+      const payment = payments.find((candidate) => candidate.id === data.id)
+      if (payment === undefined || !expected.includes(event)) {
+        return yield* new DemoFailed({ message: `An event that the demo did not lead to: ${event} of ${data.id}` })
+      }
+      if (event === "payment.confirmed" && data.txHash !== payment.txHash) {
+        return yield* new DemoFailed({ message: `${data.id} was paid by ${payment.txHash}, not by ${data.txHash}` })
+      }
+      const transaction = data.txHash === undefined ? "" : `  ${data.txHash}`
+      yield* Console.log(`webhook   ${data.id}  ${event.padEnd(17)}  ${id}  signature verified${transaction}`)
+      missing.delete(`${event} of ${data.id}`)
+    }
+  })
+
+/**
+ * The whole job, shown: registers a webhook, makes a native and a token payment, pays both, and waits for their signed
+ * events. Fails after a minute with what is missing.
+ */
+export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {
+  const secret = `whsec_${randomBytes(32).toString("base64")}`
+  const missing = new Set<string>(["the payments themselves"])
+  yield* Effect.gen(function* () {
+    const url = `${options.receiver.url}/tilld`
+    yield* post(options, "/v1/webhooks", { url, events: EventKind.literals, secret })
+    yield* Console.log(`webhooks  ${url}`)
+    const payments = yield* Effect.forEach(purchases, (purchase) => buy(options, purchase), { concurrency: 1 })
+    missing.clear()
+    yield* receive(options, secret, payments, missing)
+    yield* Console.log(`Both payments are confirmed, and every event arrived and was verified.`)
+  }).pipe(
+    Effect.catchTags({
+      RequestError: (error) => new DemoFailed({ message: `The API does not answer: ${error.message}` }),
+      ResponseError: (error) => new DemoFailed({ message: `The API's answer cannot be read: ${error.message}` }),
+      HttpBodyError: Effect.die,
+      ParseError: (error) => new DemoFailed({ message: `Not the JSON that was expected: ${error.message}` }),
+      LocalRpcError: (error) => new DemoFailed({ message: error.message })
+    }),
+    Effect.timeoutFail({
+      duration: deadline,
+      onTimeout: () =>
+        new DemoFailed({ message: `Missing after ${Duration.format(deadline)}: ${[...missing].join(", ")}` })
+    })
+  )
+})

@@ -1,0 +1,31 @@
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { loadMasterKey } from "./Settings/masterKey.ts"
+import type { SettingsShape } from "./Settings/Shape.ts"
+import type { Source } from "./Settings/source.ts"
+
+export { type Loaded, load } from "./Settings/load.ts"
+export { MasterKeyUnusable, makeMasterKeyFile } from "./Settings/masterKey.ts"
+export { type Problem, SettingsInvalid } from "./Settings/Problem.ts"
+export type {
+  ChainSettings,
+  LogLevel,
+  Policy,
+  RateSource,
+  SettingsShape,
+  TokenSettings,
+  WrongToken
+} from "./Settings/Shape.ts"
+export type { Source } from "./Settings/source.ts"
+
+/** The configuration, decoded once at start by `load`. */
+export class Settings extends Context.Tag("tilld/Settings")<Settings, SettingsShape>() {}
+
+/** The 32 bytes that seal secrets at rest. */
+export class MasterKey extends Context.Tag("tilld/Settings/MasterKey")<MasterKey, Redacted.Redacted<Uint8Array>>() {
+  /** Reads it where `env` says, or beside the database. */
+  static readonly layer = (env: Source["env"]) =>
+    Layer.effect(
+      MasterKey,
+      Effect.flatMap(Settings, ({ database }) => loadMasterKey(database.path, env))
+    )
+}

@@ -1,0 +1,88 @@
+import type { Duration, Redacted } from "effect"
+import type { Network } from "../Domain/Chain.ts"
+import type { Erc20 } from "../Domain/Currency.ts"
+
+/** A token contract whose transfers are credited. */
+export interface TokenSettings {
+  readonly symbol: Erc20
+  /** Lower case. */
+  readonly address: string
+  readonly decimals: number
+}
+
+/** A contract that looks like a token tilld takes and is not it, such as the bridged USDC.e. */
+export interface WrongToken {
+  readonly name: string
+  /** Lower case. */
+  readonly address: string
+}
+
+/** Payments worth more than `aboveUsd` (a decimal) wait for this tag besides the confirmations. */
+export interface Policy {
+  readonly aboveUsd: string
+  readonly require: "safe" | "finalized"
+}
+
+export interface ChainSettings extends Network {
+  /** At least one. Secret: providers put their keys into the URL. */
+  readonly rpcUrls: ReadonlyArray<Redacted.Redacted<string>>
+  readonly chainId: number
+  /** Blocks, the one with the transaction included: 1 is "in a block". */
+  readonly confirmations: number
+  /** While a payment of the mode is open. */
+  readonly pollInterval: Duration.Duration
+  readonly balanceInterval: Duration.Duration
+  readonly startBlock: "latest" | number
+  readonly tokens: ReadonlyArray<TokenSettings>
+  readonly wrongTokens: ReadonlyArray<WrongToken>
+  readonly policies: ReadonlyArray<Policy>
+}
+
+export type RateSource = "chainlink" | "coinbase" | "kraken" | "coingecko" | "fixed"
+export type LogLevel = "trace" | "debug" | "info" | "warning" | "error"
+
+/** The configuration, decoded and checked. */
+export interface SettingsShape {
+  readonly server: {
+    readonly host: string
+    /** 0 takes any free port. */
+    readonly port: number
+    readonly publicUrl: string
+    /** CIDRs. */
+    readonly trustedProxies: ReadonlyArray<string>
+  }
+  readonly admin: { readonly host: string; readonly port: number } | undefined
+  readonly database: { readonly path: string }
+  readonly limits: { readonly perMinute: number; readonly perHour: number }
+  /** Account-level extended public keys. */
+  readonly wallets: {
+    readonly live: Redacted.Redacted<string> | undefined
+    readonly test: Redacted.Redacted<string> | undefined
+  }
+  readonly payments: {
+    readonly settleGrace: Duration.Duration
+    readonly lateWindow: Duration.Duration
+    /** Accepted underpayment in 1/100 %. */
+    readonly toleranceBps: number
+  }
+  readonly webhooks: {
+    /** CIDRs. */
+    readonly allowTargets: ReadonlyArray<string>
+    /** PEM file, "" for none. */
+    readonly extraCaFile: string
+    readonly concurrency: number
+    readonly concurrencyPerEndpoint: number
+  }
+  readonly rates: {
+    readonly sources: ReadonlyArray<RateSource>
+    /** Price of one unit in USD, as a decimal, by symbol. */
+    readonly fixed: Readonly<Record<string, string>>
+  }
+  readonly portal: { readonly enabled: boolean; readonly allow: ReadonlyArray<string> }
+  readonly log: { readonly level: LogLevel; readonly format: "json" | "pretty" }
+  readonly telemetry: { readonly otlpEndpoint: string }
+  readonly retention: { readonly requests: Duration.Duration; readonly deliveries: Duration.Duration }
+  readonly alerts: { readonly url: string }
+  /** One entry per configured chain and mode. */
+  readonly chains: ReadonlyArray<ChainSettings>
+}

@@ -1,0 +1,84 @@
+import { type Network, networkKey } from "../Domain/Chain.ts"
+import { Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
+import { networks } from "./file.ts"
+import type { Fault } from "./Problem.ts"
+import { presets } from "./presets.ts"
+import { at, isTree, type Tree } from "./tree.ts"
+import { walletIdentity } from "./walletKey.ts"
+
+/** What no key can tell by itself. `tree` has its defaults and is not decoded, so that these show beside other faults. */
+export const check = (tree: Tree): ReadonlyArray<Fault> => {
+  const chains = networks.flatMap((network) => {
+    const settings = at(tree, pathOf(network))
+    return isTree(settings) ? [{ network, settings }] : []
+  })
+  return [
+    ...(chains.length > 0 ? [] : [{ path: ["chains"], message: "must name a chain, such as [chains.ethereum.test]" }]),
+    ...walletFaults(tree, chains),
+    ...chainIdFaults(chains),
+    ...chains.flatMap(tokenFaults),
+    ...rateFaults(tree)
+  ]
+}
+
+interface Chain {
+  readonly network: Network
+  readonly settings: Tree
+}
+
+const pathOf = ({ chain, mode }: Network) => ["chains", chain, mode]
+
+const walletFaults = (tree: Tree, chains: ReadonlyArray<Chain>): ReadonlyArray<Fault> => {
+  const missing = (["live", "test"] as const).flatMap((mode) => {
+    const needs = chains.find(({ network }) => network.mode === mode)
+    if (needs === undefined || at(tree, ["wallets", mode]) !== undefined) return []
+    const message = `is missing: [chains.${networkKey(needs.network)}] needs an extended public key (xpub…) to make addresses from`
+    return [{ path: ["wallets", mode], message }]
+  })
+  const identities = ["live", "test"].map((mode) => {
+    const key = at(tree, ["wallets", mode])
+    return typeof key === "string" ? walletIdentity(key) : undefined
+  })
+  const same = identities[0] !== undefined && identities[0] === identities[1]
+  const message =
+    "is the wallet of wallets.live too, and test payments must never share addresses with live ones; use another account's key"
+  return same ? [...missing, { path: ["wallets", "test"], message }] : missing
+}
+
+/** The other network that a chain id belongs to: a public one, or one named before in this file. */
+const chainIdFaults = (chains: ReadonlyArray<Chain>): ReadonlyArray<Fault> => {
+  const owners = new Map(networks.map((network) => [presets[network.mode][network.chain].chainId, network]))
+  return chains.flatMap(({ network, settings }) => {
+    const id = settings.chain_id
+    if (typeof id !== "number") return []
+    const owner = owners.get(id) ?? network
+    owners.set(id, owner)
+    if (networkKey(owner) === networkKey(network)) return []
+    return [{ path: [...pathOf(network), "chain_id"], message: `${id} is the chain of chains.${networkKey(owner)}` }]
+  })
+}
+
+const tokenFaults = ({ network, settings }: Chain): ReadonlyArray<Fault> => {
+  const owners = new Map<string, Erc20>()
+  return Erc20.literals.flatMap((symbol) => {
+    const path = [...pathOf(network), "tokens", symbol]
+    if (at(settings, ["tokens", symbol]) === undefined) return []
+    if (!tokenChains[symbol].includes(network.chain)) {
+      const taken = tokensOn(network.chain).join(", ")
+      return [{ path, message: `is not taken on ${network.chain}, which takes ${taken}; remove this section` }]
+    }
+    const address = at(settings, ["tokens", symbol, "address"])
+    if (typeof address !== "string") return []
+    const owner = owners.get(address.toLowerCase()) ?? symbol
+    owners.set(address.toLowerCase(), owner)
+    return owner === symbol ? [] : [{ path: [...path, "address"], message: `is the contract of ${owner} too` }]
+  })
+}
+
+const rateFaults = (tree: Tree): ReadonlyArray<Fault> => {
+  const sources = at(tree, ["rates", "sources"])
+  const fixed = at(tree, ["rates", "fixed"])
+  const priceless =
+    Array.isArray(sources) && sources.includes("fixed") && isTree(fixed) && Object.keys(fixed).length === 0
+  return priceless ? [{ path: ["rates", "fixed"], message: 'must hold prices in USD where the source is "fixed"' }] : []
+}

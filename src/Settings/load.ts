@@ -1,0 +1,87 @@
+import { accessSync, constants } from "node:fs"
+import { Effect, Either } from "effect"
+import { check } from "./checks.ts"
+import { decode } from "./decode.ts"
+import { withDefaults } from "./file.ts"
+import { keyInText, keyInValue } from "./keyMaterial.ts"
+import { type Fault, type Problem, SettingsInvalid } from "./Problem.ts"
+import type { SettingsShape } from "./Shape.ts"
+import { shapeOf } from "./shapeOf.ts"
+import { type Override, parseText, readOverrides, readText, type Source, treeOf } from "./source.ts"
+import { at, merge, type Path, pathText, type Tree, texts } from "./tree.ts"
+import { unreadOf } from "./unread.ts"
+
+export interface Loaded {
+  readonly settings: SettingsShape
+  /** Keys that were given and that nothing in this version reads: one warning at start names them. */
+  readonly unread: ReadonlyArray<string>
+}
+
+const keyMessage = (what: string) =>
+  `holds what looks like ${what}, which is not shown here. tilld needs none and must never have one: remove it, ` +
+  "treat what it guards as exposed, and give the extended public key (xpub…) of a new seed's account instead"
+
+const isUnder = (path: Path, root: Path) => root.every((key, i) => path[i] === key)
+
+/** Names each place once: a private key first, since what else is wrong there no longer matters. */
+const problemsOf = (faults: ReadonlyArray<Fault>, overrides: ReadonlyArray<Override>): ReadonlyArray<Problem> => {
+  const problems = new Map<string, Problem>()
+  for (const { path, message } of faults) {
+    const variable = overrides.find((override) => isUnder(path, override.path))?.variable
+    const place = variable ?? pathText(path)
+    if (!problems.has(place)) problems.set(place, { at: place, message })
+  }
+  return [...problems.values()]
+}
+
+const keyFaults = (tree: Tree): ReadonlyArray<Fault> =>
+  texts(tree).flatMap(([path, text]) => {
+    const what = keyInValue(text)
+    return what === undefined ? [] : [{ path, message: keyMessage(what) }]
+  })
+
+const caFaults = (tree: Tree): ReadonlyArray<Fault> => {
+  const path = ["webhooks", "extra_ca_file"]
+  const file = at(tree, path)
+  if (typeof file !== "string" || file === "") return []
+  return Either.match(
+    Either.try(() => accessSync(file, constants.R_OK)),
+    {
+      onLeft: () => [
+        { path, message: "names a file that cannot be read; give a PEM file with the extra certificates" }
+      ],
+      onRight: () => []
+    }
+  )
+}
+
+const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Problem>> => {
+  const { overrides, problems: unknown } = readOverrides(env)
+  const text = readText(path)
+  const tree = Either.flatMap(text, parseText)
+  // Comments count too: a key that is commented out is on the server all the same.
+  const inText = Either.match(text, { onLeft: () => undefined, onRight: keyInText })
+  const atLine = inText === undefined ? [] : [{ at: `line ${inText.line}`, message: keyMessage(inText.what) }]
+  if (Either.isLeft(tree)) return Either.left([...atLine, { at: path, message: tree.left }, ...unknown])
+
+  const given = merge(tree.right, treeOf(overrides))
+  const full = withDefaults(given)
+  const file = decode(full)
+  const keys = keyFaults(given)
+  const faults = [
+    ...keys,
+    ...Either.match(file, { onLeft: (all) => all, onRight: () => [] }),
+    ...check(full),
+    ...caFaults(full)
+  ]
+  const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
+  return Either.isRight(file) && problems.length === 0
+    ? Either.right({ settings: shapeOf(file.right), unread: unreadOf(given) })
+    : Either.left(problems)
+}
+
+/** The configuration of `source`, or every problem of it at once. */
+export const load = (source: Source): Effect.Effect<Loaded, SettingsInvalid> =>
+  Effect.suspend(() =>
+    Either.mapLeft(assess(source), (problems) => new SettingsInvalid({ file: source.path, problems }))
+  ).pipe(Effect.withSpan("Settings.load"))

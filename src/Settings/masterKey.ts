@@ -1,0 +1,59 @@
+import { randomBytes } from "node:crypto"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Data, Effect, Redacted } from "effect"
+import type { Source } from "./source.ts"
+
+const keyBytes = 32
+
+/** There is no usable master key. The message says where one was looked for and what to do, and shows none of it. */
+export class MasterKeyUnusable extends Data.TaggedError("MasterKeyUnusable")<{ readonly message: string }> {}
+
+const remedy = "make one with: openssl rand -base64 32, keep a copy apart from the backups, and never change it by hand"
+
+const besideDatabase = (database: string) => join(dirname(database), "master.key")
+
+/** The first place that has a key: the systemd credential `master-key`, TILLD_MASTER_KEY, `master.key` by the database. */
+const find = (database: string, env: Source["env"]) => {
+  const directory = env.CREDENTIALS_DIRECTORY
+  const credential = directory === undefined ? undefined : join(directory, "master-key")
+  if (credential !== undefined && existsSync(credential)) {
+    return { place: `the credential ${credential}`, text: readFileSync(credential, "utf8") }
+  }
+  if (env.TILLD_MASTER_KEY !== undefined) return { place: "TILLD_MASTER_KEY", text: env.TILLD_MASTER_KEY }
+  const file = besideDatabase(database)
+  return existsSync(file) ? { place: file, text: readFileSync(file, "utf8") } : undefined
+}
+
+/** Reads the master key: 32 bytes in base64. */
+export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (database: string, env: Source["env"]) {
+  const found = yield* Effect.try({
+    try: () => find(database, env),
+    catch: (cause) =>
+      new MasterKeyUnusable({ message: `The master key cannot be read (${cause}): check its permissions` })
+  })
+  if (found === undefined) {
+    return yield* new MasterKeyUnusable({
+      message:
+        "There is no master key, which seals secrets in the database: give the systemd credential master-key, " +
+        `TILLD_MASTER_KEY or the file ${besideDatabase(database)}; ${remedy}`
+    })
+  }
+  const text = found.text.trim()
+  const bytes = Buffer.from(text, "base64")
+  // Node reads what it can of any text; only what it would write itself is a key.
+  if (bytes.length !== keyBytes || bytes.toString("base64") !== text) {
+    return yield* new MasterKeyUnusable({
+      message: `The master key in ${found.place} must be ${keyBytes} bytes in base64, 44 characters; ${remedy}`
+    })
+  }
+  return Redacted.make(Uint8Array.from(bytes))
+})
+
+/** Makes `master.key` beside the database, readable by its owner only, unless it is there. For the sandbox. */
+export const makeMasterKeyFile = (database: string): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const file = besideDatabase(database)
+    if (existsSync(file)) return
+    writeFileSync(file, `${randomBytes(keyBytes).toString("base64")}\n`, { mode: 0o600, flag: "wx" })
+  })

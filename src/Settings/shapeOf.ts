@@ -1,0 +1,59 @@
+import type { Network } from "../Domain/Chain.ts"
+import { Erc20 } from "../Domain/Currency.ts"
+import { type File, networks, presetOf } from "./file.ts"
+import type { ChainSettings, SettingsShape } from "./Shape.ts"
+
+const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
+  const chain = file.chains[network.chain]?.[network.mode]
+  if (chain === undefined) return []
+  const wrongTokens = presetOf(network, chain)?.wrongTokens ?? {}
+  return [
+    {
+      ...network,
+      rpcUrls: chain.rpc_urls,
+      chainId: chain.chain_id,
+      confirmations: chain.confirmations,
+      pollInterval: chain.poll_interval,
+      balanceInterval: chain.balance_interval,
+      startBlock: chain.start_block,
+      tokens: Erc20.literals.flatMap((symbol) => {
+        const token = chain.tokens[symbol]
+        return token === undefined ? [] : [{ symbol, ...token }]
+      }),
+      wrongTokens: Object.entries(wrongTokens).map(([name, address]) => ({ name, address: address.toLowerCase() })),
+      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require }))
+    }
+  ]
+}
+
+/** The file as the rest of tilld knows it. */
+export const shapeOf = (file: File): SettingsShape => ({
+  server: {
+    host: file.server.host,
+    port: file.server.port,
+    publicUrl: file.server.public_url.replace(/\/+$/, ""),
+    trustedProxies: file.server.trusted_proxies
+  },
+  admin: file.admin,
+  database: file.database,
+  limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
+  wallets: { live: file.wallets.live, test: file.wallets.test },
+  payments: {
+    settleGrace: file.payments.settle_grace,
+    lateWindow: file.payments.late_window,
+    toleranceBps: file.payments.tolerance_bps
+  },
+  webhooks: {
+    allowTargets: file.webhooks.allow_targets,
+    extraCaFile: file.webhooks.extra_ca_file,
+    concurrency: file.webhooks.concurrency,
+    concurrencyPerEndpoint: file.webhooks.concurrency_per_endpoint
+  },
+  rates: { sources: file.rates.sources, fixed: file.rates.fixed },
+  portal: file.portal,
+  log: file.log,
+  telemetry: { otlpEndpoint: file.telemetry.otlp_endpoint },
+  retention: file.retention,
+  alerts: file.alerts,
+  chains: networks.flatMap((network) => chainOf(file, network))
+})

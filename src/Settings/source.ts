@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs"
+import { Either, SchemaAST } from "effect"
+import { parse, TomlError } from "smol-toml"
+import { closest } from "../Domain/suggestion.ts"
+import { File } from "./file.ts"
+import type { Problem } from "./Problem.ts"
+import { merge, only, type Path, type Tree } from "./tree.ts"
+
+/** Where the configuration comes from: a file, and the process's environment. */
+export interface Source {
+  readonly path: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** A key that an environment variable sets. */
+export interface Override {
+  readonly variable: string
+  readonly path: ReadonlyArray<string>
+  readonly value: unknown
+}
+
+const prefix = "TILLD_"
+const notKeys = new Set(["TILLD_CONFIG", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
+
+/** What the configuration file may hold at `path`, undefined where it knows no such key. */
+export const nodeAt = (path: Path): SchemaAST.AST | undefined =>
+  path.reduce<SchemaAST.AST | undefined>((node, key) => {
+    if (node === undefined) return undefined
+    if (SchemaAST.isTypeLiteral(node)) return node.propertySignatures.find(({ name }) => name === key)?.type
+    const list = SchemaAST.encodedAST(node)
+    return SchemaAST.isTupleType(list) ? itemOf(node) : undefined
+  }, File.ast)
+
+const itemOf = (list: SchemaAST.AST): SchemaAST.AST | undefined =>
+  SchemaAST.isRefinement(list) ? itemOf(list.from) : SchemaAST.isTupleType(list) ? list.rest[0]?.type : undefined
+
+/** The keys of a section. */
+export const keysOf = (node: SchemaAST.AST | undefined): ReadonlyArray<string> =>
+  node !== undefined && SchemaAST.isTypeLiteral(node) ? node.propertySignatures.map(({ name }) => String(name)) : []
+
+const variableOf = (path: ReadonlyArray<string>) => prefix + path.join("__").toUpperCase()
+
+/** Every variable that sets a key which is no section, with the path of that key. */
+const variables = new Map<string, ReadonlyArray<string>>()
+const collect = (path: ReadonlyArray<string>): void => {
+  const keys = keysOf(nodeAt(path))
+  if (keys.length === 0) variables.set(variableOf(path), path)
+  for (const key of keys) collect([...path, key])
+}
+collect([])
+
+/** A text where the key is one, else a TOML value; what is none is left as it is, for the decoder to refuse. */
+const valueOf = (path: ReadonlyArray<string>, text: string): unknown => {
+  const node = nodeAt(path)
+  if (node !== undefined && SchemaAST.isStringKeyword(SchemaAST.encodedAST(node))) return text
+  return Either.try(() => parse(`value = ${text}`)).pipe(
+    Either.filterOrLeft(
+      (tree) => Object.keys(tree).length === 1,
+      () => undefined
+    ),
+    Either.match({ onLeft: () => text, onRight: ({ value }) => value })
+  )
+}
+
+/** What the environment sets, and the variables that look like ours and are not. */
+export const readOverrides = (env: Source["env"]) => {
+  const overrides: Array<Override> = []
+  const problems: Array<Problem> = []
+  for (const [variable, text] of Object.entries(env)) {
+    if (text === undefined || !variable.startsWith(prefix) || notKeys.has(variable)) continue
+    const path = variables.get(variable)
+    if (path !== undefined) overrides.push({ variable, path, value: valueOf(path, text) })
+    else {
+      const meant = closest(variable, [...variables.keys(), ...notKeys])
+      const remedy = meant === undefined ? "unset it: this prefix is tilld's own" : `did you mean ${meant}?`
+      problems.push({ at: variable, message: `sets no key of the configuration; ${remedy}` })
+    }
+  }
+  return { overrides, problems }
+}
+
+/** The overrides as the file would have them. */
+export const treeOf = (overrides: ReadonlyArray<Override>): Tree =>
+  overrides.map(({ path, value }) => only(path, value)).reduce(merge, {})
+
+const unreadable = (path: string, cause: unknown): string => {
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined
+  if (code === "ENOENT") {
+    return `there is no file ${path}; copy config/tilld.example.toml there, or name another with --config or TILLD_CONFIG`
+  }
+  return `the file cannot be read (${code}); check its permissions`
+}
+
+/** The file's text, or why there is none. */
+export const readText = (path: string): Either.Either<string, string> =>
+  Either.try({ try: () => readFileSync(path, "utf8"), catch: (cause) => unreadable(path, cause) })
+
+// The parser's message goes on with the lines around the place, and they may hold a secret.
+const syntaxMessage = (error: TomlError) => {
+  const [first = ""] = error.message.split("\n")
+  return `line ${error.line}, column ${error.column}: ${first.replace("Invalid TOML document: ", "")}`
+}
+
+export const parseText = (text: string): Either.Either<Tree, string> =>
+  Either.try({
+    try: () => parse(text),
+    catch: (cause) => {
+      if (cause instanceof TomlError) return syntaxMessage(cause)
+      throw cause
+    }
+  })

@@ -1,0 +1,148 @@
+import { Duration, Option, ParseResult, Redacted, Schema } from "effect"
+import ipaddr from "ipaddr.js"
+import { isAddress, zeroAddress } from "viem"
+import { walletIdentity } from "./walletKey.ts"
+
+/** Enough to recognise what one wrote, too little to give a secret away that was pasted into the wrong place. */
+const show = (value: unknown): string => {
+  if (typeof value === "string")
+    return value.length <= 24 ? JSON.stringify(value) : `a text of ${value.length} characters`
+  if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value)
+  if (value instanceof Date) return "a date"
+  return Array.isArray(value) ? "an array" : "a section"
+}
+
+/** A value that answers whatever does not fit with its rule, which is also its description, and with what was found. */
+const must = <A, I>(rule: string, schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
+  schema.annotations({
+    description: `must be ${rule}`,
+    message: ({ actual }) => ({ message: `must be ${rule}; found ${show(actual)}`, override: true })
+  })
+
+/** As `must`, and what was found is not shown: it may be a secret, or hold one. */
+const mustSecretly = <A>(rule: string, schema: Schema.Schema<A, string>): Schema.Schema<A, string> =>
+  schema.annotations({
+    description: `must be ${rule}`,
+    message: () => ({ message: `must be ${rule} (what was found is not shown)`, override: true })
+  })
+
+const textThat = (fits: (value: string) => boolean) => Schema.String.pipe(Schema.filter(fits))
+
+export const integer = (min: number, max: number, note = "") =>
+  must(`a whole number from ${min} to ${max}${note}`, Schema.Int.pipe(Schema.between(min, max)))
+
+export const oneOf = <const A extends ReadonlyArray<string>>(...values: A) =>
+  must(`one of ${values.map((value) => `"${value}"`).join(", ")}`, Schema.Literal(...values))
+
+export const flag = must("true or false", Schema.Boolean)
+
+export const nonEmpty = must(
+  "a text that is not empty",
+  textThat((value) => value.trim() !== "")
+)
+
+export const databasePath = must(
+  "the path of a file, outside memory: what was acknowledged must survive",
+  textThat((value) => value.trim() !== "" && !/^:memory:|^file:|[/\0]$/.test(value))
+)
+
+export const anyText = must("a text", Schema.String)
+
+const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
+  new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
+
+/** An array whose items answer for themselves. */
+export const listOf = <A, I>(what: string, item: Schema.Schema<A, I>) =>
+  Schema.Array(item)
+    .annotations({ message: ({ actual }) => `must be an array of ${what}; found ${show(actual)}` })
+    .pipe(Schema.filter(hasNoDuplicates, { message: () => "must not name the same one twice" }))
+    .annotations({ description: `must be an array of ${what}` })
+
+const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours", d: "days", w: "weeks" } as const
+const shortForm = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)$/
+const longForm = /^\d+(?:\.\d+)? (?:millis?|seconds?|minutes?|hours?|days?|weeks?)$/
+
+/** `24h`, `30s`, `5m`, `7d`, `500ms`, or as Effect writes them: `60 seconds`. */
+export const parseDuration = (text: string): Option.Option<Duration.Duration> => {
+  const long = text.replace(shortForm, (_, amount: string, unit: keyof typeof units) => `${amount} ${units[unit]}`)
+  return longForm.test(long) ? Duration.decodeUnknown(long) : Option.none()
+}
+
+/** What `parseDuration` reads, in words. */
+export const durationForm = 'a duration such as "30s", "24h" or "60 seconds"'
+
+export const duration = (minimum: Duration.DurationInput, maximum: Duration.DurationInput) =>
+  must(
+    `${durationForm}, from ${Duration.format(minimum)} to ${Duration.format(maximum)}`,
+    Schema.transformOrFail(Schema.String, Schema.DurationFromSelf, {
+      strict: true,
+      decode: (text, _, ast) =>
+        Option.match(Option.filter(parseDuration(text), Duration.between({ minimum, maximum })), {
+          onNone: () => ParseResult.fail(new ParseResult.Type(ast, text)),
+          onSome: ParseResult.succeed
+        }),
+      encode: (value) => ParseResult.succeed(`${Duration.toMillis(value)} millis`)
+    })
+  )
+
+const isUrl = (value: string, ...schemes: ReadonlyArray<string>) =>
+  /^\S+$/.test(value) && URL.canParse(value) && schemes.includes(new URL(value).protocol)
+
+// None of these is shown: each may carry a password or a provider's key.
+export const publicUrl = mustSecretly(
+  "an http or https URL without user, query or fragment",
+  textThat((value) => {
+    if (!isUrl(value, "http:", "https:")) return false
+    const { hash, password, search, username } = new URL(value)
+    return `${username}${password}${search}${hash}` === ""
+  })
+)
+
+export const optionalUrl = mustSecretly(
+  'an http or https URL, or "" for none',
+  textThat((value) => value === "" || isUrl(value, "http:", "https:"))
+)
+
+export const rpcUrl = mustSecretly(
+  "an http or https URL",
+  Schema.Redacted(textThat((value) => isUrl(value, "http:", "https:")))
+)
+
+export const walletKey = mustSecretly(
+  "the extended public key (xpub…) of an account, m/44'/60'/n': 111 characters, depth 3, with a valid checksum",
+  Schema.Redacted(textThat((value) => walletIdentity(value) !== undefined))
+)
+
+const isCidr = (value: string) =>
+  ipaddr.isValidCIDR(value) &&
+  // ipaddr.js also reads 127.1 and 0177.0.0.1, which people and other programs read differently.
+  (value.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(value.split("/")[0] ?? ""))
+
+export const cidr = must('a CIDR block such as "10.0.0.0/8" or "127.0.0.1/32"', textThat(isCidr))
+
+export const positiveDecimal = must(
+  'a decimal above 0 in quotes, such as "2500" or "1.10"',
+  textThat((value) => /^(0|[1-9]\d{0,29})(\.\d{1,18})?$/.test(value) && /[1-9]/.test(value))
+)
+
+export const contractAddress = must(
+  "a contract's address: 0x and 40 hex digits, in lower case or with its EIP-55 checksum",
+  Schema.transform(
+    textThat((value) => isAddress(value) && value !== zeroAddress),
+    Schema.String,
+    {
+      strict: true,
+      decode: (value) => value.toLowerCase(),
+      encode: (value) => value
+    }
+  )
+)
+
+export const startBlock = must(
+  '"latest" or a block number',
+  Schema.Union(Schema.Literal("latest"), Schema.Int.pipe(Schema.nonNegative()))
+)
+
+/** A table of the file. Unknown keys are named by the decoder, missing ones too. */
+export const section = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct(fields).annotations({ message: ({ actual }) => `must be a section; found ${show(actual)}` })

@@ -1,0 +1,71 @@
+import type { SqlError } from "@effect/sql"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { Context, Effect, Schema } from "effect"
+
+export type Param = string | number | bigint | Uint8Array | null
+
+/**
+ * The disk is full, the database is held by another process, or the disk fails: nothing of the command was stored, and
+ * trying again later may work. Every other SQL error is a defect.
+ */
+export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
+  code: Schema.String,
+  message: Schema.String
+}) {}
+
+/** Statements by their text, each prepared once. `Row` is what the statement selects: the repository's word for it. */
+export interface Db {
+  readonly all: <Row extends object>(
+    sql: string,
+    params?: ReadonlyArray<Param>
+  ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
+  readonly get: <Row extends object>(
+    sql: string,
+    params?: ReadonlyArray<Param>
+  ) => Effect.Effect<Row | undefined, StoreUnavailable>
+  readonly run: (sql: string, params?: ReadonlyArray<Param>) => Effect.Effect<void, StoreUnavailable>
+}
+
+/** The transaction that a command of the writer runs in. */
+export class Tx extends Context.Tag("tilld/Sql/Tx")<
+  Tx,
+  Db & {
+    /** Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. */
+    readonly afterCommit: (action: () => void) => Effect.Effect<void>
+  }
+>() {}
+
+/** A read-only connection of its own: it sees every acknowledged write and never waits for the writer. */
+export class Reader extends Context.Tag("tilld/Sql/Reader")<Reader, Db>() {}
+
+const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
+  [/^SQLITE_FULL/, "the disk or its quota is full: free some space, tilld goes on by itself"],
+  [/^SQLITE_(BUSY|LOCKED)/, "another process holds the database: end it, only tilld may write to the file"],
+  [/^SQLITE_(IOERR|CANTOPEN|READONLY)/, "the disk answered with an error: check it, and the file's permissions"]
+]
+
+const codeOf = (cause: unknown): string =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
+
+const classify = ({ cause }: SqlError.SqlError): Effect.Effect<never, StoreUnavailable> => {
+  const code = codeOf(cause)
+  const known = remedies.find(([pattern]) => pattern.test(code))
+  return known === undefined
+    ? Effect.die(cause)
+    : Effect.fail(new StoreUnavailable({ code, message: `The store is unavailable (${code}): ${known[1]}` }))
+}
+
+/** The statements of a reserved connection. */
+export const fromConnection = (connection: Connection): Db => {
+  const all = <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
+    Effect.catchAll(
+      connection.execute(sql, params, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>,
+      classify
+    )
+  return {
+    all,
+    get: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
+      Effect.map(all<Row>(sql, params), (rows): Row | undefined => rows[0]),
+    run: (sql, params) => Effect.asVoid(all(sql, params))
+  }
+}

@@ -1,0 +1,77 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs"
+import { dirname } from "node:path"
+import { Reactivity } from "@effect/experimental"
+import { Migrator, SqlClient } from "@effect/sql"
+import { SqliteClient } from "@effect/sql-sqlite-node"
+import { Data, Effect } from "effect"
+import start from "../migrations/0001_start.ts"
+
+/** Numbered, forward only. A migration that has shipped is never edited. */
+const migrations = {
+  "0001_start": start
+}
+
+const table = "migrations"
+
+/** The database was written by a newer tilld, or its copy does not check: only an operator can help. */
+export class StoreUnusable extends Data.TaggedError("StoreUnusable")<{ readonly message: string }> {}
+
+const syncToDisk = (path: string) => {
+  const file = openSync(path, "r")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** A consistent copy of the open database: checked, on disk, and only then under its final name. */
+const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
+  const sql = yield* SqlClient.SqlClient
+  const partial = `${path}.partial`
+  rmSync(partial, { force: true })
+  yield* sql.unsafe("VACUUM INTO ?", [partial])
+  const rows = yield* SqliteClient.make({ filename: partial, readonly: true, disableWAL: true }).pipe(
+    Effect.flatMap((copy) => copy.unsafe<{ integrity_check: string }>("PRAGMA integrity_check")),
+    Effect.provide(Reactivity.layer),
+    Effect.scoped
+  )
+  const verdict = rows.map((row) => row.integrity_check).join("; ")
+  if (verdict !== "ok") {
+    return yield* new StoreUnusable({
+      message: `The copy to make before a migration does not check (${verdict}): nothing was changed. Restore a backup.`
+    })
+  }
+  syncToDisk(partial)
+  renameSync(partial, path)
+  syncToDisk(dirname(path))
+})
+
+/**
+ * Brings the database at `path`, open as the `SqlClient`, up to date in one transaction. A file that already holds data
+ * is copied first, to `<path>.before-<number of the newest migration>`.
+ */
+export const migrate = Effect.fn("Sql.migrate")(function* (
+  path: string,
+  record: Record<string, Effect.Effect<void, unknown, SqlClient.SqlClient>> = migrations
+) {
+  const newest = Math.max(...Object.keys(record).map((name) => Number.parseInt(name, 10)))
+  const sql = yield* SqlClient.SqlClient
+  const [known] = yield* sql.unsafe("SELECT 1 FROM sqlite_schema WHERE name = ?", [table])
+  const [row] =
+    known === undefined ? [] : yield* sql.unsafe<{ id: number | null }>(`SELECT max(migration_id) AS id FROM ${table}`)
+  const current = row?.id ?? 0
+  if (current > newest) {
+    return yield* new StoreUnusable({
+      message: `${path} was written by a newer tilld (its schema is ${current}, this version knows ${newest}): install that version, or restore an older backup.`
+    })
+  }
+  if (current > 0 && current < newest) {
+    const copy = `${path}.before-${newest}`
+    yield* copyTo(copy)
+    yield* Effect.logInfo("copied the database before its migration").pipe(
+      Effect.annotateLogs({ copy, from: current, to: newest })
+    )
+  }
+  yield* Migrator.make({})({ loader: Migrator.fromRecord(record), table })
+})

@@ -1,0 +1,193 @@
+import { Effect } from "effect"
+import type { Mode } from "../Domain/Chain.ts"
+import type { EventKind } from "../Domain/Event.ts"
+import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../Domain/Ids.ts"
+import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
+import * as EndpointsRepo from "./EndpointsRepo.ts"
+import { afterAttempt } from "./retryPolicy.ts"
+import { type DeliveryTarget, originOf, targetsOf } from "./targets.ts"
+
+/** What a delivery needs to know of its event. */
+export interface EventRef {
+  readonly id: EventId
+  readonly account: AccountId
+  readonly mode: Mode
+  readonly paymentId: PaymentId
+  readonly kind: EventKind
+}
+
+// It begins with the event's own token, so that the event's index finds it.
+const deliveryId = (event: EventId, endpoint: EndpointId | undefined): DeliveryId =>
+  DeliveryId.make(`dlv_${event.slice(4)}_${endpoint === undefined ? "own" : endpoint.slice(3, 19)}`, true)
+
+interface Unattempted {
+  readonly sequence: number
+  readonly endpoint_id: string | null
+  readonly own_url: 0 | 1
+}
+
+/** Deliveries of a payment whose first attempt has not ended yet, newest first. */
+const unattempted = (tx: Db, payment: PaymentId) =>
+  tx.all<Unattempted>(
+    `SELECT sequence, endpoint_id, own_url FROM deliveries
+     WHERE payment_id = ? AND status = 'pending' AND attempts = 0 ORDER BY sequence DESC`,
+    [payment]
+  )
+
+const isSameTarget = (row: Unattempted, target: DeliveryTarget) =>
+  (row.own_url === 1 && target.isOwnUrl) || (row.endpoint_id !== null && row.endpoint_id === target.endpoint)
+
+/**
+ * Queues an event for every target it is owed to, and tells for how many. `at` in Unix milliseconds. To one target the
+ * first attempts of a payment's events keep the order of the events: each waits until the one before has ended,
+ * whatever its outcome.
+ */
+export const enqueue = (
+  event: EventRef,
+  webhookUrl: string | undefined,
+  at: number
+): Effect.Effect<number, StoreUnavailable, Tx> =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const targets = targetsOf(yield* EndpointsRepo.list(tx, event), event.kind, webhookUrl)
+    // Nothing comes before a payment's creation.
+    const before =
+      targets.length === 0 || event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
+    for (const target of targets) {
+      const previous = before.find((row) => isSameTarget(row, target))
+      yield* tx.run(
+        `INSERT INTO deliveries (id, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
+           next_attempt_at, after_sequence, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)`,
+        [
+          deliveryId(event.id, target.endpoint),
+          event.id,
+          event.paymentId,
+          target.endpoint ?? null,
+          target.isOwnUrl ? 1 : 0,
+          target.lane,
+          target.url,
+          previous === undefined ? at : null,
+          previous?.sequence ?? null,
+          at
+        ]
+      )
+    }
+    return targets.length
+  })
+
+/** A delivery and what is to be sent, byte for byte. */
+export interface DueDelivery {
+  readonly sequence: number
+  readonly eventId: EventId
+  readonly account: AccountId
+  readonly mode: Mode
+  /** Whose secret signs; undefined: the account's default secret. */
+  readonly endpoint: EndpointId | undefined
+  readonly url: string
+  readonly body: string
+  /** Attempts made so far. */
+  readonly attempts: number
+}
+
+interface DueRow {
+  readonly sequence: number
+  readonly event_id: EventId
+  readonly account_id: AccountId
+  readonly mode: Mode
+  readonly endpoint_id: EndpointId | null
+  readonly url: string
+  readonly body: string
+  readonly attempts: number
+}
+
+/** The delivery, if an attempt of it is due at `now` or will be; undefined when it was cancelled meanwhile. */
+export const dueDelivery = (db: Db, sequence: number) =>
+  Effect.map(
+    db.get<DueRow>(
+      `SELECT d.sequence, d.event_id, e.account_id, e.mode, d.endpoint_id, d.url, e.body, d.attempts
+       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+       WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
+      [sequence]
+    ),
+    (row): DueDelivery | undefined =>
+      row && {
+        sequence: row.sequence,
+        eventId: row.event_id,
+        account: row.account_id,
+        mode: row.mode,
+        endpoint: row.endpoint_id ?? undefined,
+        url: row.url,
+        body: row.body,
+        attempts: row.attempts
+      }
+  )
+
+/** An attempt that has ended. Times in Unix milliseconds. */
+export interface Attempt {
+  readonly sequence: number
+  /** 1 for the first. */
+  readonly number: number
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly status: number | undefined
+  readonly error: string | undefined
+  readonly bodyStart: string | undefined
+}
+
+/** Stores an attempt and what follows from it: the delivery's next state, and the start of those that waited for it. */
+export const recordAttempt = (attempt: Attempt) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const { sequence, number, startedAt, endedAt, status, error, bodyStart } = attempt
+    const next = afterAttempt(number, status, endedAt)
+    yield* tx.run(
+      `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error, body_start)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      [sequence, number, startedAt, endedAt, status ?? null, error ?? null, bodyStart ?? null]
+    )
+    // One that was cancelled during the attempt has no further one.
+    yield* tx.run(
+      `UPDATE deliveries SET attempts = ?,
+         status = iif(next_attempt_at IS NULL AND ? <> 'delivered', status, ?),
+         next_attempt_at = iif(next_attempt_at IS NULL, NULL, ?)
+       WHERE sequence = ?`,
+      [number, next.status, next.status, next.nextAttemptAt ?? null, sequence]
+    )
+    if (number === 1) {
+      yield* tx.run(
+        "UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL WHERE after_sequence = ?",
+        [endedAt, sequence]
+      )
+    }
+  })
+
+/**
+ * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time, and tells whether there was nothing
+ * left. What is owed to a payment's own webhookUrl too stays queued, for the account's default secret to sign.
+ */
+export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const origin = yield* originOfEndpoint(tx, endpoint)
+    const change = (rows: string, count: number) =>
+      tx.all(
+        `UPDATE deliveries SET
+           status = iif(own_url = 1 OR status = 'failed', status, 'cancelled'),
+           next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
+           after_sequence = iif(own_url = 1, after_sequence, NULL),
+           endpoint_id = iif(own_url = 1, NULL, endpoint_id),
+           target = iif(own_url = 1, ?, target)
+         WHERE sequence IN (SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?) RETURNING sequence`,
+        [origin, endpoint, count]
+      )
+    // Those that wait come first: they wait for deliveries to the same endpoint, and must not be left without.
+    const waiting = yield* change("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
+    const due = yield* change("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
+    return waiting.length + due.length < limit
+  })
+
+const originOfEndpoint = (db: Db, endpoint: EndpointId) =>
+  Effect.flatMap(db.get<{ url: string }>("SELECT url FROM endpoints WHERE id = ?", [endpoint]), (row) =>
+    row === undefined ? Effect.dieMessage(`There is no endpoint ${endpoint}`) : Effect.succeed(originOf(row.url))
+  )

@@ -1,0 +1,57 @@
+import { Deferred, Exit, FiberId } from "effect"
+import type { Dispatcher } from "undici"
+import { NoAnswer } from "./connection.ts"
+
+/** An answer's body is read so far, and then its connection is dropped. */
+const bodyLimit = 16 * 1024
+
+/** So much of it is kept, for whoever looks for the reason of a failed attempt. */
+const keptBytes = 1024
+
+const reasonOf = (error: Error & { readonly code?: string }): string => {
+  const code = error.code ?? ""
+  if (code.startsWith("ERR_SSL")) return "tls"
+  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW") return "invalid response"
+  return code === "ECONNRESET" ? "connection reset" : "connection closed"
+}
+
+/** One request and its answer, as undici reports them. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /** The final status, once its headers are there. */
+  readonly status = Deferred.unsafeMake<number, NoAnswer>(FiberId.none)
+  /** Nothing more of the body is wanted, or to be had. */
+  readonly over = Deferred.unsafeMake<void>(FiberId.none)
+  /** The answer was read to its end: its connection can take another request. */
+  complete = false
+  readonly #start: Array<Buffer> = []
+  #received = 0
+
+  /** The first bytes of the answer's body, as text. */
+  get bodyStart(): string {
+    return Buffer.concat(this.#start).subarray(0, keptBytes).toString("utf8")
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    // Informational answers come before the one that counts.
+    if (status >= 200) Deferred.unsafeDone(this.status, Exit.succeed(status))
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // A copy: the chunk is a window on a buffer of the socket's.
+    if (this.#received < keptBytes) this.#start.push(Buffer.from(chunk.subarray(0, keptBytes)))
+    this.#received += chunk.length
+    if (this.#received > bodyLimit) Deferred.unsafeDone(this.over, Exit.void)
+  }
+
+  onResponseEnd(): void {
+    this.complete = this.#received <= bodyLimit
+    Deferred.unsafeDone(this.over, Exit.void)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    Deferred.unsafeDone(this.status, Exit.fail(new NoAnswer({ reason: reasonOf(error) })))
+    Deferred.unsafeDone(this.over, Exit.void)
+  }
+}

@@ -1,0 +1,155 @@
+import type { Place } from "./LanesRepo.ts"
+
+/** One target's deliveries that are in memory. */
+export interface Lane {
+  readonly target: string
+  /** Due, and next in this order. */
+  readonly waiting: Array<number>
+  running: number
+  /** Attempts that have ended and are not stored yet. */
+  unrecorded: number
+  /** Its last attempt took long: it shares a part of the slots with the others of its kind. */
+  slow: boolean
+  /** There may be more in the store that is due. */
+  more: boolean
+  /** When the first delivery that is not due yet will be, in Unix milliseconds. */
+  nextAt: number | undefined
+}
+
+/** One attempt's place. */
+export interface Slot {
+  readonly lane: Lane
+  readonly sequence: number
+  /** The class that it counts for, to its end. */
+  readonly slow: boolean
+}
+
+export interface Limits {
+  /** Attempts at once. */
+  readonly concurrency: number
+  /** Attempts at once to one target. */
+  readonly perLane: number
+}
+
+/** So many deliveries of a lane are read ahead for each of its slots: a slot is filled without waiting for the store. */
+const readAhead = 4
+
+/**
+ * Which delivery is next. Lanes take turns, none has more than its slots, and those that are slow have at most half of
+ * all slots together, so that receivers that hang leave room for the others. Holds a bounded number of deliveries:
+ * the rest of a backlog stays in the store.
+ */
+export class Lanes {
+  readonly #limits: Limits
+  readonly #slowSlots: number
+  /** In the order of their turns. */
+  readonly #lanes = new Map<string, Lane>()
+  /** What the store still calls due and is in memory already. */
+  readonly #taken = new Set<number>()
+  readonly #running = { slow: 0, fast: 0 }
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+    this.#slowSlots = Math.max(1, Math.floor(limits.concurrency / 2))
+  }
+
+  get all(): Iterable<Lane> {
+    return this.#lanes.values()
+  }
+
+  get size(): number {
+    return this.#lanes.size
+  }
+
+  get idle(): boolean {
+    return this.#running.slow + this.#running.fast === 0
+  }
+
+  has(target: string): boolean {
+    return this.#lanes.has(target)
+  }
+
+  /** Lanes of a class that may still be given deliveries. */
+  room(slow: boolean): number {
+    let active = 0
+    for (const lane of this.#lanes.values()) if (lane.slow === slow && lane.waiting.length > 0) active++
+    return Math.max(0, this.#limits.concurrency - active)
+  }
+
+  open(target: string, slow: boolean): Lane {
+    const lane = { target, waiting: [], running: 0, unrecorded: 0, slow, more: true, nextAt: undefined }
+    this.#lanes.set(target, lane)
+    return lane
+  }
+
+  /** Whether a look into the store may bring a lane something that it has a use for. */
+  wants(lane: Lane, now: number): boolean {
+    const mayHaveMore = lane.more || (lane.nextAt !== undefined && lane.nextAt <= now)
+    return mayHaveMore && lane.waiting.length < (this.#limits.perLane * readAhead) / 2
+  }
+
+  /** How many deliveries to look at: as many as are taken, as many as are wanted, and one to tell whether there is more. */
+  window(lane: Lane): number {
+    return lane.waiting.length + lane.running + lane.unrecorded + this.#limits.perLane * readAhead + 1
+  }
+
+  /**
+   * Takes what is due of a lane's first deliveries, `window` of which were asked for. False when it has nothing in memory
+   * after that because nothing is due: then its place in the store's order of lanes is wrong.
+   */
+  fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
+    const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
+    const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+    for (const { sequence } of due) {
+      this.#taken.add(sequence)
+      lane.waiting.push(sequence)
+    }
+    lane.more = due.length === untaken.length && places.length === window
+    lane.nextAt = untaken[due.length]?.nextAttemptAt
+    return untaken.length < places.length || due.length > 0
+  }
+
+  /** The next delivery to attempt; undefined while there is none, or no slot. */
+  next(): Slot | undefined {
+    if (this.#running.slow + this.#running.fast >= this.#limits.concurrency) return undefined
+    for (const lane of this.#lanes.values()) {
+      if (lane.running >= this.#limits.perLane || (lane.slow && this.#running.slow >= this.#slowSlots)) continue
+      const sequence = lane.waiting.shift()
+      if (sequence === undefined) continue
+      lane.running++
+      this.#running[lane.slow ? "slow" : "fast"]++
+      // To the end of the order.
+      this.#lanes.delete(lane.target)
+      this.#lanes.set(lane.target, lane)
+      return { lane, sequence, slow: lane.slow }
+    }
+    return undefined
+  }
+
+  /** An attempt has ended, and is still to be recorded. */
+  ended({ lane, slow }: Slot, wasSlow: boolean): void {
+    lane.running--
+    lane.unrecorded++
+    lane.slow = wasSlow
+    this.#running[slow ? "slow" : "fast"]--
+  }
+
+  /** The store knows how the attempt ended. */
+  recorded({ lane, sequence }: Slot): void {
+    lane.unrecorded--
+    lane.more = true
+    this.#taken.delete(sequence)
+  }
+
+  /** Something was added to the store. */
+  wake(): void {
+    for (const lane of this.#lanes.values()) lane.more = true
+  }
+
+  /** Drops the lanes that have nothing in memory. */
+  prune(): void {
+    for (const lane of this.#lanes.values()) {
+      if (lane.waiting.length + lane.running + lane.unrecorded === 0) this.#lanes.delete(lane.target)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { stripVTControlCharacters } from "node:util"
+import { CliConfig, Command, ValidationError } from "@effect/cli"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
+import packageJson from "../package.json" with { type: "json" }
+import { accounts } from "./commands/accounts.ts"
+import { config } from "./commands/config.ts"
+import { Invocation } from "./commands/Invocation.ts"
+import { keys } from "./commands/keys.ts"
+import { complain } from "./commands/Output.ts"
+import { payments } from "./commands/payments.ts"
+import { sandbox } from "./commands/sandbox.ts"
+import { serve } from "./commands/serve.ts"
+import { webhooks } from "./commands/webhooks.ts"
+import { commandLogger } from "./Telemetry.ts"
+
+const tilld = Command.make("tilld").pipe(
+  Command.withDescription("A self-hosted crypto payments daemon"),
+  Command.withSubcommands([serve, sandbox, config, keys, accounts, payments, webhooks])
+)
+
+/** What the operator must change before it can work: the command line, the configuration, or what else runs. */
+const usage = new Set([
+  "UsageError",
+  "SettingsInvalid",
+  "MasterKeyUnusable",
+  "WrongMasterKey",
+  "InstanceLocked",
+  "StoreUnusable",
+  "ControlUnusable"
+])
+
+// How better-sqlite3 says that npm ran no install script, or ran it under another Node.
+const noBinding = /bindings file|NODE_MODULE_VERSION|ERR_DLOPEN_FAILED/
+
+const defectText = (cause: Cause.Cause<unknown>): string => {
+  const text = Cause.pretty(cause)
+  return noBinding.test(text)
+    ? `the native part of better-sqlite3 is missing or of another Node than ${process.version}: npm rebuild better-sqlite3`
+    : text
+}
+
+/** Tells why a command failed, and gives the exit code. */
+const explain = (
+  cause: Cause.Cause<{ readonly _tag: string; readonly message: string } | ValidationError.ValidationError>
+): Effect.Effect<number> => {
+  const error = Option.getOrUndefined(Cause.failureOption(cause))
+  if (error === undefined) return Effect.as(complain(`tilld: ${defectText(cause)}`), 1)
+  // @effect/cli has printed its own already.
+  if (ValidationError.isValidationError(error)) return Effect.succeed(2)
+  return Effect.as(complain(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
+}
+
+// @effect/cli colours its help and its errors for everybody. Colours are for terminals.
+const coloursForTerminals = (console: Console.Console): Console.Console => {
+  const plain = (args: ReadonlyArray<unknown>) => args.map((arg) => stripVTControlCharacters(String(arg)))
+  return {
+    ...console,
+    log: (...args) => console.log(...(process.stdout.isTTY ? args : plain(args))),
+    error: (...args) => console.error(...(process.stderr.isTTY ? args : plain(args)))
+  }
+}
+
+const program = Command.run(tilld, { name: "tilld", version: packageJson.version })(process.argv).pipe(
+  Effect.as(0),
+  Effect.catchAllCause(explain),
+  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, coloursForTerminals(console))),
+  Effect.provide(
+    Layer.mergeAll(
+      NodeContext.layer,
+      CliConfig.layer({ showBuiltIns: false }),
+      // The only place that reads the environment.
+      Layer.succeed(Invocation, { env: process.env }),
+      Logger.replace(Logger.defaultLogger, commandLogger)
+    )
+  )
+)
+
+NodeRuntime.runMain(program, {
+  disableErrorReporting: true,
+  disablePrettyLogger: true,
+  teardown: (exit, done) =>
+    done(
+      Exit.match(exit, {
+        onSuccess: (code) => (typeof code === "number" ? code : 0),
+        // SIGINT and SIGTERM interrupt: everything was closed, as asked.
+        onFailure: (cause) => (Cause.isInterruptedOnly(cause) ? 0 : 1)
+      })
+    )
+})

@@ -1,0 +1,39 @@
+import { Options } from "@effect/cli"
+import { Context, Data, Effect, Option } from "effect"
+import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
+
+/** What the process was started with. Tests and the sandbox give their own. */
+export class Invocation extends Context.Tag("tilld/commands/Invocation")<
+  Invocation,
+  { readonly env: Readonly<Record<string, string | undefined>> }
+>() {}
+
+/** The command line asks for something that cannot be. */
+export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
+
+/** The options of every command. @effect/cli knows them only where they are declared. */
+export const common = {
+  config: Options.text("config").pipe(
+    Options.withPseudoName("FILE"),
+    Options.withDescription("The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml"),
+    Options.optional
+  ),
+  json: Options.boolean("json").pipe(
+    Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
+  )
+}
+
+export interface Common {
+  readonly config: Option.Option<string>
+  readonly json: boolean
+}
+
+export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<string, never, Invocation> =>
+  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG ?? "config/tilld.toml"))
+
+/** The configuration that the command line and the environment name. */
+export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loaded, SettingsInvalid, Invocation> =>
+  Effect.gen(function* () {
+    const { env } = yield* Invocation
+    return yield* load({ path: yield* configPath(options), env })
+  })

@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs"
+import { Command, Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { keyInValue } from "../Settings/keyMaterial.ts"
+import { walletIdentity } from "../Settings/walletKey.ts"
+import { common, UsageError } from "./Invocation.ts"
+import { table } from "./Output.ts"
+import { name } from "./options.ts"
+import { CreateAccount, ListAccounts } from "./requests.ts"
+import { printResult } from "./result.ts"
+
+const xpub = (option: string, mode: string) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("XPUB"),
+    Options.withDescription(
+      `Its ${mode} wallet: an account's extended public key, or - to read it from standard input`
+    ),
+    Options.optional
+  )
+
+const standardInput = Effect.try({
+  try: () => readFileSync(0, "utf8").trim(),
+  catch: (cause) => new UsageError({ message: `Standard input cannot be read: ${cause}` })
+})
+
+const readWallet = Effect.fnUntraced(function* (option: string, given: string) {
+  const key = given === "-" ? yield* standardInput : given
+  const secret = keyInValue(key)
+  if (secret !== undefined) {
+    return yield* new UsageError({
+      message: `--${option} was given what looks like ${secret}, which is not shown here: tilld must never have one. Treat it as exposed`
+    })
+  }
+  if (walletIdentity(key) === undefined) {
+    return yield* new UsageError({
+      message: `--${option} must be the extended public key (xpub…) of an account, m/44'/60'/n'`
+    })
+  }
+  return key
+})
+
+const create = Command.make(
+  "create",
+  {
+    ...common,
+    name: name("the account"),
+    live: xpub("live-xpub", "live"),
+    test: xpub("test-xpub", "test"),
+    shared: Options.boolean("shared-wallet").pipe(
+      Options.withDescription("Its payments go to the wallets of the configuration")
+    )
+  },
+  Effect.fnUntraced(function* ({ live, shared, test, ...options }) {
+    const given = [live, test].flatMap(Option.toArray)
+    if (shared !== (given.length === 0)) {
+      return yield* new UsageError({ message: "Give either --shared-wallet, or --live-xpub, --test-xpub or both" })
+    }
+    if (given.filter((key) => key === "-").length > 1) {
+      return yield* new UsageError({ message: "Standard input holds one key: give the other one as it is" })
+    }
+    const wallets = {
+      ...(Option.isSome(live) ? { live: yield* readWallet("live-xpub", live.value) } : {}),
+      ...(Option.isSome(test) ? { test: yield* readWallet("test-xpub", test.value) } : {})
+    }
+    yield* printResult(options, "accounts create", new CreateAccount({ name: options.name, wallets }), ({ id }) => id)
+  })
+).pipe(Command.withDescription("Make an account, which owns keys, payments and webhooks, and print its id"))
+
+const list = Command.make("list", common, (options) =>
+  printResult(options, "accounts list", new ListAccounts(), (accounts) =>
+    table(
+      ["ID", "NAME", "WALLETS", "CREATED"],
+      accounts.map(({ createdAt, id, name, wallets }) => [
+        id,
+        name,
+        wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
+        createdAt
+      ])
+    )
+  )
+).pipe(Command.withDescription("Show all accounts"))
+
+export const accounts = Command.make("accounts").pipe(
+  Command.withDescription("Accounts"),
+  Command.withSubcommands([create, list])
+)

@@ -1,0 +1,36 @@
+import { Effect, Layer } from "effect"
+import { Accounts, Keys } from "../Auth.ts"
+import * as InstanceLock from "../InstanceLock.ts"
+import { Secrets } from "../Secrets.ts"
+import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
+import * as Sql from "../Sql.ts"
+import { plain, sealed } from "./handlers.ts"
+import { Invocation } from "./Invocation.ts"
+import { NotUnderstood } from "./requests.ts"
+
+const storeLayer = (settings: SettingsShape) =>
+  Layer.mergeAll(Accounts.layer, Keys.layer).pipe(
+    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(Layer.succeed(Settings, settings))
+  )
+
+/**
+ * Does what a request asks for as the only process that works on the database; `command` names it to others meanwhile.
+ * The master key is read only if it is needed.
+ */
+export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
+  settings: SettingsShape,
+  command: string,
+  tag: string,
+  input: unknown
+) {
+  const { env } = yield* Invocation
+  yield* InstanceLock.acquire(settings.database.path, command)
+  const store = storeLayer(settings)
+  const plainHandler = plain.get(tag)
+  if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)
+  const sealedHandler = sealed.get(tag)
+  if (sealedHandler === undefined) return yield* NotUnderstood.of()
+  const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
+  return yield* Effect.provide(sealedHandler(input), secrets)
+}, Effect.scoped)

@@ -1,0 +1,173 @@
+import { Cause, Effect, Exit, Option, Redacted, Schema } from "effect"
+import { walletContext } from "../Auth/AccountsRepo.ts"
+import { Accounts, Keys } from "../Auth.ts"
+import type { Account } from "../Domain/Account.ts"
+import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { type Mode, modes } from "../Domain/Chain.ts"
+import { newAccountId } from "../Domain/Ids.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { hdWallet } from "../Payments/hdWallet.ts"
+import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import { Secrets } from "../Secrets.ts"
+import { Settings } from "../Settings.ts"
+import { Reader, type Writer } from "../Sql.ts"
+import { defaultSecret } from "../Webhooks/DefaultSecrets.ts"
+import * as Requests from "./requests.ts"
+import { paymentView, storyOf } from "./story.ts"
+
+/** What became of a request. */
+export interface Answer {
+  /** The exit in its JSON form, for `Schema.deserializeExit` with the request. */
+  readonly exit: unknown
+  /** Set where a defect ended it: a bug, which must also end the daemon. */
+  readonly defect: Cause.Cause<never> | undefined
+}
+
+/** Does what a request in its JSON form asks for. */
+export type Handler<R> = (input: unknown) => Effect.Effect<Answer, Requests.NotUnderstood, R>
+
+/** Joins a request to the one place that does it, in the daemon or where none runs. */
+const on = <Request, I, A, AI, E, EI, R>(
+  schema: Schema.Schema<Request & Schema.WithResult<A, AI, E, EI, never>, I>,
+  handle: (request: Request) => Effect.Effect<A, E, R>
+): Handler<R> =>
+  Effect.fnUntraced(function* (input) {
+    const request = yield* Effect.mapError(Schema.decodeUnknown(schema)(input), Requests.NotUnderstood.of)
+    const exit = yield* Effect.exit(handle(request))
+    return {
+      exit: yield* Effect.orDie(Schema.serializeExit(request, exit)),
+      defect: Exit.isFailure(exit) ? Cause.keepDefects(exit.cause).pipe(Option.getOrUndefined) : undefined
+    }
+  })
+
+const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
+  id,
+  name,
+  createdAt: iso(createdAt),
+  wallets: ownWallets.length === 0 ? ("shared" as const) : ownWallets
+})
+
+const keyView = (key: ApiKey): Requests.KeyView => ({
+  id: key.id,
+  name: key.name,
+  account: key.account,
+  mode: key.mode,
+  lastFour: key.lastFour,
+  permissions: key.permissions,
+  createdAt: iso(key.createdAt),
+  ...(key.lastUsedAt === undefined ? {} : { lastUsedAt: iso(key.lastUsedAt) }),
+  ...(key.expiresAt === undefined ? {} : { expiresAt: iso(key.expiresAt) }),
+  ...(key.revokedAt === undefined ? {} : { revokedAt: iso(key.revokedAt) })
+})
+
+const createKey = on(
+  Requests.CreateKey,
+  Effect.fnUntraced(function* ({ account, expiresIn, mode, name, permissions }) {
+    const keys = yield* Keys
+    const { key, record } = yield* keys.create({ account, mode, name, permissions, expiresIn })
+    return { id: record.id, key: Redacted.value(key), mode, permissions, account }
+  })
+)
+
+const listKeys = on(Requests.ListKeys, () =>
+  Effect.flatMap(Keys, (keys) => Effect.map(keys.list, (all) => all.map(keyView)))
+)
+
+const revokeKey = on(
+  Requests.RevokeKey,
+  Effect.fnUntraced(function* ({ id }) {
+    const keys = yield* Keys
+    const key = yield* keys.revoke(id)
+    if (key === undefined) {
+      return yield* new Requests.NotFound({ message: `There is no key ${id}: tilld keys list names all` })
+    }
+    return keyView(key)
+  })
+)
+
+const listAccounts = on(Requests.ListAccounts, () =>
+  Effect.flatMap(Accounts, (accounts) => Effect.map(accounts.list, (all) => all.map(accountView)))
+)
+
+const listPayments = on(
+  Requests.ListPayments,
+  Effect.fnUntraced(function* ({ account, chain, limit, modes, status }) {
+    const reader = yield* Reader
+    const pages = yield* Effect.forEach(
+      modes,
+      (mode) => PaymentsRepo.list(reader, { account, mode }, { status, chain, limit }),
+      { concurrency: 1 }
+    )
+    const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+    return newestFirst.slice(0, limit).map(paymentView)
+  })
+)
+
+const showPayment = on(
+  Requests.ShowPayment,
+  Effect.fnUntraced(function* ({ id }) {
+    const reader = yield* Reader
+    const payment = yield* PaymentsRepo.byId(reader, id)
+    if (payment === undefined) return yield* new Requests.NotFound({ message: `There is no payment ${id}` })
+    return yield* storyOf(reader, payment)
+  })
+)
+
+/** An extended public key for an account, sealed, unless the configuration uses that wallet in the other mode. */
+const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode: Mode, xpub: string) {
+  const { wallets } = yield* Settings
+  const { seal } = yield* Secrets
+  const { fingerprint } = hdWallet(xpub)
+  const other = mode === "live" ? wallets.test : wallets.live
+  if (other !== undefined && hdWallet(Redacted.value(other)).fingerprint === fingerprint) {
+    return yield* WalletInOtherMode.of(mode)
+  }
+  return { mode, fingerprint, sealed: seal(xpub, walletContext(account, mode)) }
+})
+
+const createAccount = on(
+  Requests.CreateAccount,
+  Effect.fnUntraced(function* ({ name, wallets }) {
+    const accounts = yield* Accounts
+    const id = newAccountId()
+    const own = yield* Effect.forEach(
+      modes.flatMap((mode) => (wallets[mode] === undefined ? [] : [[mode, wallets[mode]] as const])),
+      ([mode, xpub]) => accountWallet(id, mode, xpub),
+      { concurrency: 1 }
+    )
+    return accountView(yield* accounts.create({ id, name, wallets: own }))
+  })
+)
+
+const showSecret = on(
+  Requests.ShowSecret,
+  Effect.fnUntraced(function* ({ account, mode }) {
+    const accounts = yield* Accounts
+    const exists = yield* accounts.exists(account)
+    if (!exists) return yield* UnknownAccount.of(account)
+    return { secret: Redacted.value(yield* defaultSecret(account, mode)) }
+  })
+)
+
+type PlainServices = Accounts | Keys | Reader
+type SealedServices = PlainServices | Secrets | Settings | Writer
+
+/** By the tag of their request: what needs the store alone. */
+export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
+  [Requests.CreateKey._tag, createKey],
+  [Requests.ListKeys._tag, listKeys],
+  [Requests.RevokeKey._tag, revokeKey],
+  [Requests.ListAccounts._tag, listAccounts],
+  [Requests.ListPayments._tag, listPayments],
+  [Requests.ShowPayment._tag, showPayment]
+])
+
+/** What needs the master key too, which an operator at a shell may not have. */
+export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<string, Handler<SealedServices>>([
+  [Requests.CreateAccount._tag, createAccount],
+  [Requests.ShowSecret._tag, showSecret]
+])
+
+/** What the daemon must have to do all of it. */
+export type ControlServices = SealedServices

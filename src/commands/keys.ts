@@ -1,0 +1,86 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Duration, Effect, Option } from "effect"
+import { permissions } from "../Domain/ApiKey.ts"
+import { common } from "./Invocation.ts"
+import { table } from "./Output.ts"
+import { account, duration, listOf, mode, name, refuse } from "./options.ts"
+import { CreateKey, type KeyView, ListKeys, RevokeKey } from "./requests.ts"
+import { printResult } from "./result.ts"
+
+const expires = duration("expires").pipe(
+  Options.withDescription("How long the key works, such as 90d; otherwise for ever"),
+  Options.mapEffect((length) =>
+    Duration.greaterThan(length, Duration.zero) ? Effect.succeed(length) : refuse("--expires must be more than nothing")
+  ),
+  Options.optional
+)
+
+const create = Command.make(
+  "create",
+  {
+    ...common,
+    mode,
+    name: name("the key"),
+    account,
+    permissions: listOf("permissions", permissions).pipe(
+      Options.withDescription(`What it may do, of ${permissions.join(", ")}; otherwise all`),
+      Options.withDefault(permissions)
+    ),
+    expires
+  },
+  (options) =>
+    printResult(
+      options,
+      "keys create",
+      new CreateKey({
+        account: options.account,
+        mode: options.mode,
+        name: options.name,
+        permissions: options.permissions,
+        ...Option.match(options.expires, { onNone: () => ({}), onSome: (expiresIn) => ({ expiresIn }) })
+      }),
+      ({ id, key }) => `${key}\n\nThis is key ${id}. It is shown only now: keep it where only your server can read it.`
+    )
+).pipe(Command.withDescription("Make an API key and print it, once"))
+
+const state = (key: KeyView) =>
+  key.revokedAt !== undefined
+    ? `revoked ${key.revokedAt}`
+    : key.expiresAt !== undefined
+      ? `expires ${key.expiresAt}`
+      : ""
+
+const list = Command.make("list", common, (options) =>
+  printResult(options, "keys list", new ListKeys(), (keys) =>
+    table(
+      ["ID", "NAME", "ACCOUNT", "KEY", "CREATED", "LAST USED", "", "PERMISSIONS"],
+      keys.map((key) => [
+        key.id,
+        key.name,
+        key.account,
+        `svc_${key.mode}_…${key.lastFour}`,
+        key.createdAt,
+        key.lastUsedAt ?? "never",
+        state(key),
+        key.permissions.length === permissions.length ? "all" : key.permissions.join(",")
+      ])
+    )
+  )
+).pipe(Command.withDescription("Show all keys, dead ones too"))
+
+const revoke = Command.make(
+  "revoke",
+  { ...common, id: Args.text({ name: "ID" }).pipe(Args.withDescription("As tilld keys list shows it: key_…")) },
+  (options) =>
+    printResult(
+      options,
+      "keys revoke",
+      new RevokeKey({ id: options.id }),
+      (key) => `${key.id} (${key.name}) is dead since ${key.revokedAt}`
+    )
+).pipe(Command.withDescription("End a key: nobody gets in with it once this returns"))
+
+export const keys = Command.make("keys").pipe(
+  Command.withDescription("API keys"),
+  Command.withSubcommands([create, list, revoke])
+)

@@ -1,0 +1,65 @@
+import { HelpDoc, Options, ValidationError } from "@effect/cli"
+import { Effect, Option, Schema } from "effect"
+import { modes } from "../Domain/Chain.ts"
+import { AccountId } from "../Domain/Ids.ts"
+import { closest } from "../Domain/suggestion.ts"
+import { durationForm, parseDuration } from "../Settings/values.ts"
+
+/** A value of the command line that is refused: exit 2. */
+export const refuse = (message: string) => Effect.fail(ValidationError.invalidValue(HelpDoc.p(message)))
+
+export const mode = Options.choice("mode", modes).pipe(Options.withDescription("live moves real funds, test does not"))
+
+export const account = Options.text("account").pipe(
+  Options.withPseudoName("ID"),
+  Options.withDescription("The account; otherwise default"),
+  Options.withDefault("default"),
+  Options.mapEffect((id) =>
+    Option.match(Schema.decodeUnknownOption(AccountId)(id), {
+      onNone: () => refuse("--account must be an account's id, as tilld accounts list shows it"),
+      onSome: Effect.succeed
+    })
+  )
+)
+
+const nameLength = 100
+
+export const name = (what: string) =>
+  Options.text("name").pipe(
+    Options.withPseudoName("TEXT"),
+    Options.withDescription(`What ${what} is called, up to ${nameLength} characters`),
+    Options.mapEffect((text) =>
+      /^\P{C}+$/u.test(text) && text.trim() !== "" && text.length <= nameLength
+        ? Effect.succeed(text.trim())
+        : refuse(`--name must be 1 to ${nameLength} printable characters`)
+    )
+  )
+
+/** Words of a list, separated by commas, each of which must be one of `known`. */
+export const listOf = <A extends string>(option: string, known: ReadonlyArray<A>) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("A,B"),
+    Options.mapEffect((text) => {
+      const words = text.split(",").map((word) => word.trim())
+      const unknown = words.find((word) => !known.some((each) => each === word))
+      const all = `of ${known.join(", ")}`
+      if (unknown !== undefined) {
+        const meant = closest(unknown, known)
+        return refuse(
+          `--${option}: ${JSON.stringify(unknown)} is none ${all}${meant ? `; did you mean ${meant}?` : ""}`
+        )
+      }
+      return Effect.succeed(known.filter((each) => words.includes(each)))
+    })
+  )
+
+export const duration = (option: string) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("DURATION"),
+    Options.mapEffect((text) =>
+      Option.match(parseDuration(text), {
+        onNone: () => refuse(`--${option} must be ${durationForm}`),
+        onSome: Effect.succeed
+      })
+    )
+  )

@@ -1,0 +1,158 @@
+import { Schema } from "effect"
+import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { Permission } from "../Domain/ApiKey.ts"
+import { ChainName, Mode } from "../Domain/Chain.ts"
+import { EventKind } from "../Domain/Event.ts"
+import { AccountId } from "../Domain/Ids.ts"
+import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
+import { StoreUnavailable } from "../Sql/Db.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** There is nothing of that id. */
+export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
+
+/** The daemon and the command are of different versions. */
+export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnderstood", { message: Schema.String }) {
+  static readonly of = () =>
+    new NotUnderstood({
+      message: "The daemon does not understand this command: it runs another version of tilld; restart it"
+    })
+}
+
+const AccountView = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  createdAt: Schema.String,
+  /** Which wallets its payments go to: the configuration's, or its own in these modes. */
+  wallets: Schema.Union(Schema.Literal("shared"), Schema.Array(Mode))
+})
+
+export const KeyView = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  account: Schema.String,
+  mode: Mode,
+  lastFour: Schema.String,
+  permissions: Schema.Array(Permission),
+  createdAt: Schema.String,
+  lastUsedAt: optional(Schema.String),
+  expiresAt: optional(Schema.String),
+  revokedAt: optional(Schema.String)
+})
+export type KeyView = typeof KeyView.Type
+
+/** A payment as operators see it: the merchant's view, and whose it is. */
+export const PaymentView = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
+export type PaymentView = typeof PaymentView.Type
+
+const ReceiptView = Schema.Struct({
+  chain: ChainName,
+  txHash: Schema.String,
+  position: Schema.String,
+  blockNumber: Schema.Number,
+  blockHash: Schema.String,
+  blockTime: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  canonical: Schema.Boolean
+})
+
+const AttemptView = Schema.Struct({
+  number: Schema.Number,
+  startedAt: Schema.String,
+  endedAt: Schema.String,
+  status: optional(Schema.Number),
+  error: optional(Schema.String),
+  bodyStart: optional(Schema.String)
+})
+
+const DeliveryView = Schema.Struct({
+  id: Schema.String,
+  event: Schema.String,
+  url: Schema.String,
+  endpoint: optional(Schema.String),
+  status: Schema.String,
+  nextAttemptAt: optional(Schema.String),
+  attempts: Schema.Array(AttemptView)
+})
+
+/** Everything that happened to a payment, each list in the order in which it happened. */
+export const Story = Schema.Struct({
+  payment: PaymentView,
+  receipts: Schema.Array(ReceiptView),
+  transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
+  events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
+  deliveries: Schema.Array(DeliveryView)
+})
+export type Story = typeof Story.Type
+
+export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
+  payload: {
+    account: AccountId,
+    mode: Mode,
+    name: Schema.String,
+    permissions: Schema.Array(Permission),
+    expiresIn: optional(Schema.Duration)
+  },
+  success: Schema.Struct({
+    id: Schema.String,
+    key: Schema.String,
+    mode: Mode,
+    permissions: Schema.Array(Permission),
+    account: Schema.String
+  }),
+  failure: Schema.Union(UnknownAccount, StoreUnavailable)
+}) {}
+
+export class ListKeys extends Schema.TaggedRequest<ListKeys>()("ListKeys", {
+  payload: {},
+  success: Schema.Array(KeyView),
+  failure: StoreUnavailable
+}) {}
+
+export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
+  payload: { id: Schema.String },
+  success: KeyView,
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("CreateAccount", {
+  /** Extended public keys; without any the account uses the configuration's wallets. */
+  payload: {
+    name: Schema.String,
+    wallets: Schema.Struct({ live: optional(Schema.String), test: optional(Schema.String) })
+  },
+  success: AccountView,
+  failure: Schema.Union(WalletInOtherMode, StoreUnavailable)
+}) {}
+
+export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAccounts", {
+  payload: {},
+  success: Schema.Array(AccountView),
+  failure: StoreUnavailable
+}) {}
+
+export class ShowSecret extends Schema.TaggedRequest<ShowSecret>()("ShowSecret", {
+  payload: { account: AccountId, mode: Mode },
+  success: Schema.Struct({ secret: Schema.String }),
+  failure: Schema.Union(UnknownAccount, StoreUnavailable)
+}) {}
+
+export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPayments", {
+  payload: {
+    account: AccountId,
+    modes: Schema.Array(Mode),
+    status: optional(StatusFilter),
+    chain: optional(ChainName),
+    limit: Schema.Number
+  },
+  success: Schema.Array(PaymentView),
+  failure: StoreUnavailable
+}) {}
+
+export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPayment", {
+  payload: { id: Schema.String },
+  success: Story,
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}

@@ -1,0 +1,160 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { NodeHttpClient } from "@effect/platform-node"
+import { Console, Data, Effect, Layer, Redacted } from "effect"
+import { appLayer } from "../App.ts"
+import { defaultAccount, Keys } from "../Auth.ts"
+import { permissions } from "../Domain/ApiKey.ts"
+import type { ChainName } from "../Domain/Chain.ts"
+import * as InstanceLock from "../InstanceLock.ts"
+import { workers } from "../main.ts"
+import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
+import { demo as runDemo } from "../Sandbox/demo.ts"
+import { instructions } from "../Sandbox/instructions.ts"
+import { type LocalChain, startLocalChain } from "../Sandbox/LocalChain.ts"
+import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
+import { startReceiver } from "../Sandbox/Receiver.ts"
+import { type ChainSettings, load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
+import { UsageError } from "./Invocation.ts"
+
+/** Seconds between the blocks of a local chain. */
+const blockTime = 1
+/** How many blocks back a local chain can be read: each costs it memory. */
+const history = 32
+
+/** A local chain ended while the sandbox ran. */
+class ChainEnded extends Data.TaggedError("ChainEnded")<{ readonly message: string }> {}
+
+const folderName = ".sandbox"
+
+const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {
+  const { hostname, port } = new URL(url === undefined ? "http://none" : Redacted.value(url))
+  return hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
+}
+
+/** The sandbox deletes the database at its start, so it must be sure that it is its own. */
+const checkIsSandbox = (settings: SettingsShape, path: string) => {
+  const folder = dirname(settings.database.path)
+  const isLocal = settings.chains.every((chain) => chain.mode === "test" && localPort(chain) !== undefined)
+  return basename(folder) === folderName && isLocal
+    ? Effect.succeed(folder)
+    : new UsageError({
+        message:
+          `${path} is not a sandbox's configuration, and a sandbox deletes its database at every start: ` +
+          `database.path must be in a folder named ${folderName}, and every chain a test chain at http://127.0.0.1:PORT`
+      })
+}
+
+const deleteDatabase = ({ database }: SettingsShape) =>
+  Effect.sync(() => {
+    for (const part of ["", "-wal", "-shm", ".index", ".sock", ".lock", ".pid"]) {
+      rmSync(`${database.path}${part}`, { force: true })
+    }
+  })
+
+const startChains = Effect.fn("sandbox.startChains")(function* (settings: SettingsShape, processes: string) {
+  const started: Array<{ pid: number; port: number }> = []
+  yield* Effect.addFinalizer(() => forget(processes))
+  return yield* Effect.forEach(
+    settings.chains,
+    (chain) =>
+      Effect.gen(function* () {
+        const local = yield* startLocalChain({
+          chain: chain.chain,
+          chainId: chain.chainId,
+          port: localPort(chain) ?? 0,
+          blockTime,
+          history,
+          tokens: chain.tokens.map((token) => token.symbol),
+          // A Ctrl-C in the terminal would end it before the daemon that reads it.
+          detached: true
+        })
+        started.push({ pid: local.pid, port: local.port })
+        yield* remember(processes, started)
+        return [chain.chain, local] as const
+      }),
+    { concurrency: "unbounded" }
+  )
+})
+
+const firstEnd = (chains: ReadonlyArray<readonly [ChainName, LocalChain]>) =>
+  Effect.raceAll(
+    chains.map(([name, chain]) =>
+      Effect.flatMap(
+        chain.ended,
+        (how) => new ChainEnded({ message: `The local chain ${name} ended (${how}), and the sandbox with it` })
+      )
+    )
+  )
+
+interface Certificates {
+  readonly authority: Authority
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+}
+
+/** What a webhook receiver on this machine needs, since webhooks go to https alone. */
+const makeCertificates = Effect.fn("sandbox.makeCertificates")(function* (folder: string) {
+  const authority = yield* makeAuthority
+  const identity = yield* authority.issue(["localhost", "127.0.0.1", "::1"])
+  const files = {
+    ca: join(folder, "ca.pem"),
+    certificate: join(folder, "localhost.pem"),
+    key: join(folder, "localhost-key.pem")
+  }
+  writeFileSync(files.ca, authority.certificate)
+  writeFileSync(files.certificate, identity.certificate)
+  writeFileSync(files.key, identity.key, { mode: 0o600 })
+  const certificates: Certificates = { authority, ...files }
+  return certificates
+})
+
+const makeKey = Effect.gen(function* () {
+  const keys = yield* Keys
+  const { key } = yield* keys.create({
+    account: defaultAccount,
+    mode: "test",
+    name: "sandbox",
+    permissions,
+    expiresIn: undefined
+  })
+  return Redacted.value(key)
+})
+
+/**
+ * Five local chains and the daemon, made fresh and stopped together. With `demo` it goes on alone and ends; otherwise it
+ * stays up until it is interrupted.
+ */
+export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: Source; demo: boolean }) {
+  const { settings: configured } = yield* load(options.source)
+  const folder = yield* checkIsSandbox(configured, options.source.path)
+  mkdirSync(folder, { recursive: true, mode: 0o750 })
+  yield* InstanceLock.acquire(join(folder, "sandbox"), "sandbox")
+  const processes = join(folder, "processes.json")
+  for (const pid of yield* endLeftovers(processes)) {
+    yield* Console.log(`Ended process ${pid}, a local chain that an earlier sandbox had left running.`)
+  }
+  yield* deleteDatabase(configured)
+  yield* makeMasterKeyFile(configured.database.path)
+  const certificates = yield* makeCertificates(folder)
+  const settings = { ...configured, webhooks: { ...configured.webhooks, extraCaFile: certificates.ca } }
+  yield* Console.log(
+    `tilld sandbox: five local chains and the daemon, all made fresh (${folder}/ held the last ones).\n`
+  )
+  const chains = yield* startChains(settings, processes)
+
+  const visit = Effect.gen(function* () {
+    const apiKey = yield* makeKey
+    const url = settings.server.publicUrl
+    yield* Console.log(instructions({ url, apiKey, settings, certificates }))
+    if (!options.demo) return yield* Effect.never
+    const receiver = yield* startReceiver({ authority: certificates.authority })
+    yield* runDemo({ url, apiKey, chains: new Map(chains), receiver })
+  })
+  yield* visit.pipe(
+    Effect.raceFirst(workers),
+    Effect.raceFirst(firstEnd(chains)),
+    Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer))
+  )
+}, Effect.scoped)

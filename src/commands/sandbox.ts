@@ -1,0 +1,26 @@
+import { Command, Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { Invocation } from "./Invocation.ts"
+
+/** Local chains, their contracts and the daemon are read in only here. */
+const sandboxed = Effect.promise(() => import("./runSandbox.ts"))
+
+export const sandbox = Command.make(
+  "sandbox",
+  {
+    config: Options.text("config").pipe(
+      Options.withPseudoName("FILE"),
+      Options.withDescription("The configuration; otherwise $TILLD_CONFIG, then ./config/sandbox.toml"),
+      Options.optional
+    ),
+    demo: Options.boolean("demo").pipe(
+      Options.withDescription("Go on alone: make two payments, pay them, print each signed webhook, and end")
+    )
+  },
+  Effect.fnUntraced(function* ({ config, demo }) {
+    const { env } = yield* Invocation
+    const { runSandbox } = yield* sandboxed
+    const path = Option.getOrElse(config, () => env.TILLD_CONFIG ?? "config/sandbox.toml")
+    yield* runSandbox({ source: { path, env }, demo })
+  })
+).pipe(Command.withDescription("Run five local chains and a daemon that watches them, to try things out"))

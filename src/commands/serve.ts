@@ -1,0 +1,16 @@
+import { Command } from "@effect/cli"
+import { Effect } from "effect"
+import { common, configPath, Invocation } from "./Invocation.ts"
+
+/** The daemon is read in only here: no other command should wait for all that it needs. */
+const daemon = Effect.promise(() => import("../main.ts"))
+
+export const serve = Command.make(
+  "serve",
+  { config: common.config },
+  Effect.fnUntraced(function* (options) {
+    const { env } = yield* Invocation
+    const { serve } = yield* daemon
+    yield* serve({ path: yield* configPath(options), env })
+  })
+).pipe(Command.withDescription("Run the daemon until SIGTERM"))

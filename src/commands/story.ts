@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import { type Payment, toObject } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { receiptsOf } from "../Payments/PaymentsRepo.ts"
+import * as Repo from "../Payments/StoryRepo.ts"
+import type { Db } from "../Sql.ts"
+import type { PaymentView, Story } from "./requests.ts"
+
+export const paymentView = (payment: Payment): PaymentView => ({
+  account: payment.account,
+  mode: payment.mode,
+  ...toObject(payment)
+})
+
+const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
+  chain: receipt.chain,
+  txHash: receipt.txHash,
+  position: receipt.position,
+  blockNumber: receipt.blockNumber,
+  blockHash: receipt.blockHash,
+  blockTime: iso(receipt.blockTime * 1000),
+  currency: receipt.currency,
+  amount: receipt.amount.toString(),
+  canonical: receipt.canonical
+})
+
+const attemptView = (attempt: Repo.Attempt): Story["deliveries"][number]["attempts"][number] => ({
+  number: attempt.number,
+  startedAt: iso(attempt.startedAt),
+  endedAt: iso(attempt.endedAt),
+  ...(attempt.status === null ? {} : { status: attempt.status }),
+  ...(attempt.error === null ? {} : { error: attempt.error }),
+  ...(attempt.bodyStart === null ? {} : { bodyStart: attempt.bodyStart })
+})
+
+const deliveryView = (delivery: Repo.Delivery, attempts: ReadonlyArray<Repo.Attempt>): Story["deliveries"][number] => ({
+  id: delivery.id,
+  event: delivery.event,
+  url: delivery.url,
+  ...(delivery.endpoint === null ? {} : { endpoint: delivery.endpoint }),
+  status: delivery.status,
+  ...(delivery.nextAttemptAt === null ? {} : { nextAttemptAt: iso(delivery.nextAttemptAt) }),
+  attempts: attempts.filter((attempt) => attempt.delivery === delivery.id).map(attemptView)
+})
+
+/** All that the store knows of a payment. */
+export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment) {
+  const receipts = yield* receiptsOf(db, payment.id)
+  const transitions = yield* Repo.transitions(db, payment.id)
+  const events = yield* Repo.events(db, payment.id)
+  const deliveries = yield* Repo.deliveries(db, payment.id)
+  const attempts = yield* Repo.attempts(db, payment.id)
+  const story: Story = {
+    payment: paymentView(payment),
+    receipts: receipts.map(receiptView),
+    transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
+    events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
+    deliveries: deliveries.map((delivery) => deliveryView(delivery, attempts))
+  }
+  return story
+})

@@ -1,0 +1,80 @@
+import { connect as dial, type Socket } from "node:net"
+import { relative, resolve } from "node:path"
+import { Data, Effect, Either, Schema, type Scope } from "effect"
+
+/** The Unix socket beside the database cannot be used. */
+export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{ readonly message: string }> {}
+
+/** The daemon took the request and gave no answer. What was asked may have been done. */
+export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{ readonly message: string }> {}
+
+/** One line of JSON each way: what is asked, and what became of it. */
+export const Reply = Schema.parseJson(
+  Schema.Union(Schema.Struct({ exit: Schema.Unknown }), Schema.Struct({ refused: Schema.String }))
+)
+
+// sun_path of sockaddr_un, less its closing zero: 108 bytes on Linux, 104 on the BSDs and macOS. Node cuts a longer path
+// short or answers EINVAL.
+const longestPath = process.platform === "linux" ? 107 : 103
+
+/** Where the daemon of a database listens: beside it, by the shorter of its names. */
+export const socketPath = (database: string): Either.Either<string, ControlUnusable> => {
+  const absolute = resolve(`${database}.sock`)
+  const here = relative("", absolute)
+  const path = Buffer.byteLength(here) < Buffer.byteLength(absolute) ? here : absolute
+  const length = Buffer.byteLength(path)
+  if (length <= longestPath) return Either.right(path)
+  return Either.left(
+    new ControlUnusable({
+      message:
+        `The path of the control socket, ${absolute}, has ${length} bytes where the system takes ${longestPath}: ` +
+        "give database.path a shorter one, or start tilld in a folder near it"
+    })
+  )
+}
+
+const newline = 0x0a
+
+/** The first line that comes, of at most `limit` bytes. Undefined: the other side went away, or sent more. */
+export const readLine = (socket: Socket, limit: number): Effect.Effect<string | undefined> =>
+  Effect.async((resume) => {
+    const chunks: Array<Buffer> = []
+    let size = 0
+    const finish = (line: string | undefined) => resume(Effect.succeed(line))
+    const onData = (chunk: Buffer) => {
+      const end = chunk.indexOf(newline)
+      chunks.push(end === -1 ? chunk : chunk.subarray(0, end))
+      size += chunks.at(-1)?.length ?? 0
+      if (size > limit) finish(undefined)
+      else if (end !== -1) finish(Buffer.concat(chunks).toString("utf8"))
+    }
+    const onEnd = () => finish(undefined)
+    socket.on("data", onData).once("close", onEnd)
+    return Effect.sync(() => socket.off("data", onData).off("close", onEnd))
+  })
+
+/** Sends a line and closes this side; completes when it is on its way or the other side is gone. */
+export const endWith = (socket: Socket, line: string): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const finish = () => resume(Effect.void)
+    socket.once("close", finish).end(`${line}\n`, finish)
+  })
+
+const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message)
+
+/** A connection to the daemon that listens at `path`, undefined where none does. */
+export const connect = (path: string): Effect.Effect<Socket | undefined, ControlUnusable, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<Socket | undefined, ControlUnusable>((resume) => {
+      const socket = dial(path)
+      socket.once("connect", () => resume(Effect.succeed(socket)))
+      socket.once("error", (error) => {
+        const code = codeOf(error)
+        // A file without a listener is what a daemon that was killed leaves behind.
+        if (code === "ENOENT" || code === "ECONNREFUSED") return resume(Effect.succeed(undefined))
+        const message = `The daemon's control socket ${path} answers ${code}: run this as a user of the daemon's group`
+        resume(Effect.fail(new ControlUnusable({ message })))
+      })
+    }),
+    (socket) => Effect.sync(() => socket?.destroy())
+  )

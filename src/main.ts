@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import { appLayer } from "./App.ts"
+import { Keys } from "./Auth.ts"
+import { Chains } from "./Chains.ts"
+import * as Control from "./commands/Control.ts"
+import * as InstanceLock from "./InstanceLock.ts"
+import { Addresses } from "./Payments/Addresses.ts"
+import { Settlement } from "./Payments/Settlement.ts"
+import { load, Settings, type Source } from "./Settings.ts"
+import { Dispatcher } from "./Webhooks/Dispatcher.ts"
+
+/** Everything that works by itself, under one root: a defect of any one ends them all, and with them the process. */
+export const workers = Effect.gen(function* () {
+  const { database } = yield* Settings
+  const chains = yield* Chains
+  const settlement = yield* Settlement
+  const dispatcher = yield* Dispatcher
+  const addresses = yield* Addresses
+  const keys = yield* Keys
+  const control = yield* Control.start(database.path)
+  yield* Effect.all([control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run], {
+    concurrency: "unbounded",
+    discard: true
+  })
+  return yield* Effect.never
+}).pipe(Effect.scoped)
+
+/** The daemon on one configuration, until it is interrupted. */
+export const serve = Effect.fn("serve")(function* (source: Source) {
+  const { settings, unread } = yield* load(source)
+  yield* InstanceLock.acquire(settings.database.path, "serve")
+  yield* Effect.gen(function* () {
+    if (unread.length > 0) {
+      yield* Effect.logWarning("keys of the configuration that this version does not use yet").pipe(
+        Effect.annotateLogs({ keys: unread.join(", ") })
+      )
+    }
+    yield* workers
+  }).pipe(Effect.provide(appLayer(settings, source.env)))
+}, Effect.scoped)

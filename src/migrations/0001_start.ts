@@ -1,0 +1,243 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+
+// Whoever writes a delivery, its lane hears of it.
+const laneTrigger = (name: string, change: string) =>
+  `CREATE TRIGGER deliveries_${name} AFTER ${change} ON deliveries WHEN NEW.next_attempt_at IS NOT NULL
+  BEGIN
+    INSERT INTO lanes (target, next_at) VALUES (NEW.target, NEW.next_attempt_at)
+    ON CONFLICT (target) DO UPDATE SET next_at = excluded.next_at WHERE excluded.next_at < lanes.next_at;
+  END`
+
+// Amounts are TEXT of decimal digits (a SQLite integer ends at 2^63). Times are INTEGER: Unix milliseconds, block times
+// Unix seconds. Addresses in `receipts` are lower case, in `payments` EIP-55.
+const statements = [
+  `CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE api_keys (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    permissions TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER
+  ) STRICT, WITHOUT ROWID`,
+
+  // The counter belongs to the wallet (public key and chain code, hashed), never to an account or a mode: two accounts
+  // on one extended public key must never be given the same address.
+  `CREATE TABLE wallets (
+    fingerprint TEXT PRIMARY KEY,
+    next_index INTEGER NOT NULL CHECK (next_index >= 0)
+  ) STRICT, WITHOUT ROWID`,
+
+  // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
+  `CREATE TABLE account_wallets (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    fingerprint TEXT NOT NULL,
+    xpub BLOB NOT NULL,
+    PRIMARY KEY (account_id, mode)
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE quotes (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    valid_until INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE payments (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    merchant_ref TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    currency TEXT NOT NULL,
+    chain TEXT NOT NULL,
+    address TEXT NOT NULL UNIQUE,
+    wallet TEXT NOT NULL REFERENCES wallets (fingerprint),
+    wallet_index INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'detecting', 'confirmed', 'expired', 'failed')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    created_head INTEGER,
+    metadata TEXT NOT NULL,
+    webhook_url TEXT,
+    redirect_url TEXT,
+    quote_id TEXT UNIQUE REFERENCES quotes (id),
+    amount_received TEXT,
+    tx_hash TEXT,
+    confirmed_at INTEGER,
+    failure_reason TEXT,
+    ended_at INTEGER,
+    UNIQUE (account_id, mode, merchant_ref),
+    UNIQUE (wallet, wallet_index),
+    CHECK ((status = 'confirmed') = (confirmed_at IS NOT NULL) OR failure_reason IS 'reorged'),
+    CHECK ((status = 'failed') = (failure_reason IS NOT NULL)),
+    CHECK ((status IN ('pending', 'detecting')) = (ended_at IS NULL))
+  ) STRICT`,
+  // The list: newest first, by each combination of filters.
+  "CREATE INDEX payments_list ON payments (account_id, mode, created_at, sequence)",
+  "CREATE INDEX payments_list_status ON payments (account_id, mode, status, created_at, sequence)",
+  "CREATE INDEX payments_list_chain ON payments (account_id, mode, chain, created_at, sequence)",
+  "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
+  // What settlement looks at after a scan, and what a start loads into the match set.
+  "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
+  "CREATE INDEX payments_open ON payments (chain, mode, expires_at) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
+
+  `CREATE TABLE transitions (
+    payment_id TEXT NOT NULL REFERENCES payments (id),
+    ordinal INTEGER NOT NULL,
+    from_status TEXT NOT NULL,
+    to_status TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (payment_id, ordinal)
+  ) STRICT, WITHOUT ROWID`,
+
+  // The ledger. A row is never changed but for `canonical`; sums count canonical rows only.
+  `CREATE TABLE receipts (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    block_hash TEXT NOT NULL,
+    address TEXT NOT NULL,
+    position TEXT NOT NULL,
+    block_number INTEGER NOT NULL,
+    block_time INTEGER NOT NULL,
+    tx_hash TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    payment_id TEXT NOT NULL REFERENCES payments (id),
+    canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
+    seen_at INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, block_hash, address, position)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX receipts_payment ON receipts (payment_id)",
+  "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
+
+  // Ends of scanned ranges and blocks with receipts: what a reorg is measured against.
+  `CREATE TABLE blocks (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, number)
+  ) STRICT, WITHOUT ROWID`,
+
+  // The checkpoint: every block up to head_number has been read.
+  `CREATE TABLE scans (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    start_number INTEGER NOT NULL,
+    head_number INTEGER NOT NULL,
+    head_hash TEXT NOT NULL,
+    head_time INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode)
+  ) STRICT, WITHOUT ROWID`,
+
+  // The outbox. `body` is what every attempt sends, byte for byte.
+  `CREATE TABLE events (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    payment_id TEXT NOT NULL REFERENCES payments (id),
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT`,
+  "CREATE INDEX events_payment ON events (payment_id)",
+
+  `CREATE TABLE endpoints (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,
+    secret BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
+
+  // The secret that signs for a payment's own webhookUrl. Sealed, as every secret here.
+  `CREATE TABLE default_secrets (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    secret BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, mode)
+  ) STRICT, WITHOUT ROWID`,
+
+  // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL is
+  // owed the event whatever becomes of the endpoint. `target` is the lane it is sent in: the endpoint's id, or the origin
+  // of the URL. A row with `next_attempt_at` is due then; one without waits for the first attempt of `after_sequence`, or
+  // is done. An id begins with its event's, so that the event's index finds it.
+  `CREATE TABLE deliveries (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    event_id TEXT NOT NULL REFERENCES events (id),
+    payment_id TEXT NOT NULL,
+    endpoint_id TEXT REFERENCES endpoints (id),
+    own_url INTEGER NOT NULL CHECK (own_url IN (0, 1)),
+    target TEXT NOT NULL,
+    url TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'cancelled')),
+    attempts INTEGER NOT NULL CHECK (attempts BETWEEN 0 AND 6),
+    next_attempt_at INTEGER,
+    after_sequence INTEGER,
+    created_at INTEGER NOT NULL,
+    CHECK (endpoint_id IS NOT NULL OR own_url = 1),
+    CHECK (next_attempt_at IS NULL OR status IN ('pending', 'failed')),
+    CHECK (after_sequence IS NULL OR (status = 'pending' AND attempts = 0 AND next_attempt_at IS NULL))
+  ) STRICT`,
+  "CREATE INDEX deliveries_event ON deliveries (event_id)",
+  "CREATE INDEX deliveries_due ON deliveries (target, next_attempt_at) WHERE next_attempt_at IS NOT NULL",
+  "CREATE INDEX deliveries_unattempted ON deliveries (payment_id) WHERE status = 'pending' AND attempts = 0",
+  "CREATE INDEX deliveries_after ON deliveries (after_sequence) WHERE after_sequence IS NOT NULL",
+  "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id) WHERE after_sequence IS NOT NULL",
+
+  // One row per target that has something due or scheduled, so that a million rows of one dead target hide no other.
+  // `next_at` is never later than the target's first due time, unless it has passed: then it is when the target had its
+  // last turn. `slow` targets share a part of the slots.
+  `CREATE TABLE lanes (
+    target TEXT PRIMARY KEY,
+    next_at INTEGER NOT NULL,
+    slow INTEGER NOT NULL DEFAULT 0 CHECK (slow IN (0, 1))
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX lanes_next ON lanes (slow, next_at)",
+  laneTrigger("inserted", "INSERT"),
+  laneTrigger("moved", "UPDATE OF target, next_attempt_at"),
+
+  `CREATE TABLE attempts (
+    delivery INTEGER NOT NULL REFERENCES deliveries (sequence),
+    number INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    status INTEGER,
+    error TEXT,
+    body_start TEXT,
+    PRIMARY KEY (delivery, number)
+  ) STRICT, WITHOUT ROWID`
+]
+
+export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.forEach(statements, (statement) => sql.unsafe(statement), { concurrency: 1, discard: true })
+)

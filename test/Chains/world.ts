@@ -1,0 +1,229 @@
+import { Clock, Context, Duration, Effect, Layer, Queue, Redacted, type Scope } from "effect"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import type { Rpc } from "../../src/Chains/Rpc.ts"
+import { Chains } from "../../src/Chains.ts"
+import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
+import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
+import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
+import * as Payments from "../../src/Payments/PaymentsRepo.ts"
+import { type ScanResult, Settlement } from "../../src/Payments/Settlement.ts"
+import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+
+/** A chain with three confirmations, polled every second. */
+export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings => ({
+  chain: "ethereum",
+  mode: "test",
+  rpcUrls: [Redacted.make("model:ethereum")],
+  chainId: 77,
+  confirmations: 3,
+  pollInterval: Duration.seconds(1),
+  balanceInterval: Duration.seconds(15),
+  startBlock: "latest",
+  tokens: [],
+  wrongTokens: [],
+  policies: [],
+  ...over
+})
+
+export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape => ({
+  server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1", trustedProxies: [] },
+  admin: undefined,
+  database: { path: "" },
+  limits: { perMinute: 100, perHour: 1000 },
+  wallets: { live: undefined, test: undefined },
+  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
+  webhooks: { allowTargets: [], extraCaFile: "", concurrency: 1, concurrencyPerEndpoint: 1 },
+  rates: { sources: ["fixed"], fixed: {} },
+  portal: { enabled: false, allow: [] },
+  log: { level: "error", format: "json" },
+  telemetry: { otlpEndpoint: "" },
+  retention: { requests: Duration.days(1), deliveries: Duration.days(1) },
+  alerts: { url: "" },
+  chains
+})
+
+/** What a commit told the settlement. */
+export interface Settled extends ScanResult {
+  readonly touched: ReadonlyArray<PaymentId>
+}
+
+/** What has been committed, in order; waiting for the next needs no clock. */
+export class Commits extends Context.Tag("test/Chains/Commits")<Commits, Queue.Queue<Settled>>() {}
+
+const commits = Layer.effect(Commits, Queue.unbounded<Settled>())
+
+/** A settlement that only notes what it is told, once it is committed. */
+export const notingSettlement = Layer.effect(
+  Settlement,
+  Effect.map(Commits, (queue) => ({
+    settle: (scan, touched) =>
+      Effect.flatMap(Tx, (tx) => tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))),
+    expire: Effect.never
+  }))
+)
+
+/** The statuses that payments were announced in, in order. */
+export class Announced extends Context.Tag("test/Chains/Announced")<Announced, Array<PaymentStatus>>() {}
+
+/** The real settlement, with an outbox that notes; commits are told after it. */
+export const realSettlement = Layer.effect(
+  Settlement,
+  Effect.gen(function* () {
+    const queue = yield* Commits
+    const settlement = yield* Settlement
+    return {
+      ...settlement,
+      settle: (scan, touched) =>
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* settlement.settle(scan, touched)
+          yield* tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))
+        })
+    }
+  })
+).pipe(
+  Layer.provide(Settlement.layer),
+  Layer.provide(
+    Layer.effect(
+      Outbox,
+      Effect.map(Announced, (announced) => ({
+        publish: (payment: Payment) => Effect.sync(() => void announced.push(payment.status)),
+        newDeliveries: Effect.never
+      }))
+    )
+  ),
+  Layer.provideMerge(Layer.sync(Announced, () => []))
+)
+
+/** Everything that watches, on the database file at `path`. */
+export const world = <S, E, R>(
+  path: string,
+  chains: ReadonlyArray<ChainSettings>,
+  rpc: Layer.Layer<Rpc>,
+  settlement: Layer.Layer<Settlement | S, E, R>
+) =>
+  Chains.layer.pipe(
+    Layer.provideMerge(MatchSet.layer),
+    Layer.provideMerge(settlement),
+    Layer.provideMerge(commits),
+    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains)), rpc))
+  )
+
+/** Runs the watchers until the scope closes. */
+export const watch: Effect.Effect<void, never, Chains | Scope.Scope> = Effect.flatMap(Chains, (chains) =>
+  Effect.asVoid(Effect.forkScoped(chains.run))
+)
+
+/** The next commit. */
+export const nextCommit = Effect.flatMap(Commits, Queue.take)
+
+/** Waits, without a clock, until something holds. */
+export const until = <A, E, R>(what: Effect.Effect<A, E, R>, holds: (found: A) => boolean): Effect.Effect<A, E, R> =>
+  Effect.flatMap(what, (found) =>
+    holds(found) ? Effect.succeed(found) : Effect.zipRight(eventLoopTurn, until(what, holds))
+  )
+
+/** Waits for the commit whose head is `number`, and gives it. */
+export const committedTo = (number: number): Effect.Effect<Settled, never, Commits> =>
+  Effect.flatMap(nextCommit, (commit) => (commit.head.number === number ? Effect.succeed(commit) : committedTo(number)))
+
+const account = AccountId.make("default")
+
+/** A payment as the API stores it: watched and told to the watchers with its commit. */
+export const pay = Effect.fnUntraced(function* (
+  address: string,
+  over: {
+    readonly chain?: ChainName
+    readonly mode?: Mode
+    readonly currency?: PaymentCurrency
+    readonly amount?: bigint
+  } = {}
+) {
+  const writer = yield* Writer
+  const matchSet = yield* MatchSet
+  const chains = yield* Chains
+  const now = yield* Clock.currentTimeMillis
+  const id = newPaymentId()
+  const mode = over.mode ?? "test"
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, 0) ON CONFLICT DO NOTHING", [
+        account,
+        account
+      ])
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
+      const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
+      const payment = yield* Payments.insert(
+        {
+          id,
+          account,
+          mode,
+          merchantRef: id,
+          amount: over.amount ?? 100n,
+          currency: over.currency ?? "ETH",
+          chain: over.chain ?? "ethereum",
+          address,
+          status: "pending",
+          createdAt: now,
+          expiresAt: now + 3_600_000,
+          metadata: "{}",
+          webhookUrl: undefined,
+          redirectUrl: undefined,
+          quoteId: undefined,
+          amountReceived: undefined,
+          txHash: undefined,
+          confirmedAt: undefined,
+          failureReason: undefined
+        },
+        { wallet: "w", index: index?.n ?? 0 }
+      )
+      if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")
+      yield* tx.afterCommit(() => {
+        matchSet.add(mode, address)
+        chains.wake(mode)
+      })
+      return payment
+    })
+  )
+})
+
+/** Ends a payment, as a settlement does. */
+export const end = (id: PaymentId, at: number) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'expired', ended_at = ? WHERE id = ?", [at, id]))
+    )
+  )
+
+interface ReceiptRow {
+  readonly position: string
+  readonly currency: string
+  readonly amount: string
+  readonly canonical: number
+  readonly block_number: number
+  readonly block_hash: string
+  readonly tx_hash: string
+}
+
+/** The whole ledger, orphaned rows included, by block and position. */
+export const ledger = Effect.flatMap(Reader, (reader) =>
+  reader.all<ReceiptRow>(
+    `SELECT position, currency, amount, canonical, block_number, block_hash, tx_hash FROM receipts
+     ORDER BY block_number, canonical, position`
+  )
+)
+
+/** The checkpoint. */
+export const scanned = Effect.flatMap(Reader, (reader) =>
+  reader.get<{ start_number: number; head_number: number; head_hash: string }>(
+    "SELECT start_number, head_number, head_hash FROM scans"
+  )
+)
+
+export const paymentById = (id: PaymentId) => Effect.flatMap(Reader, (reader) => Payments.byId(reader, id))

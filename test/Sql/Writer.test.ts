@@ -1,0 +1,130 @@
+import { expect, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase, tempStore } from "../lib/store.ts"
+
+const put = (key: string, value: string) =>
+  Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", [key, value]))
+
+const keys = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.all<{ key: string }>("SELECT key FROM meta ORDER BY key"), (rows) => rows.map((row) => row.key))
+)
+
+it.live("what is acknowledged can be read on the other connection", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(put("a", "1"))
+    expect(yield* keys).toEqual(["a"])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.live("commands that arrive together share a commit, and one refusal leaves the others standing", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const seenInside: Array<number> = []
+    const command = (i: number) =>
+      writer.write(
+        Effect.gen(function* () {
+          yield* put(`k${i}`, "v")
+          // The reader sees nothing of a group before its commit.
+          const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta")
+          seenInside.push(row?.n ?? -1)
+          if (i % 10 === 3) return yield* Effect.fail("refused" as const)
+          return i
+        })
+      )
+    const exits = yield* Effect.forEach(
+      Array.from({ length: 40 }, (_, i) => i),
+      (i) => Effect.exit(command(i)),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    expect(seenInside.filter((n) => n === 0).length).toBeGreaterThan(1)
+    expect(exits.filter(Exit.isFailure)).toHaveLength(4)
+    expect(yield* keys).toHaveLength(36)
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.live("a defect in a command answers its caller alone", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const [bad, good] = yield* Effect.all(
+      [
+        Effect.exit(writer.write(Effect.zipRight(put("a", "1"), Effect.die("bug")))),
+        Effect.exit(writer.write(put("b", "1")))
+      ],
+      { concurrency: "unbounded" }
+    )
+    expect(Exit.isFailure(bad)).toBe(true)
+    expect(Exit.isSuccess(good)).toBe(true)
+    expect(yield* keys).toEqual(["b"])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.live("afterCommit runs after the commit, before the answer, and not for a refusal", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const order: Array<string> = []
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.afterCommit(() => order.push("after"))
+        yield* put("a", "1")
+        order.push("inside")
+      })
+    )
+    order.push("answered")
+    yield* Effect.exit(
+      writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.afterCommit(() => order.push("refused"))
+          return yield* Effect.fail("no")
+        })
+      )
+    )
+    expect(order).toEqual(["inside", "after", "answered"])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.live("a full disk fails the whole group with a typed error, and the writer goes on when there is room", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const pages = (n: number) => writer.write(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${n}`)))
+    const now = yield* Effect.flatMap(Reader, (reader) => reader.get<{ page_count: number }>("PRAGMA page_count"))
+    yield* pages((now?.page_count ?? 0) + 2)
+    const big = "x".repeat(64 * 1024)
+    const [small, full] = yield* Effect.all(
+      [Effect.exit(writer.write(put("small", "1"))), Effect.flip(writer.write(put("big", big)))],
+      {
+        concurrency: "unbounded"
+      }
+    )
+    expect(full).toBeInstanceOf(StoreUnavailable)
+    expect(full.message).toContain("free some space")
+    // It was in the same group: nothing of it may stand that nobody was told of.
+    expect(Exit.isFailure(small)).toBe(true)
+    expect(yield* keys).toEqual([])
+    yield* pages(1_000_000)
+    yield* writer.write(put("after", "1"))
+    expect(yield* keys).toEqual(["after"])
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.live("a closed store takes nothing more", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(Sql.layer(path), scope)
+    const writer = Context.get(context, Writer)
+    yield* writer.write(put("a", "1"))
+    yield* Scope.close(scope, Exit.void)
+    const late = yield* Effect.exit(writer.write(put("b", "1")))
+    expect(Exit.isInterrupted(late)).toBe(true)
+    const found = yield* Effect.provide(keys, Sql.layer(path))
+    expect(found).toEqual(["a"])
+  }).pipe(Effect.scoped)
+)

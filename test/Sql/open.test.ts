@@ -1,0 +1,83 @@
+import { readdirSync } from "node:fs"
+import { basename, dirname } from "node:path"
+import { SqlClient } from "@effect/sql"
+import { SqliteClient } from "@effect/sql-sqlite-node"
+import { expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Cause, Effect, Exit } from "effect"
+import { migrate } from "../../src/Sql/migrate.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const synchronous = Effect.flatMap(Writer, (writer) =>
+  writer.write(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
+)
+
+it.live("every open, the second too, writes with synchronous=FULL", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
+    expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
+  }).pipe(Effect.scoped)
+)
+
+it.live("the reader cannot write", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const exit = yield* Effect.flatMap(Reader, (reader) => reader.run("DELETE FROM meta")).pipe(
+      Effect.provide(Sql.layer(path)),
+      Effect.exit
+    )
+    expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toMatch(/SQLITE_READONLY/)
+  }).pipe(Effect.scoped)
+)
+
+it.live("foreign keys hold and tables are strict", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const attempt = (sql: string) =>
+      Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))).pipe(
+        Effect.provide(Sql.layer(path)),
+        Effect.exit,
+        Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
+      )
+    expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', x'00')")).toMatch(/FOREIGN KEY/)
+    expect(yield* attempt("INSERT INTO accounts VALUES ('a', 'A', 'yesterday')")).toMatch(/cannot store TEXT/)
+  }).pipe(Effect.scoped)
+)
+
+it.live("a database of a newer tilld is refused and left as it is", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.provide(Effect.void, Sql.layer(path))
+    const raw = new Database(path)
+    raw.prepare("INSERT INTO migrations (migration_id, name) VALUES (9999, 'future')").run()
+    raw.close()
+    const error = yield* Effect.flip(Effect.provide(Effect.void, Sql.layer(path)))
+    expect(error.message).toMatch(/newer tilld/)
+  }).pipe(Effect.scoped)
+)
+
+it.live("a migration leaves a checked copy of the file as it was", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.provide(synchronous, Sql.layer(path))
+    const raw = new Database(path)
+    raw.prepare("INSERT INTO meta VALUES ('kept', 'yes')").run()
+    raw.close()
+    yield* Effect.provide(
+      migrate(path, {
+        "0001_start": Effect.void,
+        "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("CREATE TABLE next (id TEXT) STRICT"))
+      }),
+      SqliteClient.layer({ filename: path })
+    )
+    const copies = readdirSync(dirname(path)).filter((name) => name.includes(".before-"))
+    expect(copies).toEqual([`${basename(path)}.before-2`])
+    const copy = new Database(`${path}.before-2`, { readonly: true })
+    expect(copy.prepare("SELECT value FROM meta WHERE key = 'kept'").get()).toEqual({ value: "yes" })
+    expect(copy.prepare("SELECT name FROM sqlite_schema WHERE name = 'next'").get()).toBeUndefined()
+    copy.close()
+  }).pipe(Effect.scoped)
+)

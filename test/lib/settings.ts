@@ -1,0 +1,43 @@
+import { Duration, Layer, Redacted } from "effect"
+import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
+
+/** Account 1' of the phrase that every development tool publishes. */
+export const testXpub =
+  "xpub6Ce9NcJvTk372KjsGfWqbcex5DumjpNquQLApoeQUavSCjEc823BV1tb4rXUuPuht8h2hSxkg2EXUaKUJmniJvRZAELxypsCzBFdtosmV76"
+
+export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => ({
+  chain: "base",
+  mode: "test",
+  rpcUrls: [Redacted.make("http://127.0.0.1:1")],
+  chainId: 31337,
+  confirmations: 3,
+  pollInterval: Duration.seconds(1),
+  balanceInterval: Duration.seconds(15),
+  startBlock: "latest",
+  tokens: [],
+  wrongTokens: [],
+  policies: [],
+  ...over
+})
+
+/** The defaults of the configuration, on a database at `path`. */
+export const testSettings = (path: string, over: Partial<SettingsShape> = {}): SettingsShape => ({
+  server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: [] },
+  admin: undefined,
+  database: { path },
+  limits: { perMinute: 100, perHour: 1000 },
+  wallets: { live: undefined, test: Redacted.make(testXpub) },
+  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
+  webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
+  rates: { sources: ["fixed"], fixed: {} },
+  portal: { enabled: true, allow: [] },
+  log: { level: "info", format: "json" },
+  telemetry: { otlpEndpoint: "" },
+  retention: { requests: Duration.days(30), deliveries: Duration.days(90) },
+  alerts: { url: "" },
+  chains: [testChain()],
+  ...over
+})
+
+export const testSettingsLayer = (path: string, over: Partial<SettingsShape> = {}) =>
+  Layer.succeed(Settings, testSettings(path, over))

@@ -1,0 +1,188 @@
+import { Effect, Layer, Queue, Redacted } from "effect"
+import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
+import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
+import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
+import { testSettingsLayer } from "./settings.ts"
+
+export const merchant = { account: AccountId.make("default"), mode: "test" } as const
+
+/** A client that answers as the test says, in no time unless the answer takes some. */
+export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) =>
+  Layer.succeed(DeliveryClient, { post: answer })
+
+/** A resolver with the names of the test, read anew each time. */
+export const stubResolver = (names: Readonly<Record<string, ReadonlyArray<string>>>) =>
+  Layer.succeed(Resolver, {
+    resolve: (name) => {
+      const found = names[name]
+      return found === undefined ? new NameNotResolved({ reason: "ENOTFOUND" }) : Effect.succeed(found)
+    }
+  })
+
+/** Tells of every command that was acknowledged: what a test waits for, since no clock drives the store. */
+export class Acknowledged extends Effect.Tag("test/Acknowledged")<Acknowledged, Queue.Queue<void>>() {
+  static readonly layer = Layer.effect(Acknowledged, Queue.unbounded<void>())
+}
+
+const heardWriter = Layer.effect(
+  Writer,
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const acknowledged = yield* Acknowledged
+    return { write: (command) => Effect.tap(writer.write(command), () => Queue.offer(acknowledged, undefined)) }
+  })
+)
+
+const account = Layer.effectDiscard(
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [merchant.account])
+        yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
+      })
+    )
+  )
+)
+
+const storeAt = (path: string) =>
+  account.pipe(Layer.provideMerge(heardWriter), Layer.provideMerge(Layer.merge(Sql.layer(path), Acknowledged.layer)))
+
+/** The webhooks of a daemon on the database at `path`, on this client and resolver. */
+export const webhooksOn = <E, R>(
+  path: string,
+  client: Layer.Layer<DeliveryClient, E, R>,
+  webhooks: Partial<SettingsShape["webhooks"]> = {},
+  names: Readonly<Record<string, ReadonlyArray<string>>> = {}
+) => {
+  const settings = testSettingsLayer(path, {
+    webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8, ...webhooks }
+  })
+  return Layer.merge(Webhooks.layer, Dispatcher.layer).pipe(
+    Layer.provideMerge(client),
+    Layer.provideMerge(SigningKeys.layer),
+    Layer.provideMerge(TargetGuard.layer),
+    Layer.provideMerge(Outbox.layer),
+    Layer.provideMerge(Secrets.layer),
+    Layer.provideMerge(stubResolver(names)),
+    Layer.provideMerge(settings),
+    Layer.provideMerge(storeAt(path)),
+    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7))))
+  )
+}
+
+let made = 0
+
+/** A payment of the merchant's, in the store, without an event yet. */
+export const newPayment = (webhookUrl?: string) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const n = ++made
+    const payment: Payment = {
+      sequence: n,
+      id: newPaymentId(),
+      ...merchant,
+      merchantRef: `order ${n}`,
+      amount: 1_000_000n,
+      currency: "USDC",
+      chain: "base",
+      address: `0x${n.toString(16).padStart(40, "0")}`,
+      status: "pending",
+      createdAt: 0,
+      expiresAt: 3_600_000,
+      createdHead: undefined,
+      metadata: JSON.stringify({ note: "ünïcödé 💶" }),
+      webhookUrl,
+      redirectUrl: undefined,
+      quoteId: undefined,
+      amountReceived: undefined,
+      txHash: undefined,
+      confirmedAt: undefined,
+      failureReason: undefined
+    }
+    yield* writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
+             status, created_at, expires_at, metadata, webhook_url) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'w', ?, ?, ?, ?, ?, ?)`,
+          [
+            payment.id,
+            payment.account,
+            payment.mode,
+            payment.merchantRef,
+            payment.amount.toString(),
+            payment.currency,
+            payment.chain,
+            payment.address,
+            n,
+            payment.status,
+            payment.createdAt,
+            payment.expiresAt,
+            payment.metadata,
+            webhookUrl ?? null
+          ]
+        )
+      )
+    )
+    return payment
+  })
+
+/** Announces that the payment has reached `status`. */
+export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
+  Effect.gen(function* () {
+    const outbox = yield* Outbox
+    const writer = yield* Writer
+    yield* writer.write(outbox.publish({ ...payment, status }, at))
+  })
+
+export interface DeliveryRow {
+  readonly sequence: number
+  readonly event_id: string
+  readonly endpoint_id: string | null
+  readonly own_url: 0 | 1
+  readonly target: string
+  readonly url: string
+  readonly status: string
+  readonly attempts: number
+  readonly next_attempt_at: number | null
+  readonly after_sequence: number | null
+}
+
+export const deliveries = Effect.flatMap(Reader, (reader) =>
+  reader.all<DeliveryRow>("SELECT * FROM deliveries ORDER BY sequence")
+)
+
+export interface AttemptRow {
+  readonly delivery: number
+  readonly number: number
+  readonly started_at: number
+  readonly ended_at: number
+  readonly status: number | null
+  readonly error: string | null
+  readonly body_start: string | null
+}
+
+export const attempts = Effect.flatMap(Reader, (reader) =>
+  reader.all<AttemptRow>("SELECT * FROM attempts ORDER BY started_at, delivery, number")
+)
+
+/** Waits until so many attempts are stored. */
+export const untilRecorded = (count: number): Effect.Effect<void, Sql.StoreUnavailable, Reader | Acknowledged> =>
+  Effect.gen(function* () {
+    const acknowledged = yield* Acknowledged
+    while ((yield* attempts).length < count) yield* Queue.take(acknowledged)
+  })
+
+/** Runs a test beside the dispatcher: a defect of the one ends the other. */
+export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Dispatcher, (dispatcher) => Effect.raceFirst(test, dispatcher.run))
