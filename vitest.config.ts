@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: "test/lib/build.ts",
     // A process for each suite, two at a time: a suite with local chains of its own keeps a core busy.
     pool: "forks",
     poolOptions: { forks: { minForks: 1, maxForks: 2 } },

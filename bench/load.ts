@@ -1,50 +1,55 @@
-import { performance } from "node:perf_hooks"
-import { Pool } from "undici"
+import { readFileSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
+import type { Load } from "./runLoad.ts"
 
-/** The load of one round, made in a process of its own. Prints what it measured as one JSON line. */
-const [origin = "", apiKey = "", count = "0", prefix = ""] = process.argv.slice(2)
-const connections = 64
+// The load of one round, in a process of its own: so many connections, each of which sends its next request when it has
+// the answer to the one before. A client of its own, since every library takes more processor time than some answers.
+const [, , port = "", connections = "", loadFile = "", answersFile = ""] = process.argv
 
-const pool = new Pool(origin, { connections, pipelining: 1 })
+const { apiKey, requests } = JSON.parse(readFileSync(loadFile, "utf8")) as Load
+const texts = requests.map(({ body, method, path }) => {
+  const content =
+    body === undefined ? "" : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
+  return `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: ${apiKey}\r\n${content}\r\n${body ?? ""}`
+})
+
 const latencies: Array<number> = []
+const answers: Array<string> = []
 const refused: Array<string> = []
-let acknowledged = 0
 let next = 0
 
-const client = async (): Promise<void> => {
-  for (let i = next++; i < Number(count); i = next++) {
-    const started = performance.now()
-    const { body, statusCode } = await pool.request({
-      method: "POST",
-      path: "/v1/payments",
-      headers: { "content-type": "application/json", "x-api-key": apiKey },
-      body: JSON.stringify({
-        merchantRef: `${prefix}-${i}`,
-        amount: "25000000",
-        currency: "USDC",
-        chain: "base",
-        metadata: { order: i, customer: "c-1029384756" }
-      })
+const client = () =>
+  new Promise<void>((resolve, reject) => {
+    // A character is a byte, so that lengths can be compared.
+    const socket = connect(Number(port), "127.0.0.1").setNoDelay(true).setEncoding("latin1")
+    let received = ""
+    let sentAt = 0
+    const send = () => {
+      const text = texts[next++]
+      if (text === undefined) {
+        socket.end()
+        return resolve()
+      }
+      sentAt = performance.now()
+      socket.write(text)
+    }
+    socket.on("data", (chunk: string) => {
+      received += chunk
+      const head = received.indexOf("\r\n\r\n")
+      if (head === -1) return
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(received)?.[1])
+      if (received.length < head + 4 + length) return
+      latencies.push(performance.now() - sentAt)
+      if (received.startsWith("HTTP/1.1 2")) answers.push(received.slice(head + 4))
+      else refused.push(received)
+      received = ""
+      send()
     })
-    const text = await body.text()
-    latencies.push(performance.now() - started)
-    if (statusCode === 201) acknowledged++
-    else refused.push(text)
-  }
-}
+    socket.once("connect", send).once("error", reject)
+  })
 
 const started = performance.now()
-await Promise.all(Array.from({ length: connections }, client))
+await Promise.all(Array.from({ length: Number(connections) }, client))
 const seconds = (performance.now() - started) / 1000
-latencies.sort((a, b) => a - b)
-const quantile = (q: number) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * q))] ?? 0
-console.log(
-  JSON.stringify({
-    acknowledged,
-    perSecond: acknowledged / seconds,
-    p50: quantile(0.5),
-    p99: quantile(0.99),
-    refused: refused.slice(0, 3)
-  })
-)
-await pool.close()
+writeFileSync(answersFile, JSON.stringify(answers))
+console.log(JSON.stringify({ latencies, seconds, acknowledged: answers.length, refused: refused.slice(0, 3) }))

@@ -1,26 +1,27 @@
 import { Layer } from "effect"
 import { Accounts, Keys } from "./Auth.ts"
-import { Chains } from "./Chains.ts"
 import { History } from "./Chains/History.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Rpc } from "./Chains/Rpc.ts"
+import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Http } from "./Http.ts"
-import { Payments } from "./Payments.ts"
 import { Addresses } from "./Payments/Addresses.ts"
+import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
-import { Quotes } from "./Quotes.ts"
+import { Payments } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
+import { Quotes } from "./Quotes.ts"
 import { Secrets } from "./Secrets.ts"
 import { MasterKey, Settings, type SettingsShape, type Source } from "./Settings.ts"
 import * as Sql from "./Sql.ts"
 import * as Telemetry from "./Telemetry.ts"
-import { Webhooks } from "./Webhooks.ts"
 import { DeliveryClient } from "./Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 import { Resolver } from "./Webhooks/Resolver.ts"
 import { SigningKeys } from "./Webhooks/SigningKeys.ts"
 import { TargetGuard } from "./Webhooks/TargetGuard.ts"
+import { Webhooks } from "./Webhooks.ts"
 
 /**
  * The whole daemon, from the API down to the file: what stands above is built on what stands below, and closed before
@@ -36,7 +37,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer)),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, refuseDroppedChains)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),

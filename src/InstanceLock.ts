@@ -46,6 +46,8 @@ const isBusy = (error: unknown): boolean =>
 const lock = (file: string): Database.Database | undefined => {
   const connection = new Database(file, { timeout: 0 })
   try {
+    // Without it a journal would stand beside the file, for a transaction that never writes.
+    connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")
     return connection
   } catch (error) {

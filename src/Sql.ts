@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs"
+import { closeSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import { Reactivity } from "@effect/experimental"
 import { SqlClient } from "@effect/sql"
@@ -47,6 +47,8 @@ export const layer = (path: string) =>
   Layer.scopedContext(
     Effect.gen(function* () {
       mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
+      // SQLite gives its other files the mode of this one, and would make it readable by everybody.
+      closeSync(openSync(path, "a", 0o640))
       const writing = yield* open({ filename: path })
       yield* Effect.provideService(migrate(path), SqlClient.SqlClient, writing)
       // Read back only now: SQLite may take a pragma and drop it at the first write.

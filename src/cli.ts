@@ -28,7 +28,11 @@ const usage = new Set([
   "WrongMasterKey",
   "InstanceLocked",
   "StoreUnusable",
-  "ControlUnusable"
+  "ControlUnusable",
+  "ExtraCaUnusable",
+  "ListenFailed",
+  "PortInUse",
+  "AnvilMissing"
 ])
 
 // How better-sqlite3 says that npm ran no install script, or ran it under another Node.

@@ -29,12 +29,12 @@ export const workers = Effect.gen(function* () {
 export const serve = Effect.fn("serve")(function* (source: Source) {
   const { settings, unread } = yield* load(source)
   yield* InstanceLock.acquire(settings.database.path, "serve")
-  yield* Effect.gen(function* () {
+  return yield* Effect.gen(function* () {
     if (unread.length > 0) {
       yield* Effect.logWarning("keys of the configuration that this version does not use yet").pipe(
         Effect.annotateLogs({ keys: unread.join(", ") })
       )
     }
-    yield* workers
+    return yield* workers
   }).pipe(Effect.provide(appLayer(settings, source.env)))
 }, Effect.scoped)

@@ -5,6 +5,8 @@ import { Agent, type Dispatcher, request } from "undici"
 const deadline = Duration.seconds(5)
 /** The largest block that Ethereum's gas limit allows is about 12 MB of JSON. What is larger is asked for in smaller parts. */
 const maxAnswerBytes = 32 * 1024 * 1024
+/** How long an unused connection is kept, unless the provider says less. */
+const keepAlive = Duration.seconds(30)
 /** What a provider says is shown up to this length. */
 const maxDetail = 300
 
@@ -77,6 +79,7 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
               connectTimeout: Duration.toMillis(deadline),
               headersTimeout: Duration.toMillis(deadline),
               bodyTimeout: Duration.toMillis(deadline),
+              keepAliveTimeout: Duration.toMillis(keepAlive),
               maxResponseSize: maxAnswerBytes
             })
         ),

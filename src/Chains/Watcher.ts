@@ -111,7 +111,7 @@ const failed = Effect.fnUntraced(function* (state: State, error: RpcError | Wron
   const log = state.reason === error.message ? Effect.logDebug : Effect.logWarning
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
   const jitter = yield* Random.nextRange(0.8, 1.2)
-  const pause = Math.min(firstBackOff * 2 ** Math.min(state.failures, 10) * jitter, longestBackOff)
+  const pause = Math.round(Math.min(firstBackOff * 2 ** Math.min(state.failures, 10) * jitter, longestBackOff))
   state.connected = false
   state.idle = false
   state.failures++

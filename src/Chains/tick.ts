@@ -73,7 +73,7 @@ const read = ({ source, span }: Watch, after: BlockRef, head: Header) => {
   return readRange(source, after, Math.min(head.number, after.number + span.blocks)).pipe(
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
-      onSuccess: () => Effect.sync(() => span.succeeded())
+      onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     })
   )
 }

@@ -12,14 +12,17 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** The candidate that `word` was probably meant to be: at most a third of its letters differ, whatever their case. */
+/** Edits that make a slip of the pen: two letters that changed places are two. */
+const tolerated = (candidate: string): number => (candidate.length < 5 ? 1 : Math.max(2, candidate.length / 3))
+
+/** The candidate that `word` was probably meant to be, whatever their case. */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
   // Nobody mistypes a word this long, and the work grows with its length.
   if (word.length > 100) return undefined
   let best: { readonly candidate: string; readonly edits: number } | undefined
   for (const candidate of candidates) {
     const edits = distance(word.toLowerCase(), candidate.toLowerCase())
-    if (edits <= Math.max(1, candidate.length / 3) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {
+    if (edits <= tolerated(candidate) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {
       best = { candidate, edits }
     }
   }

@@ -1,6 +1,7 @@
 import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import type { Effect } from "effect"
 import type { ApiError } from "../Domain/ApiError.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 
 /** What a handler gives: a body in its wire form, as the API's definition declares it. */
@@ -15,21 +16,24 @@ export const answer = <Body>(body: Body, extra: Omit<Answer<Body>, "body"> = {})
 
 type Endpoint = HttpApiEndpoint.HttpApiEndpoint.Any
 
-/** The request, decoded by the endpoint's schemas. */
+/** A request, decoded by the endpoint's schemas. */
 export interface Input<E extends Endpoint> {
+  /** Whose request it is. Not there where the group asks for no key. */
+  readonly key: ApiKey
   readonly path: HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 }
 
-export type Handler<E extends Endpoint, R> = (
-  input: Input<E>
-) => Effect.Effect<Answer<HttpApiEndpoint.HttpApiEndpoint.Success<E>>, ApiError | StoreUnavailable, R>
+type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
+  HttpApiGroup.HttpApiGroup.Provides<Group>
+] extends [never]
+  ? Omit<Input<E>, "key">
+  : Input<E>
 
-/** A handler for every endpoint of a group, by name. Where the group asks for a key, `CurrentKey` is there. */
+/** A handler for every endpoint of a group, by name. Where the group asks for a key, its input has it. */
 export type Handlers<Group extends HttpApiGroup.HttpApiGroup.Any> = {
-  readonly [Name in HttpApiEndpoint.HttpApiEndpoint.Name<HttpApiGroup.HttpApiGroup.Endpoints<Group>>]: Handler<
-    HttpApiEndpoint.HttpApiEndpoint.WithName<HttpApiGroup.HttpApiGroup.Endpoints<Group>, Name>,
-    HttpApiGroup.HttpApiGroup.Provides<Group>
-  >
+  readonly [E in HttpApiGroup.HttpApiGroup.Endpoints<Group> as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
+    input: Asked<Group, E>
+  ) => Effect.Effect<Answer<HttpApiEndpoint.HttpApiEndpoint.Success<E>>, ApiError | StoreUnavailable>
 }

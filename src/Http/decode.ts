@@ -1,20 +1,25 @@
-import { Effect, Option, Schema, SchemaAST } from "effect"
-import type { CurrentKey } from "../Auth/Api.ts"
+import { Effect, Either, Option, type ParseResult, Schema, SchemaAST } from "effect"
+import { CurrentKey } from "../Auth/Api.ts"
 import type { Problem } from "../Domain/ApiError.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Fields, problemsOf } from "./problems.ts"
 
 /** Decodes one part of a request, or says everything that is wrong with it. */
-export type Decode<In> = (input: In) => Effect.Effect<unknown, ReadonlyArray<Problem>, CurrentKey>
+export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<Problem>>
 
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]): Decode<unknown> => {
-  // The definition's types keep the decoded type; what the schemas may need is a request's key.
-  const decode = Schema.decodeUnknown(schema as Schema.Schema<unknown, unknown, CurrentKey>, {
-    errors: "all",
-    onExcessProperty: "error"
-  })
-  const encoded = Schema.encodedSchema(schema as Schema.Schema<unknown>)
-  const known = SchemaAST.getPropertySignatures(encoded.ast).map(({ name }) => String(name))
-  return (input) => Effect.mapError(decode(input), (error) => problemsOf(error, { kind, known }))
+  // The definition's types keep what a schema decodes to, and not that a few ask for the request's key.
+  const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
+  const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
+  const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
+  const problems = (error: ParseResult.ParseError) => problemsOf(error, { kind, known })
+  return (input, key) => {
+    const decoded = decode(input)
+    // To provide a service costs as much as the decoding: only where that did not come to its end without.
+    const complete =
+      Either.isEither(decoded) || key === undefined ? decoded : Effect.provideService(decoded, CurrentKey, key)
+    return Effect.mapError(complete as Effect.Effect<unknown, ParseResult.ParseError>, problems)
+  }
 }
 
 const noBody: Decode<unknown> = () => Effect.succeed(undefined)
@@ -42,5 +47,5 @@ export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<s
     onNone: () => noParameters,
     onSome: (some) => compile(some, "query parameter")
   })
-  return (search) => decode(parseSearch(search))
+  return (search, key) => decode(parseSearch(search), key)
 }

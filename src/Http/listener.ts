@@ -1,13 +1,11 @@
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
-import { CurrentKey } from "../Auth/Api.ts"
 import { authorize, makeAuthenticate } from "../Auth/Http.ts"
 import { ApiError } from "../Domain/ApiError.ts"
-import type { ApiKey } from "../Domain/ApiKey.ts"
 import { StoreUnavailable } from "../Sql.ts"
-import { readJson } from "./body.ts"
+import { type Body, parseBody } from "./body.ts"
 import { errorReply, type Reply } from "./reply.ts"
-import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
+import { allowOf, type Route, type Router } from "./routes.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -44,21 +42,15 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
   return typeof value === "string" ? value : undefined
 }
 
-// Public operations have no key, and their handlers no way to ask for one.
-const withKey = (handled: ReturnType<Operation["handle"]>, key: ApiKey | undefined) =>
-  key === undefined
-    ? (handled as Effect.Effect<Effect.Effect.Success<typeof handled>, Effect.Effect.Error<typeof handled>>)
-    : Effect.provideService(handled, CurrentKey, key)
-
 /** Answers a request, whatever comes: all but its interruption is a reply. */
-export type Respond = (request: IncomingMessage, requestId: string) => Effect.Effect<Reply>
+export type Respond = (request: IncomingMessage, body: Body, requestId: string) => Effect.Effect<Reply>
 
 /** The checks of every request, in the order in which the API promises them, and then its handler. */
 export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   const authenticate = yield* makeAuthenticate
   let storeLoggedAt = Number.NEGATIVE_INFINITY
 
-  const handle = (request: IncomingMessage) =>
+  const handle = (request: IncomingMessage, received: Body) =>
     Effect.gen(function* () {
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       const [path, search] = targetOf(request)
@@ -70,9 +62,9 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)
       if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
-      const payload = operation.takesBody ? yield* readJson(request) : undefined
+      const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       // The place of Idempotency-Key: what was stored for it is the answer.
-      const { body, headers = {}, status } = yield* withKey(operation.handle({ path: params, search, payload }), key)
+      const { body, headers = {}, status } = yield* operation.handle({ key, path: params, search, payload })
       return { status: status ?? operation.successStatus, headers, text: JSON.stringify(body) }
     })
 
@@ -95,7 +87,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
     )
   }
 
-  const respond: Respond = (request, requestId) =>
-    Effect.catchAllCause(handle(request), (cause) => replyTo(cause, request, requestId))
+  const respond: Respond = (request, body, requestId) =>
+    Effect.catchAllCause(handle(request, body), (cause) => replyTo(cause, request, requestId))
   return respond
 })

@@ -27,6 +27,7 @@ const unknownField = (name: string, { kind, known }: Fields): string => {
 }
 
 const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields): string => {
+  if (issue.path.length === 0) return "must be a JSON object"
   if (issue._tag === "Unexpected") return unknownField(String(issue.path.at(-1)), fields)
   return issue._tag === "Missing" ? "is required" : issue.message
 }

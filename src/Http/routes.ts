@@ -1,8 +1,8 @@
 import { HttpApi, type HttpApiGroup } from "@effect/platform"
 import { Context, Effect, Either, Option } from "effect"
-import { ApiKeyAuth, type CurrentKey, RequiredPermission } from "../Auth/Api.ts"
+import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
-import type { Permission } from "../Domain/ApiKey.ts"
+import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import { payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Answer, Handlers } from "./Handler.ts"
@@ -11,6 +11,8 @@ type Params = Readonly<Record<string, string>>
 
 /** What a client sent, read but not checked. */
 interface Received {
+  /** Undefined where none is asked for. */
+  readonly key: ApiKey | undefined
   readonly path: Params
   /** The query string, without the question mark. */
   readonly search: string
@@ -25,7 +27,7 @@ export interface Operation {
   readonly takesBody: boolean
   readonly successStatus: number
   /** Checks the request, naming every problem at once, and handles it. */
-  readonly handle: (received: Received) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable, CurrentKey>
+  readonly handle: (received: Received) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable>
 }
 
 /** A path with what can be done there. */
@@ -55,7 +57,7 @@ export type AllHandlers<Api> =
       }
     : never
 
-type AnyHandler = (input: never) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable, CurrentKey>
+type AnyHandler = (input: never) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable>
 type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
@@ -70,10 +72,11 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     successStatus,
     handle: (received) =>
       Effect.gen(function* () {
-        const query = yield* Effect.either(decodeQuery(received.search))
-        const payload = yield* Effect.either(decodePayload(received.payload))
+        const { key, path, search } = received
+        const query = yield* Effect.either(decodeQuery(search, key))
+        const payload = yield* Effect.either(decodePayload(received.payload, key))
         if (Either.isRight(query) && Either.isRight(payload)) {
-          const input = { path: received.path, query: query.right, payload: payload.right }
+          const input = { key, path, query: query.right, payload: payload.right }
           // The schemas have just made it what the handler takes.
           return yield* handler(input as never)
         }

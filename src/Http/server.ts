@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
-import { Data, Effect, Exit, FiberId, Runtime } from "effect"
+import { Data, Effect, Exit, type Fiber, FiberId, Runtime } from "effect"
 import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
+import { receive } from "./body.ts"
 import type { Respond } from "./listener.ts"
 import { errorReply, headersOf, newRequestId, type Reply } from "./reply.ts"
 
@@ -71,16 +72,19 @@ const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>) => {
 
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const requestId = newRequestId()
-    const fiber = runFork(closing ? Effect.succeed(errorReply(shuttingDown, requestId)) : respond(request, requestId))
+    const send = (reply: Reply) => write(response, reply, requestId, closing)
+    let fiber: Fiber.RuntimeFiber<Reply> | undefined
     unanswered += 1
     response.once("close", () => {
       unanswered -= 1
       if (unanswered === 0) onNone?.()
       // The client has gone, and nobody waits for the answer.
-      if (!response.writableFinished) fiber.unsafeInterruptAsFork(FiberId.none)
+      if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
-    fiber.addObserver((exit) => {
-      write(response, Exit.isSuccess(exit) ? exit.value : errorReply(shuttingDown, requestId), requestId, closing)
+    if (closing) return send(errorReply(shuttingDown, requestId))
+    receive(request, (body) => {
+      fiber = runFork(respond(request, body, requestId))
+      fiber.addObserver((exit) => send(Exit.isSuccess(exit) ? exit.value : errorReply(shuttingDown, requestId)))
     })
   }
 
@@ -137,7 +141,11 @@ export const serve = Effect.fnUntraced(function* (respond: Respond, address: Add
     if ((yield* connectionsOf(server)) === 0) return
     yield* Effect.sleep(lastRequests)
     yield* requests.answered
-  }).pipe(Effect.timeoutOption(drainDeadline))
+  }).pipe(
+    // A release cannot be interrupted, and the deadline must.
+    Effect.interruptible,
+    Effect.timeoutOption(drainDeadline)
+  )
   const close = Effect.async<void>((resume) => {
     server.close(() => resume(Effect.void))
     server.closeAllConnections()

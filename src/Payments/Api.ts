@@ -30,7 +30,6 @@ const Amount = Schema.transform(
 const Currency = must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency)
 const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName)
 
-const expiresInDefault = 3600
 const ExpiresIn = must("be an integer from 60 to 86400, in seconds", Schema.Int.pipe(Schema.between(60, 86_400)))
 
 const isLocalhost = (url: URL): boolean =>
@@ -57,12 +56,12 @@ export const CreatePaymentBody = Schema.Struct({
   chain: Chain,
   webhookUrl: Schema.optionalWith(HttpsUrl, optional),
   redirectUrl: Schema.optionalWith(RedirectUrl, optional),
-  expiresIn: Schema.optionalWith(ExpiresIn, { exact: true, default: () => expiresInDefault }),
-  metadata: Schema.optionalWith(Metadata, { exact: true, default: () => "{}" }),
+  expiresIn: Schema.optionalWith(ExpiresIn, optional),
+  metadata: Schema.optionalWith(Metadata, optional),
   quoteId: Schema.optionalWith(must("be the id of a quote", Schema.String), optional)
 }).annotations({ identifier: "CreatePayment" })
 
-const pageSize = { default: 20, max: 100 }
+const maxPageSize = 100
 
 /** The query of `GET /v1/payments`. */
 export const ListPaymentsQuery = Schema.Struct({
@@ -70,16 +69,16 @@ export const ListPaymentsQuery = Schema.Struct({
   chain: Schema.optionalWith(Chain, optional),
   limit: Schema.optionalWith(
     must(
-      `be an integer from 1 to ${pageSize.max}`,
+      `be an integer from 1 to ${maxPageSize}`,
       Schema.String.pipe(
         Schema.pattern(/^[1-9][0-9]{0,2}$/),
         Schema.compose(Schema.NumberFromString),
-        Schema.between(1, pageSize.max)
+        Schema.between(1, maxPageSize)
       )
     ),
-    { exact: true, default: () => pageSize.default }
+    optional
   ),
-  cursor: Schema.optionalWith(Schema.String, optional)
+  cursor: Schema.optionalWith(must("be given once", Schema.String), optional)
 })
 
 /** Newest first. `cursor` asks for the next page; null at the end. */

@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { CurrentKey } from "../Auth/Api.ts"
 import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
 import { alternatives } from "../Domain/must.ts"
 import { toObject } from "../Domain/Payment.ts"
@@ -40,38 +39,36 @@ const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
 const offer = (available: ReadonlyArray<string>): string =>
   available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
 
+const defaults = { expiresIn: 3600, metadata: "{}", limit: 20 }
+
+const invalidCursor = new ApiError({
+  code: "INVALID_CURSOR",
+  message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
+})
+
 export const paymentHandlers = Effect.map(
   Payments,
   (payments): Handlers<typeof PaymentsApi> => ({
-    create: ({ payload }) =>
-      Effect.gen(function* () {
-        const payment = yield* payments.create(yield* CurrentKey, payload).pipe(
-          Effect.catchIf(
-            (error) => error._tag !== "StoreUnavailable",
-            (error) => refusal(error)
-          )
-        )
-        return answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
-      }),
+    create: ({ key, payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload } }) =>
+      payments.create(key, { ...payload, expiresIn, metadata }).pipe(
+        Effect.mapBoth({
+          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
+          onSuccess: (payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
+        })
+      ),
 
-    get: ({ path }) =>
+    get: ({ key, path }) =>
       Effect.gen(function* () {
-        const payment = yield* payments.get(yield* CurrentKey, path.id)
+        const payment = yield* payments.get(key, path.id)
         return payment === undefined ? yield* notFound("payment") : answer(toObject(payment))
       }),
 
-    list: ({ query: { chain, cursor, limit, status } }) =>
+    list: ({ key, query: { chain, cursor = "", limit = defaults.limit, status } }) =>
       Effect.gen(function* () {
         const filters = { status, chain }
-        const after = cursor === undefined || cursor === "" ? undefined : decodeCursor(cursor, filters)
-        if (after === undefined && cursor !== undefined && cursor !== "") {
-          return yield* new ApiError({
-            code: "INVALID_CURSOR",
-            message:
-              "The cursor is not one of this list: take it from the previous page, with the same status and chain."
-          })
-        }
-        const page = yield* payments.list(yield* CurrentKey, { ...filters, limit, after })
+        const after = cursor === "" ? undefined : decodeCursor(cursor, filters)
+        if (after === undefined && cursor !== "") return yield* invalidCursor
+        const page = yield* payments.list(key, { ...filters, limit, after })
         return answer({
           data: page.data.map(toObject),
           cursor: page.next === undefined ? null : encodeCursor(page.next, filters)

@@ -214,6 +214,13 @@ export const openExpiredBefore = (
     (rows) => rows.map(fromRow)
   )
 
+/** How many payments are open on each chain that has any. */
+export const openByNetwork = (db: Db) =>
+  db.all<Network & { readonly payments: number }>(
+    `SELECT chain, mode, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
+     GROUP BY chain, mode`
+  )
+
 interface ReceiptRow {
   readonly chain: ChainName
   readonly mode: Mode

@@ -50,18 +50,21 @@ export const events = (db: Db, payment: PaymentId) =>
     [payment]
   )
 
+// By way of the events: their index is the one that knows the payment.
+const ofPayment = "FROM events JOIN deliveries ON event_id = events.id WHERE events.payment_id = ?"
+
 export const deliveries = (db: Db, payment: PaymentId) =>
   db.all<Delivery>(
-    `SELECT d.id, event_id AS event, url, endpoint_id AS endpoint, status, next_attempt_at AS nextAttemptAt
-     FROM events AS e JOIN deliveries AS d ON d.event_id = e.id WHERE e.payment_id = ? ORDER BY sequence`,
+    `SELECT deliveries.id, event_id AS event, url, endpoint_id AS endpoint, status, next_attempt_at AS nextAttemptAt
+     ${ofPayment} ORDER BY sequence`,
     [payment]
   )
 
 export const attempts = (db: Db, payment: PaymentId) =>
   db.all<Attempt>(
-    `SELECT d.id AS delivery, number, started_at AS startedAt, ended_at AS endedAt, a.status, error,
+    `SELECT owed.id AS delivery, number, started_at AS startedAt, ended_at AS endedAt, status, error,
        body_start AS bodyStart
-     FROM events AS e JOIN deliveries AS d ON d.event_id = e.id JOIN attempts AS a ON a.delivery = d.sequence
-     WHERE e.payment_id = ? ORDER BY number`,
+     FROM (SELECT deliveries.id, sequence ${ofPayment}) AS owed JOIN attempts ON delivery = sequence
+     ORDER BY sequence, number`,
     [payment]
   )

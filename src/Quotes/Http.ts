@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { CurrentKey } from "../Auth/Api.ts"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
@@ -30,15 +29,12 @@ const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall): Api
 export const quoteHandlers = Effect.map(
   Quotes,
   (quotes): Handlers<typeof QuotesApi> => ({
-    create: ({ payload }) =>
-      Effect.gen(function* () {
-        const quote = yield* quotes.create(yield* CurrentKey, payload).pipe(
-          Effect.catchIf(
-            (error) => error._tag !== "StoreUnavailable",
-            (error) => refusal(error)
-          )
-        )
-        return answer(quote)
-      })
+    create: ({ key, payload }) =>
+      quotes.create(key, payload).pipe(
+        Effect.mapBoth({
+          onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
+          onSuccess: (quote) => answer(quote)
+        })
+      )
   })
 )

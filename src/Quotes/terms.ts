@@ -1,5 +1,6 @@
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { decimalsOf, isToken, nativeToken, type Token, tokenChains } from "../Domain/Currency.ts"
+import { alternatives } from "../Domain/must.ts"
 import type { CreateQuote, QuoteImpossible } from "../Domain/Quote.ts"
 
 /** Gas of a plain transfer of the native coin (yellow paper, G_transaction). */
@@ -50,12 +51,12 @@ export const problemsOf = (request: CreateQuote, watched: ReadonlyArray<ChainNam
     problems.push({ path: "toCurrency", message: `is on no chain together with ${fromCurrency}` })
   } else if (!possible.includes(chain)) {
     const tokens = [fromCurrency, toCurrency].filter(isToken).join(" and ")
-    problems.push({ path: "chain", message: `has no ${tokens}: choose one of ${possible.join(", ")}` })
+    problems.push({ path: "chain", message: `has no ${tokens}: choose ${alternatives(possible)}` })
   } else if (transferred(request) !== undefined && !watched.includes(chain)) {
     const offered = possible.filter((name) => watched.includes(name))
     problems.push({
       path: "chain",
-      message: `${chain} is not available to this key: choose ${offered.length === 0 ? "another currency" : `one of ${offered.join(", ")}`}`
+      message: `${chain} is not available to this key: ${offered.length === 0 ? "no chain is" : `choose ${alternatives(offered)}`}`
     })
   }
   return problems

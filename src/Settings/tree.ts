@@ -11,12 +11,12 @@ export const isTree = (value: unknown): value is Tree =>
 
 /** `over` on `under`: tables are joined, anything else replaces what was there. */
 export const merge = (under: Tree, over: Tree): Tree => {
-  const merged: Record<string, unknown> = { ...under }
-  for (const [key, value] of Object.entries(over)) {
+  const joined = Object.entries(over).map(([key, value]) => {
     const below = Object.hasOwn(under, key) ? under[key] : undefined
-    merged[key] = isTree(below) && isTree(value) ? merge(below, value) : value
-  }
-  return merged
+    return [key, isTree(below) && isTree(value) ? merge(below, value) : value] as const
+  })
+  // Unlike an assignment this makes a key of "__proto__" too, which is then refused as any other unknown one.
+  return Object.fromEntries([...Object.entries(under), ...joined])
 }
 
 /** The tree in which only `path` is there. */

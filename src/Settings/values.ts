@@ -54,7 +54,8 @@ const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
 /** An array whose items answer for themselves. */
 export const listOf = <A, I>(what: string, item: Schema.Schema<A, I>) =>
   Schema.Array(item)
-    .annotations({ message: ({ actual }) => `must be an array of ${what}; found ${show(actual)}` })
+    // What stands in its place is not shown: it may be an RPC URL that lacks its brackets.
+    .annotations({ message: () => `must be an array of ${what}` })
     .pipe(Schema.filter(hasNoDuplicates, { message: () => "must not name the same one twice" }))
     .annotations({ description: `must be an array of ${what}` })
 

@@ -135,10 +135,9 @@ export interface Attempt {
   readonly bodyStart: string | undefined
 }
 
-/** Stores an attempt and what follows from it: the delivery's next state, and the start of those that waited for it. */
-export const recordAttempt = (attempt: Attempt) =>
+/** Stores an attempt and the delivery's next state. */
+const recordAttempt = (tx: Db, attempt: Attempt) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
     const { sequence, number, startedAt, endedAt, status, error, bodyStart } = attempt
     const next = afterAttempt(number, status, endedAt)
     yield* tx.run(
@@ -154,12 +153,20 @@ export const recordAttempt = (attempt: Attempt) =>
        WHERE sequence = ?`,
       [number, next.status, next.status, next.nextAttemptAt ?? null, sequence]
     )
-    if (number === 1) {
-      yield* tx.run(
-        "UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL WHERE after_sequence = ?",
-        [endedAt, sequence]
-      )
-    }
+  })
+
+/** Stores attempts, what becomes of their deliveries, and that those which waited for a first attempt are due `now`. */
+export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const attempt of attempts) yield* recordAttempt(tx, attempt)
+    const first = attempts.filter(({ number }) => number === 1).map(({ sequence }) => sequence)
+    if (first.length === 0) return
+    yield* tx.run(
+      `UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL
+       WHERE after_sequence IN (SELECT value FROM json_each(?))`,
+      [now, JSON.stringify(first)]
+    )
   })
 
 /**

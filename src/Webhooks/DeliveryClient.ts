@@ -1,9 +1,11 @@
+import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext, rootCertificates } from "node:tls"
-import { Clock, Context, Data, Deferred, Effect, Layer } from "effect"
-import { Settings } from "../Settings.ts"
+import { Clock, Context, Data, Deferred, Effect, Either, Layer } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { Settings } from "../Settings.ts"
 import { type Connection, close, NoAnswer, open } from "./connection.ts"
+import { Deadlines } from "./Deadlines.ts"
 import { Exchange } from "./Exchange.ts"
 import { IdleConnections } from "./IdleConnections.ts"
 import { type Target, TargetGuard } from "./TargetGuard.ts"
@@ -39,18 +41,68 @@ export interface Outcome {
 /** `webhooks.extra_ca_file` holds no certificate that can be used. */
 export class ExtraCaUnusable extends Data.TaggedError("ExtraCaUnusable")<{ readonly message: string }> {}
 
+/** The certificates of a PEM file. Node takes a file without any for an empty one. */
+const certificatesIn = (path: string): string => {
+  const pem = readFileSync(path, "utf8")
+  new X509Certificate(pem)
+  return pem
+}
+
+// Made once: reading the roots for each connection would cost more than its handshake.
 const secureContextWith = (extraCaFile: string) =>
   Effect.try({
-    // Made once: reading the roots for each connection would cost more than its handshake.
     try: () =>
       extraCaFile === ""
         ? createSecureContext()
-        : createSecureContext({ ca: [...rootCertificates, readFileSync(extraCaFile, "utf8")] }),
+        : createSecureContext({ ca: [...rootCertificates, certificatesIn(extraCaFile)] }),
     catch: (cause) =>
       new ExtraCaUnusable({
         message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
       })
   })
+
+/** A request under way. */
+class Attempt {
+  readonly target: Target
+  readonly #request: DeliveryRequest
+  exchange = new Exchange()
+  connection: Connection | undefined
+  #expired = false
+
+  constructor(target: Target, request: DeliveryRequest) {
+    this.target = target
+    this.#request = request
+  }
+
+  readonly expire = (): void => {
+    this.#expired = true
+    this.exchange.fail("timeout")
+  }
+
+  /** Sends the request over a connection that nothing else uses. */
+  send(connection: Connection): Effect.Effect<number, NoAnswer> {
+    this.connection = connection
+    const { pathname, search } = this.target.url
+    const headers = { ...fixedHeaders, ...this.#request.headers }
+    connection.client.dispatch(
+      { method: "POST", path: pathname + search, headers, body: this.#request.body },
+      this.exchange
+    )
+    return Deferred.await(this.exchange.status)
+  }
+
+  /** Forgets a connection that failed, in the time that is left. */
+  renew(): void {
+    this.close()
+    this.exchange = new Exchange()
+    if (this.#expired) this.expire()
+  }
+
+  close(): void {
+    if (this.connection !== undefined) close(this.connection)
+    this.connection = undefined
+  }
+}
 
 /**
  * Sends one POST and tells how it ended; it never fails. Only addresses that the target guard lets pass are connected
@@ -65,6 +117,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
     Effect.gen(function* () {
       const guard = yield* TargetGuard
       const secureContext = yield* secureContextWith((yield* Settings).webhooks.extraCaFile)
+      const deadlines = yield* Deadlines.make(statusDeadline)
       const idle = yield* Effect.acquireRelease(
         Effect.sync(() => new IdleConnections()),
         (connections) => Effect.sync(() => connections.closeAll())
@@ -83,63 +136,57 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           })
         )
 
-      const post = (request: DeliveryRequest) =>
-        Effect.suspend(() => {
-          let connection: Connection | undefined
-          let exchange = new Exchange()
+      const sendAnew = (attempt: Attempt) =>
+        Effect.uninterruptibleMask((restore) => {
+          const expired = Effect.zipRight(Deferred.await(attempt.exchange.status), Effect.never)
+          const opened = restore(Effect.raceFirst(openTo(attempt.target), expired))
+          return Effect.flatMap(opened, (connection) => restore(attempt.send(connection)))
+        })
 
-          const ask = (target: Target, over: Connection) => {
-            const { pathname, search } = target.url
-            const headers = { ...fixedHeaders, ...request.headers }
-            over.client.dispatch({ method: "POST", path: pathname + search, headers, body: request.body }, exchange)
-            return Deferred.await(exchange.status)
+      // A receiver may close an idle connection in the moment in which it is used again. That is not its answer, and
+      // whoever is sent an event twice knows it by its id.
+      const sendAgain = (attempt: Attempt, kept: Connection) =>
+        Effect.catchIf(
+          attempt.send(kept),
+          ({ reason }) => reason === "connection closed" || reason === "connection reset",
+          () => {
+            attempt.renew()
+            return sendAnew(attempt)
           }
+        )
 
-          const askAnew = (target: Target) =>
-            Effect.uninterruptibleMask((restore) =>
-              Effect.flatMap(restore(openTo(target)), (opened) => {
-                connection = opened
-                return restore(ask(target, opened))
-              })
-            )
+      const finish = (attempt: Attempt, now: number) => {
+        if (attempt.exchange.complete && attempt.connection !== undefined) idle.put(attempt.connection, now)
+        else attempt.close()
+      }
 
-          // A receiver may close an idle connection in the moment in which it is used again. That is not its answer, and
-          // whoever was sent an event twice knows it by its id.
-          const askAgain = (target: Target, kept: Connection) => {
-            connection = kept
-            return Effect.catchIf(
-              ask(target, kept),
-              ({ reason }) => reason !== "invalid response",
-              () => {
-                close(kept)
-                exchange = new Exchange()
-                return askAnew(target)
-              }
-            )
-          }
-
-          return Effect.gen(function* () {
-            const target = yield* Effect.mapError(
-              guard.check(request.url),
-              () => new NoAnswer({ reason: "target refused" })
-            )
-            const kept = idle.take(target.url.origin)
-            const status = yield* Effect.timeoutFail(kept === undefined ? askAnew(target) : askAgain(target, kept), {
-              duration: statusDeadline,
-              onTimeout: () => new NoAnswer({ reason: "timeout" })
-            })
-            if (!exchange.complete) yield* Effect.timeoutOption(Deferred.await(exchange.over), bodyDeadline)
-            return { status, bodyStart: exchange.bodyStart }
+      const make = (target: Target, request: DeliveryRequest): Effect.Effect<Outcome> =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const attempt = new Attempt(target, request)
+          const deadline = deadlines.begin(now, attempt.expire)
+          const kept = idle.take(target.url.origin)
+          return Effect.flatMap(kept === undefined ? sendAnew(attempt) : sendAgain(attempt, kept), (status) => {
+            deadlines.end(deadline)
+            const { exchange } = attempt
+            const outcome = () => ({ status, bodyStart: exchange.bodyStart })
+            return exchange.complete
+              ? Effect.succeed(outcome())
+              : Effect.map(Effect.timeoutOption(Deferred.await(exchange.over), bodyDeadline), outcome)
           }).pipe(
-            Effect.catchAll(({ reason }): Effect.Effect<Outcome> => Effect.succeed({ error: reason })),
+            Effect.catchAll(({ reason }) => Effect.succeed({ error: reason })),
             Effect.ensuring(
-              Effect.map(Clock.currentTimeMillis, (now) => {
-                if (connection === undefined) return
-                if (exchange.complete) idle.put(connection, now)
-                else close(connection)
+              Effect.map(Clock.currentTimeMillis, (end) => {
+                deadlines.end(deadline)
+                finish(attempt, end)
               })
             )
           )
+        })
+
+      const post = (request: DeliveryRequest): Effect.Effect<Outcome> =>
+        Either.match(guard.check(request.url), {
+          onLeft: () => Effect.succeed({ error: "target refused" }),
+          onRight: (target) => make(target, request)
         })
 
       return { post }

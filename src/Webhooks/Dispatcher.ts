@@ -1,23 +1,17 @@
-import { Clock, Context, Duration, Effect, FiberSet, Layer, Queue, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Queue, Schedule } from "effect"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
-import * as DeliveriesRepo from "./DeliveriesRepo.ts"
+import { type Attempt, type DueDelivery, dueDelivery } from "./DeliveriesRepo.ts"
 import { DeliveryClient } from "./DeliveryClient.ts"
-import { type Lane, Lanes, type Slot } from "./Lanes.ts"
-import * as LanesRepo from "./LanesRepo.ts"
+import { DueQueue } from "./DueQueue.ts"
+import { type Backlog, backlog } from "./LanesRepo.ts"
 import { failedAfter, succeeded } from "./retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 
-/** A target whose last attempt took so long counts as slow. */
-const slowMillis = 5_000
-
 /** How long a stop waits for the attempts under way. What is cut off does not count, and is due at the next start. */
 const stopGrace = "5 seconds"
-
-/** Attempts that one command of the writer stores at most. */
-const recordAtOnce = 256
 
 const storeBackOff = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
@@ -29,22 +23,36 @@ const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effe
     Effect.orDie
   )
 
-/** An attempt that is over. `attempt` is undefined where the delivery was cancelled before it began. */
-interface Ended {
-  readonly slot: Slot
-  readonly attempt: DeliveriesRepo.Attempt | undefined
-}
+const logFailure = ({ eventId, endpoint }: DueDelivery, { number, status, error }: Attempt) =>
+  (number === failedAfter ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
+    Effect.annotateLogs({ event: eventId, endpoint: endpoint ?? "webhookUrl", number, result: status ?? error })
+  )
+
+/** Signs a delivery and sends it once. */
+const makeAttempt = (client: DeliveryClient["Type"], keys: SigningKeys["Type"]) => (delivery: DueDelivery) =>
+  Effect.gen(function* () {
+    const { sequence, eventId, endpoint, url } = delivery
+    const key = yield* untilStored(endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint))
+    const body = Buffer.from(delivery.body, "utf8")
+    const startedAt = yield* Clock.currentTimeMillis
+    const headers = signatureHeaders(key, eventId, body, startedAt)
+    const { status, error, bodyStart } = yield* client.post({ url, body, headers })
+    const endedAt = yield* Clock.currentTimeMillis
+    const attempt: Attempt = { sequence, number: delivery.attempts + 1, startedAt, endedAt, status, error, bodyStart }
+    if (!succeeded(status)) yield* logFailure(delivery, attempt)
+    return attempt
+  })
 
 /**
- * The due queue: sends what is due, then sleeps until something is, or until deliveries are added. The queue itself is in
- * the store; what is under way is known in memory alone, so that after a crash it is simply still due.
+ * Sends what is due, then sleeps until something is, or until deliveries are added. The queue itself is in the store;
+ * what is under way is known here alone, so that after a crash it is simply still due.
  */
 export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
   Dispatcher,
   {
     /** The worker. When it is interrupted, attempts under way have a few seconds to end. */
     readonly run: Effect.Effect<never>
-    readonly health: Effect.Effect<LanesRepo.Backlog, StoreUnavailable>
+    readonly health: Effect.Effect<Backlog, StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -54,126 +62,50 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const reader = yield* Reader
       const writer = yield* Writer
       const outbox = yield* Outbox
-      const client = yield* DeliveryClient
-      const keys = yield* SigningKeys
-
-      const attempt = (delivery: DeliveriesRepo.DueDelivery) =>
-        Effect.gen(function* () {
-          const { sequence, eventId, endpoint, url } = delivery
-          const key = yield* endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint)
-          const body = Buffer.from(delivery.body, "utf8")
-          const startedAt = yield* Clock.currentTimeMillis
-          const outcome = yield* client.post({ url, body, headers: signatureHeaders(key, eventId, body, startedAt) })
-          const endedAt = yield* Clock.currentTimeMillis
-          const { status, error, bodyStart } = outcome
-          const number = delivery.attempts + 1
-          if (!succeeded(status)) {
-            const log = number === failedAfter ? Effect.logWarning : Effect.logDebug
-            yield* log("webhook attempt failed").pipe(
-              Effect.annotateLogs({ event: eventId, endpoint: endpoint ?? "webhookUrl", number, result: status ?? error })
-            )
-          }
-          const made: DeliveriesRepo.Attempt = { sequence, number, startedAt, endedAt, status, error, bodyStart }
-          return made
-        })
-
-      const record = (batch: ReadonlyArray<Ended>, lanes: Iterable<Lane>) =>
-        Effect.gen(function* () {
-          for (const { attempt } of batch) if (attempt !== undefined) yield* DeliveriesRepo.recordAttempt(attempt)
-          const now = yield* Clock.currentTimeMillis
-          for (const { target, slow } of lanes) yield* LanesRepo.endTurn(target, slow, now)
-        })
+      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys)
 
       const run = Effect.gen(function* () {
-        const lanes = new Lanes({ concurrency, perLane: concurrencyPerEndpoint })
-        const ended: Array<Ended> = []
-        /** Lanes whose place in the order is wrong, since nothing of them is due. */
-        const misplaced = new Set<Lane>()
+        const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
         const changed = yield* Queue.sliding<void>(1)
-        const attempts = yield* FiberSet.make<void, never>()
-        const fork = yield* FiberSet.runtime(attempts)<never>()
-        let stopping = false
 
-        const start = (): void => {
-          if (stopping) return
-          for (let slot = lanes.next(); slot !== undefined; slot = lanes.next()) fork(occupy(slot), { immediate: false })
-        }
+        const send = Effect.gen(function* () {
+          for (let slot = yield* queue.take; slot !== undefined; slot = yield* queue.take) {
+            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
+            const made = delivery === undefined ? undefined : yield* attempt(delivery)
+            if (queue.end(slot, made)) changed.unsafeOffer(undefined)
+          }
+        })
 
-        const occupy = (slot: Slot): Effect.Effect<void> =>
-          Effect.gen(function* () {
-            const delivery = yield* untilStored(DeliveriesRepo.dueDelivery(reader, slot.sequence))
-            const made = delivery === undefined ? undefined : yield* untilStored(attempt(delivery))
-            lanes.ended(slot, made === undefined ? slot.slow : made.endedAt - made.startedAt >= slowMillis)
-            ended.push({ slot, attempt: made })
-            start()
-            changed.unsafeOffer(undefined)
-          })
-
-        const recordSome = Effect.suspend(() => {
-          const batch = ended.slice(0, recordAtOnce)
-          const turns = new Set([...batch.map(({ slot }) => slot.lane), ...misplaced])
-          return Effect.map(writer.write(record(batch, turns)), () => {
-            ended.splice(0, batch.length)
-            misplaced.clear()
-            for (const { slot } of batch) lanes.recorded(slot)
-          })
-        }).pipe(Effect.uninterruptible)
-
-        const look = (lane: Lane, now: number) =>
-          Effect.gen(function* () {
-            const window = lanes.window(lane)
-            const places = yield* LanesRepo.head(reader, lane.target, window)
-            if (!lanes.fill(lane, places, window, now)) misplaced.add(lane)
-          })
-
-        /** Reads what is due in lanes of a class; gives the time when more will be. */
-        const fill = (slow: boolean, now: number) =>
-          Effect.gen(function* () {
-            const room = lanes.room(slow)
-            const order = yield* LanesRepo.first(reader, slow, lanes.size + room + 1)
-            const others = order.filter(({ target }) => !lanes.has(target))
-            const due = others.filter(({ nextAt }) => nextAt <= now)
-            for (const { target } of due.slice(0, room)) yield* look(lanes.open(target, slow), now)
-            // Lanes that wait outside come before second helpings.
-            if (due.length <= room) {
-              for (const lane of lanes.all) if (lane.slow === slow && lanes.wants(lane, now)) yield* look(lane, now)
-            }
-            return others[due.length]?.nextAt
-          })
-
-        const step = Effect.gen(function* () {
-          if (ended.length > 0 || misplaced.size > 0) yield* recordSome
-          lanes.prune()
-          const now = yield* Clock.currentTimeMillis
-          const times = [yield* fill(false, now), yield* fill(true, now)]
-          start()
-          if (ended.length > 0 || misplaced.size > 0) return
-          for (const lane of lanes.all) times.push(lane.nextAt)
-          const next = Math.min(...times.filter((time) => time !== undefined && time > now) as Array<number>)
-          yield* Number.isFinite(next)
-            ? Effect.timeoutOption(Queue.take(changed), Duration.millis(next - now))
-            : Queue.take(changed)
+        const schedule = Effect.gen(function* () {
+          const nextAt = yield* untilStored(queue.step)
+          const wait = nextAt - (yield* Clock.currentTimeMillis)
+          if (wait <= 0) return
+          const change = Queue.take(changed)
+          yield* Number.isFinite(wait) ? Effect.timeoutOption(change, Duration.millis(wait)) : change
         })
 
         const listen = Effect.map(outbox.newDeliveries, () => {
-          lanes.wake()
+          queue.wake()
           changed.unsafeOffer(undefined)
         })
 
+        // A fiber for each slot, and no children of this one: a stop lets them end what they have begun.
+        const senders = yield* Effect.forkDaemon(
+          Effect.replicateEffect(send, concurrency, { concurrency: "unbounded", discard: true })
+        )
         yield* Effect.addFinalizer(() =>
           Effect.gen(function* () {
-            stopping = true
-            yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(attempts)), stopGrace)
-            while (ended.length > 0) yield* recordSome
+            queue.close()
+            yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(senders)), stopGrace)
+            yield* Fiber.interrupt(senders)
+            yield* queue.flush
           }).pipe(Effect.ignoreLogged)
         )
+        yield* Effect.raceFirst(Effect.forever(schedule), Effect.raceFirst(Effect.forever(listen), Fiber.join(senders)))
+        return yield* Effect.dieMessage("the webhook dispatcher ended by itself")
+      }).pipe(Effect.scoped, Effect.annotateLogs({ service: "webhooks" }))
 
-        return yield* Effect.all([Effect.forever(untilStored(step)), Effect.forever(listen), FiberSet.join(attempts)], {
-          concurrency: "unbounded"
-        })
-      }).pipe(Effect.scoped, Effect.zipRight(Effect.never), Effect.annotateLogs({ service: "dispatcher" }))
-
-      const health = Effect.flatMap(Clock.currentTimeMillis, (now) => LanesRepo.backlog(reader, now))
+      const health = Effect.flatMap(Clock.currentTimeMillis, (now) => backlog(reader, now))
 
       return { run, health }
     })

@@ -29,7 +29,7 @@ export const list = (db: Db, { account, mode }: Owner) =>
   Effect.map(
     db.all<EndpointRow>(
       `SELECT id, account_id, mode, url, events, created_at FROM endpoints
-       WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY created_at, id`,
+       WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY rowid`,
       [account, mode]
     ),
     (rows) => rows.map(fromRow)
@@ -65,10 +65,7 @@ export const markDeleted = (owner: Owner, id: string, at: number) =>
 
 /** The sealed secret of an endpoint, deleted or not: deliveries that were under way still need it. */
 export const sealedSecret = (db: Db, id: EndpointId) =>
-  Effect.map(
-    db.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints WHERE id = ?", [id]),
-    (row) => row?.secret
-  )
+  Effect.map(db.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints WHERE id = ?", [id]), (row) => row?.secret)
 
 /** Deleted endpoints whose queue was not emptied, since tilld stopped in the middle of it. */
 export const halfDeleted = (db: Db) =>

@@ -51,7 +51,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    Deferred.unsafeDone(this.status, Exit.fail(new NoAnswer({ reason: reasonOf(error) })))
+    this.fail(reasonOf(error))
+  }
+
+  /** Nothing more is waited for. */
+  fail(reason: string): void {
+    Deferred.unsafeDone(this.status, Exit.fail(new NoAnswer({ reason })))
     Deferred.unsafeDone(this.over, Exit.void)
   }
 }

@@ -21,16 +21,17 @@ export class IdleConnections {
 
   /** Keeps a connection that has nothing under way. `now` in Unix milliseconds. */
   put(connection: Connection, now: number): void {
-    if (now - connection.openedAt > maxAgeMillis || connection.client.destroyed) return close(connection)
+    if (now - connection.openedAt > maxAgeMillis) {
+      close(connection)
+      return
+    }
     const [oldest] = this.#all.size < capacity ? [] : this.#all
     if (oldest !== undefined) {
       this.forget(oldest)
       close(oldest)
     }
     this.#all.add(connection)
-    const siblings = this.#byOrigin.get(connection.origin)
-    if (siblings === undefined) this.#byOrigin.set(connection.origin, [connection])
-    else siblings.push(connection)
+    this.#byOrigin.set(connection.origin, [...(this.#byOrigin.get(connection.origin) ?? []), connection])
   }
 
   /** It is closed, or no longer idle. */

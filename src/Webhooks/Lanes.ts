@@ -61,8 +61,9 @@ export class Lanes {
     return this.#lanes.size
   }
 
-  get idle(): boolean {
-    return this.#running.slow + this.#running.fast === 0
+  /** Attempts under way. */
+  get running(): number {
+    return this.#running.slow + this.#running.fast
   }
 
   has(target: string): boolean {
@@ -84,8 +85,12 @@ export class Lanes {
 
   /** Whether a look into the store may bring a lane something that it has a use for. */
   wants(lane: Lane, now: number): boolean {
-    const mayHaveMore = lane.more || (lane.nextAt !== undefined && lane.nextAt <= now)
-    return mayHaveMore && lane.waiting.length < (this.#limits.perLane * readAhead) / 2
+    return this.isLow(lane) || (lane.nextAt !== undefined && lane.nextAt <= now && lane.waiting.length === 0)
+  }
+
+  /** Whether a lane has a use for more of its backlog. */
+  isLow(lane: Lane): boolean {
+    return lane.more && lane.waiting.length < (this.#limits.perLane * readAhead) / 2
   }
 
   /** How many deliveries to look at: as many as are taken, as many as are wanted, and one to tell whether there is more. */
@@ -111,7 +116,7 @@ export class Lanes {
 
   /** The next delivery to attempt; undefined while there is none, or no slot. */
   next(): Slot | undefined {
-    if (this.#running.slow + this.#running.fast >= this.#limits.concurrency) return undefined
+    if (this.running >= this.#limits.concurrency) return undefined
     for (const lane of this.#lanes.values()) {
       if (lane.running >= this.#limits.perLane || (lane.slow && this.#running.slow >= this.#slowSlots)) continue
       const sequence = lane.waiting.shift()

@@ -33,8 +33,7 @@ export const head = (db: Db, target: string, limit: number) =>
        ORDER BY next_attempt_at, sequence LIMIT ?`,
       [target, limit]
     ),
-    (rows): ReadonlyArray<Place> =>
-      rows.map((row) => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at }))
+    (rows): ReadonlyArray<Place> => rows.map((row) => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at }))
   )
 
 /** Ends a lane's turn: it is next when its first delivery is due, after all that are due already, or gone when empty. */
@@ -47,7 +46,11 @@ export const endTurn = (target: string, slow: boolean, now: number) =>
     )
     const next = row?.next_attempt_at ?? undefined
     if (next === undefined) return yield* tx.run("DELETE FROM lanes WHERE target = ?", [target])
-    yield* tx.run("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", [Math.max(now, next), slow ? 1 : 0, target])
+    yield* tx.run("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", [
+      Math.max(now, next),
+      slow ? 1 : 0,
+      target
+    ])
   })
 
 /** Counting stops here. */

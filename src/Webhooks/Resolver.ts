@@ -4,14 +4,17 @@ import { Context, Data, Deferred, Effect, FiberSet, Layer } from "effect"
 /** The name has no address, or none was found in time. */
 export class NameNotResolved extends Data.TaggedError("NameNotResolved")<{ readonly reason: string }> {}
 
+/** At least one IP address of a host name. */
+export type Resolve = (name: string) => Effect.Effect<ReadonlyArray<string>, NameNotResolved>
+
 /** How long whoever asks waits for an answer. */
 const deadline = "5 seconds"
 
-/** Lookups at once: each keeps one of Node's four threads busy until the system gives up on it. */
+/** Look-ups at once: each keeps one of Node's four threads busy until the system gives up on it. */
 const concurrency = 4
 
-const lookup = (name: string) =>
-  Effect.async<ReadonlyArray<string>, NameNotResolved>((resume) => {
+const systemLookup: Resolve = (name) =>
+  Effect.async((resume) => {
     dns.lookup(name, { all: true }, (error, addresses = []) =>
       resume(
         addresses.length > 0
@@ -21,46 +24,39 @@ const lookup = (name: string) =>
     )
   })
 
-/** Host names to IP addresses, as the system resolves them. */
-export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<
-  Resolver,
-  /** At least one address. */
-  { readonly resolve: (name: string) => Effect.Effect<ReadonlyArray<string>, NameNotResolved> }
->() {
-  static readonly layer = Layer.scoped(
-    Resolver,
-    Effect.gen(function* () {
-      const slots = yield* Effect.makeSemaphore(concurrency)
-      const fork = yield* FiberSet.makeRuntime<never>()
-      const underWay = new Map<string, Deferred.Deferred<ReadonlyArray<string>, NameNotResolved>>()
+/** Host names to IP addresses. */
+export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<Resolver, { readonly resolve: Resolve }>() {
+  /** Puts a limit on `lookup`, which is uninterruptible and may take its time. */
+  static readonly limiting = (lookup: Resolve) =>
+    Layer.scoped(
+      Resolver,
+      Effect.gen(function* () {
+        const slots = yield* Effect.makeSemaphore(concurrency)
+        const fork = yield* FiberSet.makeRuntime<never>()
+        const underWay = new Map<string, Deferred.Deferred<ReadonlyArray<string>, NameNotResolved>>()
 
-      // A lookup cannot be called off: it keeps its slot until it ends, however long its callers have waited, and whoever
-      // asks for the same name meanwhile waits for the same answer.
-      const start = (name: string) =>
-        Effect.map(Deferred.make<ReadonlyArray<string>, NameNotResolved>(), (answer) => {
+        // A look-up cannot be called off: it keeps its slot until it ends, however long its callers have waited. Whoever
+        // asks for the same name meanwhile waits for the same answer, so that a dead name takes one slot and not all.
+        const start = Effect.fnUntraced(function* (name: string) {
+          const answer = yield* Deferred.make<ReadonlyArray<string>, NameNotResolved>()
           underWay.set(name, answer)
-          fork(
-            lookup(name).pipe(
-              slots.withPermits(1),
-              Effect.onExit((exit) => {
-                underWay.delete(name)
-                return Deferred.done(answer, exit)
-              }),
-              Effect.ignore
-            )
-          )
+          const end = Effect.sync(() => underWay.delete(name))
+          fork(Effect.ensuring(Deferred.complete(answer, slots.withPermits(1)(lookup(name))), end))
           return answer
         })
 
-      const resolve = Effect.fn("Resolver.resolve")(function* (name: string) {
-        const answer = underWay.get(name) ?? (yield* start(name))
-        return yield* Effect.timeoutFail(Deferred.await(answer), {
-          duration: deadline,
-          onTimeout: () => new NameNotResolved({ reason: "no answer in time" })
+        const resolve = Effect.fn("Resolver.resolve")(function* (name: string) {
+          const answer = underWay.get(name) ?? (yield* start(name))
+          return yield* Effect.timeoutFail(Deferred.await(answer), {
+            duration: deadline,
+            onTimeout: () => new NameNotResolved({ reason: "no answer in time" })
+          })
         })
-      })
 
-      return { resolve }
-    })
-  )
+        return { resolve }
+      })
+    )
+
+  /** As the system resolves them, its hosts file included. */
+  static readonly layer = Resolver.limiting(systemLookup)
 }

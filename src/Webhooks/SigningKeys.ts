@@ -1,4 +1,4 @@
-import { Cache, Context, Data, Duration, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { Secrets } from "../Secrets.ts"
@@ -7,14 +7,13 @@ import { defaultSecret } from "./DefaultSecrets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { type SigningKey, signingKey } from "./signature.ts"
 
-/** Unsealed secrets that are held in memory at most, and for how long. */
+/** Unsealed secrets that are held in memory at most. */
 const capacity = 1024
-const timeToLive = Duration.minutes(10)
 
 /** What an endpoint's secret is sealed for. */
 export const endpointContext = (endpoint: EndpointId): string => `webhook endpoint ${endpoint}`
 
-/** Secrets made ready for signing: opening one for each attempt would cost more than the signature. */
+/** Secrets made ready for signing. They are kept: opening one for each attempt would cost more than the signature. */
 export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
   SigningKeys,
   {
@@ -29,28 +28,36 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const secrets = yield* Secrets
       const reader = yield* Reader
       const context = yield* Effect.context<Reader | Writer | Secrets>()
+      const kept = new Map<string, SigningKey>()
 
-      const endpoints = yield* cached((endpoint: EndpointId) =>
-        Effect.flatMap(EndpointsRepo.sealedSecret(reader, endpoint), (sealed) =>
-          sealed === undefined
-            ? Effect.dieMessage(`There is no endpoint ${endpoint}`)
-            : Effect.sync(() => signingKey(secrets.open(sealed, endpointContext(endpoint))))
-        )
-      )
-      const owners = yield* cached((owner: Owner) =>
-        Effect.map(defaultSecret(owner.account, owner.mode), signingKey).pipe(Effect.provide(context))
-      )
+      const keep = (name: string, key: SigningKey): SigningKey => {
+        const [oldest] = kept.size < capacity ? [] : kept.keys()
+        if (oldest !== undefined) kept.delete(oldest)
+        kept.set(name, key)
+        return key
+      }
+
+      const openEndpoint = Effect.fn("SigningKeys.openEndpoint")(function* (endpoint: EndpointId) {
+        const sealed = yield* EndpointsRepo.sealedSecret(reader, endpoint)
+        if (sealed === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
+        return keep(endpoint, signingKey(secrets.open(sealed, endpointContext(endpoint))))
+      })
+
+      const openOwner = Effect.fn("SigningKeys.openOwner")(function* (name: string, { account, mode }: Owner) {
+        return keep(name, signingKey(yield* defaultSecret(account, mode)))
+      }, Effect.provide(context))
+
       return {
-        ofEndpoint: (endpoint) => endpoints.get(endpoint),
-        ofOwner: ({ account, mode }) => owners.get(Data.struct({ account, mode }))
+        ofEndpoint: (endpoint) => {
+          const key = kept.get(endpoint)
+          return key === undefined ? openEndpoint(endpoint) : Effect.succeed(key)
+        },
+        ofOwner: (owner) => {
+          const name = `${owner.account} ${owner.mode}`
+          const key = kept.get(name)
+          return key === undefined ? openOwner(name, owner) : Effect.succeed(key)
+        }
       }
     })
   )
 }
-
-const cached = <Key>(lookup: (key: Key) => Effect.Effect<SigningKey, StoreUnavailable>) =>
-  Cache.makeWith({
-    capacity,
-    lookup,
-    timeToLive: (exit) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
-  })

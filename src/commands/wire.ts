@@ -10,7 +10,8 @@ export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{ readonly me
 
 /** One line of JSON each way: what is asked, and what became of it. */
 export const Reply = Schema.parseJson(
-  Schema.Union(Schema.Struct({ exit: Schema.Unknown }), Schema.Struct({ refused: Schema.String }))
+  // In this order: whatever is not known may also be missing.
+  Schema.Union(Schema.Struct({ refused: Schema.String }), Schema.Struct({ exit: Schema.Unknown }))
 )
 
 // sun_path of sockaddr_un, less its closing zero: 108 bytes on Linux, 104 on the BSDs and macOS. Node cuts a longer path

@@ -174,7 +174,7 @@ const statements = [
     secret BLOB NOT NULL,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER
-  ) STRICT, WITHOUT ROWID`,
+  ) STRICT`,
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
 
   // The secret that signs for a payment's own webhookUrl. Sealed, as every secret here.

@@ -15,7 +15,7 @@ export interface ModelTransaction {
   readonly value: bigint
   readonly fails?: boolean
   /** A transfer of this token instead of the coin. */
-  readonly token?: string
+  readonly token?: string | undefined
 }
 
 interface ModelBlock {
@@ -26,9 +26,9 @@ interface ModelBlock {
   readonly transactions: ReadonlyArray<ModelTransaction>
 }
 
-let made = 0
+let transactions = 0
 export const coin = (to: string, value: bigint, over: Partial<ModelTransaction> = {}): ModelTransaction => ({
-  hash: hashOf(`transaction ${made++}`),
+  hash: hashOf(`transaction ${transactions++}`),
   to: to.toLowerCase(),
   value,
   ...over
@@ -56,6 +56,8 @@ export class ModelChain {
   chainId = 77
   /** What every batch fails with. */
   failure: RpcError["reason"] | undefined
+  /** For tests that number their transactions themselves. */
+  made = 0
   /** Blocks by which this node is behind. */
   behind = 0
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}

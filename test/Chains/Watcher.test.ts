@@ -175,7 +175,9 @@ describe("reading", () => {
       yield* watch
       yield* committedTo(10)
       const matchSet = yield* MatchSet
-      chain.mine()
+      // What was scanned has been replaced, which an idle tick does not ask about.
+      chain.rollback(1)
+      chain.mineMany(2)
       // The batch of an idle tick is on its way; the head that it brings was mined before.
       chain.intercept = () => {
         chain.intercept = () => {}
@@ -287,7 +289,10 @@ describe("a provider in trouble", () => {
       chain.intercept = (batch) => {
         chain.failure = batch.length > 9 ? "refused" : undefined
       }
-      yield* TestClock.adjust("1 minute")
+      // Each refusal is followed by a wait.
+      yield* Effect.repeat(TestClock.adjust("10 seconds"), {
+        until: () => Effect.map(health, (now) => now?.head === 90)
+      })
       yield* committedTo(90)
     }).pipe(around(chain))
   })
@@ -394,6 +399,46 @@ describe("a provider in trouble", () => {
         )
       )
     )
+  })
+})
+
+describe("a restart", () => {
+  it.scoped("goes on behind the checkpoint, also when the chain has another branch by then", () => {
+    const chain = new ModelChain(10)
+    const [kept, dropped, missed] = [coin(alice, 1n), coin(alice, 2n), coin(alice, 3n)]
+    return Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      const alive = Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), notingSettlement))
+      yield* Effect.gen(function* () {
+        yield* pay(alice)
+        yield* watch
+        yield* committedTo(10)
+        chain.mine(kept)
+        yield* second
+        yield* committedTo(11)
+        chain.mine(dropped)
+        yield* second
+        yield* committedTo(12)
+      }).pipe(alive, Effect.scoped)
+
+      chain.rollback(1)
+      chain.mineMany(3)
+      chain.mine(missed)
+      chain.batches.length = 0
+      yield* Effect.gen(function* () {
+        yield* watch
+        yield* committedTo(15)
+        const rows = yield* ledger
+        expect(rows.map((row) => [row.tx_hash, row.canonical])).toEqual([
+          [kept.hash, 1],
+          [dropped.hash, 0],
+          [missed.hash, 1]
+        ])
+        // Block 11 was read before, and is still on the chain.
+        const full = chain.batches.flat().filter(({ params }) => params[1] === true)
+        expect(full.map(({ params }) => Number(params[0]))).toEqual([12, 13, 14, 15])
+      }).pipe(alive, Effect.scoped)
+    })
   })
 })
 

@@ -1,4 +1,4 @@
-import { Clock, Context, Duration, Effect, Layer, Queue, Redacted, type Scope } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted } from "effect"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import type { Rpc } from "../../src/Chains/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
@@ -36,7 +36,7 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
   database: { path: "" },
   limits: { perMinute: 100, perHour: 1000 },
   wallets: { live: undefined, test: undefined },
-  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
+  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 1, concurrencyPerEndpoint: 1 },
   rates: { sources: ["fixed"], fixed: {} },
   portal: { enabled: false, allow: [] },
@@ -55,7 +55,13 @@ export interface Settled extends ScanResult {
 /** What has been committed, in order; waiting for the next needs no clock. */
 export class Commits extends Context.Tag("test/Chains/Commits")<Commits, Queue.Queue<Settled>>() {}
 
-const commits = Layer.effect(Commits, Queue.unbounded<Settled>())
+/** The end of the watchers, which is always a defect. */
+class Stopped extends Context.Tag("test/Chains/Stopped")<Stopped, Deferred.Deferred<never>>() {}
+
+const commits = Layer.merge(
+  Layer.effect(Commits, Queue.unbounded<Settled>()),
+  Layer.effect(Stopped, Deferred.make<never>())
+)
 
 /** A settlement that only notes what it is told, once it is committed. */
 export const notingSettlement = Layer.effect(
@@ -111,26 +117,34 @@ export const world = <S, E, R>(
     Layer.provideMerge(MatchSet.layer),
     Layer.provideMerge(settlement),
     Layer.provideMerge(commits),
-    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains)), rpc))
+    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains)), rpc)),
+    Layer.provideMerge(Logger.remove(Logger.defaultLogger))
   )
 
 /** Runs the watchers until the scope closes. */
-export const watch: Effect.Effect<void, never, Chains | Scope.Scope> = Effect.flatMap(Chains, (chains) =>
-  Effect.asVoid(Effect.forkScoped(chains.run))
-)
+export const watch = Effect.gen(function* () {
+  const chains = yield* Chains
+  const stopped = yield* Stopped
+  yield* Effect.forkScoped(Effect.onError(chains.run, (cause) => Deferred.failCause(stopped, cause)))
+})
+
+const unlessStopped = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Stopped, (stopped) => Effect.raceFirst(effect, Deferred.await(stopped)))
 
 /** The next commit. */
-export const nextCommit = Effect.flatMap(Commits, Queue.take)
+export const nextCommit = unlessStopped(Effect.flatMap(Commits, Queue.take))
 
 /** Waits, without a clock, until something holds. */
-export const until = <A, E, R>(what: Effect.Effect<A, E, R>, holds: (found: A) => boolean): Effect.Effect<A, E, R> =>
-  Effect.flatMap(what, (found) =>
-    holds(found) ? Effect.succeed(found) : Effect.zipRight(eventLoopTurn, until(what, holds))
+export const until = <A, E, R>(what: Effect.Effect<A, E, R>, holds: (found: A) => boolean) => {
+  const look: Effect.Effect<A, E, R> = Effect.flatMap(what, (found) =>
+    holds(found) ? Effect.succeed(found) : Effect.zipRight(eventLoopTurn, look)
   )
+  return unlessStopped(look)
+}
 
 /** Waits for the commit whose head is `number`, and gives it. */
-export const committedTo = (number: number): Effect.Effect<Settled, never, Commits> =>
-  Effect.flatMap(nextCommit, (commit) => (commit.head.number === number ? Effect.succeed(commit) : committedTo(number)))
+export const committedTo = (number: number) =>
+  Effect.repeat(nextCommit, { until: (commit) => commit.head.number === number })
 
 const account = AccountId.make("default")
 

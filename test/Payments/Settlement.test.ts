@@ -5,6 +5,7 @@ import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
+import { iso } from "../../src/Domain/Timestamp.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
@@ -175,7 +176,7 @@ it.scoped("one scan that finds deep money detects and confirms in one transactio
       ["payment.confirmed", "confirmed"]
     ])
     expect(bodies[0].data.confirmedAt).toBeUndefined()
-    expect(bodies[1].data).toMatchObject({ txHash: "0xt120", confirmedAt: new Date(130_000).toISOString() })
+    expect(bodies[1].data).toMatchObject({ txHash: "0xt120", confirmedAt: iso(130_000) })
   }).pipe(Effect.provide(layer))
 )
 

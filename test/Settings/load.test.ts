@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Redacted } from "effect"
@@ -261,7 +261,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("server.prt", 'did you mean "port"')
       place("server.port", "0 to 65535", "found 70000")
       place("server.public_url", "http or https")
-      place("server.trusted_proxies\\[0]".replace("\\", ""), "CIDR")
+      place("server.trusted_proxies[0]", "CIDR")
       place("server.trusted_proxies[1]", "CIDR")
       place("server.trusted_proxies[2]", "CIDR")
       place("database.path", "file")
@@ -296,8 +296,8 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("chains.polygon.live.policy[0].require", "finalized")
       place("chains.polygon.live.policy[1]", "section")
       // And nothing that is right, such as the last proxy and the second RPC.
-      expect(Object.keys(at)).toHaveLength(40)
-      expect(message).toContain("40 problems")
+      expect(Object.keys(at)).toHaveLength(41)
+      expect(message).toContain("41 problems")
     })
   )
 
@@ -405,9 +405,9 @@ url = "gopher://hunter2"
 [chains.base.test]
 rpc_urls = ["ws://rpc.example.com/hunter2", "hunter2"]
 [chains.base.live]
-rpc_urls = "hunter2/hunter2/hunter2/hunter2"
+rpc_urls = "https://x.io/hunter2"
 `)
-      expect(message).toContain("7 problems")
+      expect(message).toContain("8 problems")
       expect(message).not.toContain("hunter2")
       expect(message).not.toContain(testXpub.slice(0, 30))
       const { settings } = yield* loadText(small)

@@ -42,7 +42,7 @@ it.live("foreign keys hold and tables are strict", () =>
         Effect.exit,
         Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
       )
-    expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', x'00')")).toMatch(/FOREIGN KEY/)
+    expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', 'f', x'00')")).toMatch(/FOREIGN KEY/)
     expect(yield* attempt("INSERT INTO accounts VALUES ('a', 'A', 'yesterday')")).toMatch(/cannot store TEXT/)
   }).pipe(Effect.scoped)
 )

@@ -1,5 +1,6 @@
-import { Effect, Layer, Queue, Redacted } from "effect"
+import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -14,7 +15,7 @@ import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { testSettingsLayer } from "./settings.ts"
 
-export const merchant = { account: AccountId.make("default"), mode: "test" } as const
+export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
 /** A client that answers as the test says, in no time unless the answer takes some. */
 export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) =>
@@ -30,7 +31,7 @@ export const stubResolver = (names: Readonly<Record<string, ReadonlyArray<string
   })
 
 /** Tells of every command that was acknowledged: what a test waits for, since no clock drives the store. */
-export class Acknowledged extends Effect.Tag("test/Acknowledged")<Acknowledged, Queue.Queue<void>>() {
+class Acknowledged extends Context.Tag("test/Acknowledged")<Acknowledged, Queue.Queue<void>>() {
   static readonly layer = Layer.effect(Acknowledged, Queue.unbounded<void>())
 }
 
@@ -183,6 +184,15 @@ export const untilRecorded = (count: number): Effect.Effect<void, Sql.StoreUnava
     while ((yield* attempts).length < count) yield* Queue.take(acknowledged)
   })
 
-/** Runs a test beside the dispatcher: a defect of the one ends the other. */
+/** Runs a test beside the dispatcher; a defect of the one ends the other. The stop's grace passes on the test's clock. */
 export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Dispatcher, (dispatcher) => Effect.raceFirst(test, dispatcher.run))
+  Effect.gen(function* () {
+    const { run } = yield* Dispatcher
+    const worker = yield* Effect.forkDaemon(run)
+    const stop = Effect.gen(function* () {
+      const stopped = yield* Effect.fork(Fiber.interrupt(worker))
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.join(stopped)
+    })
+    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stop)
+  })

@@ -1,0 +1,23 @@
+import { Data, Effect, Layer } from "effect"
+import { networkKey } from "../Domain/Chain.ts"
+import { Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
+import * as Repo from "./PaymentsRepo.ts"
+
+/** The configuration no longer has a chain on which payments are open: nobody would see them paid. */
+export class ChainDropped extends Data.TaggedError("ChainDropped")<{ readonly message: string }> {}
+
+/** Refuses to start without a chain that open payments wait for. */
+export const refuseDroppedChains = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { chains } = yield* Settings
+    const watched = new Set(chains.map(networkKey))
+    const open = yield* Repo.openByNetwork(yield* Reader)
+    const dropped = open.filter((network) => !watched.has(networkKey(network)))
+    if (dropped.length === 0) return
+    const each = dropped.map((network) => `chains.${networkKey(network)} (${network.payments} open)`).join(", ")
+    return yield* new ChainDropped({
+      message: `Payments are open on chains that the configuration no longer has: ${each}. Put them back until those payments have ended.`
+    })
+  })
+)

@@ -1,0 +1,54 @@
+import { Clock, Duration, Effect, type Scope } from "effect"
+
+/** Something that must not take longer than others of its kind. */
+export interface Timed {
+  /** Unix milliseconds. */
+  readonly until: number
+  readonly expire: () => void
+}
+
+/**
+ * One time limit for many things under way. They expire in the order in which they began, so one fiber sleeps for all of
+ * them: a timer of its own for each would cost as much as the request that it guards.
+ */
+export class Deadlines {
+  readonly #underWay = new Set<Timed>()
+  readonly #millis: number
+
+  private constructor(millis: number) {
+    this.#millis = millis
+  }
+
+  static readonly make = (limit: Duration.DurationInput): Effect.Effect<Deadlines, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(Duration.toMillis(limit))
+      yield* Effect.forkScoped(deadlines.#watch)
+      return deadlines
+    })
+
+  /** `startedAt` in Unix milliseconds, not before that of the last one. Ends with `end`. */
+  begin(startedAt: number, expire: () => void): Timed {
+    const timed = { until: startedAt + this.#millis, expire }
+    this.#underWay.add(timed)
+    return timed
+  }
+
+  end(timed: Timed): void {
+    this.#underWay.delete(timed)
+  }
+
+  // Nothing that begins while it sleeps can expire before it wakes.
+  readonly #watch = Effect.gen(this, function* () {
+    while (true) {
+      const now = yield* Clock.currentTimeMillis
+      const [first] = this.#underWay
+      yield* Effect.sleep(first === undefined ? this.#millis : Math.max(0, first.until - now))
+      const then = yield* Clock.currentTimeMillis
+      for (const timed of this.#underWay) {
+        if (timed.until > then) break
+        this.#underWay.delete(timed)
+        timed.expire()
+      }
+    }
+  })
+}

@@ -1,0 +1,156 @@
+import { Clock, Effect } from "effect"
+import type { Db, StoreUnavailable, Writer } from "../Sql.ts"
+import * as DeliveriesRepo from "./DeliveriesRepo.ts"
+import { type Lane, Lanes, type Limits, type Slot } from "./Lanes.ts"
+import * as LanesRepo from "./LanesRepo.ts"
+
+/** A target whose last attempt took so long counts as slow. */
+const slowMillis = 5_000
+
+/**
+ * While so many attempts are under way, those that end wait up to `gatherMillis` for each other, or until there are
+ * `gatherCount`, and share a commit: each costs a write to the disk, which holds up everything else.
+ */
+const busy = 8
+const gatherMillis = 10
+const gatherCount = 64
+
+/** Attempts that one command of the writer stores at most. */
+const storeAtOnce = 256
+
+const never = Number.POSITIVE_INFINITY
+
+/** An attempt that is over. `attempt` is undefined where the delivery had been cancelled. */
+interface Ended {
+  readonly slot: Slot
+  readonly attempt: DeliveriesRepo.Attempt | undefined
+}
+
+/**
+ * The part of the store's queue that is in memory: what is next, what is under way, and what has ended and is still to be
+ * stored. Nothing here outlives the process, and nothing has to: what was under way is still due in the store.
+ */
+export class DueQueue {
+  readonly #lanes: Lanes
+  readonly #reader: Db
+  readonly #writer: Writer["Type"]
+  readonly #ended: Array<Ended> = []
+  /** Lanes whose place in the store's order is wrong, since nothing of them is due. */
+  readonly #misplaced = new Set<Lane>()
+  readonly #takers: Array<(slot: Effect.Effect<Slot | undefined>) => void> = []
+  #closed = false
+
+  constructor(limits: Limits, reader: Db, writer: Writer["Type"]) {
+    this.#lanes = new Lanes(limits)
+    this.#reader = reader
+    this.#writer = writer
+  }
+
+  /** The next delivery to attempt: waits for one, and for a slot. Undefined: the queue was closed. */
+  readonly take: Effect.Effect<Slot | undefined> = Effect.async((resume) => {
+    const slot = this.#closed ? undefined : this.#lanes.next()
+    if (slot === undefined && !this.#closed) this.#takers.push(resume)
+    else resume(Effect.succeed(slot))
+  })
+
+  /** Frees the slot. Tells whether `step` has something to do now. */
+  end(slot: Slot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
+    this.#lanes.ended(slot, attempt === undefined ? slot.slow : attempt.endedAt - attempt.startedAt >= slowMillis)
+    this.#ended.push({ slot, attempt })
+    const count = this.#ended.length
+    return count === 1 || count === gatherCount || this.#lanes.running < busy || this.#lanes.isLow(slot.lane)
+  }
+
+  /** Deliveries were added to the store. */
+  wake(): void {
+    this.#lanes.wake()
+  }
+
+  /** Gives nothing more out. */
+  close(): void {
+    this.#closed = true
+    for (const resume of this.#takers.splice(0)) resume(Effect.succeed(undefined))
+  }
+
+  /**
+   * Stores what has ended, when it is time, and takes in what is due. Gives the time of the next step (Unix milliseconds,
+   * infinity when nothing is scheduled), which comes earlier when deliveries are added or attempts end.
+   */
+  readonly step: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
+    if (this.#storeAt() <= (yield* Clock.currentTimeMillis)) yield* this.#store
+    const dueAt = yield* this.#fill
+    return Math.min(this.#storeAt(), dueAt)
+  })
+
+  /** Stores all that has ended. */
+  readonly flush: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() =>
+    this.#ended.length > 0 ? Effect.zipRight(this.#store, this.flush) : Effect.void
+  )
+
+  #storeAt(): number {
+    const [first] = this.#ended
+    if (this.#misplaced.size > 0) return 0
+    if (first === undefined) return never
+    const gathers = this.#lanes.running >= busy && this.#ended.length < gatherCount
+    return gathers && first.attempt !== undefined ? first.attempt.endedAt + gatherMillis : 0
+  }
+
+  /** In one piece: an interruption does not let an attempt be stored twice. */
+  readonly #store: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() => {
+    const batch = this.#ended.slice(0, storeAtOnce)
+    const misplaced = [...this.#misplaced]
+    const turns = new Set([...batch.map(({ slot }) => slot.lane), ...misplaced])
+    const attempts = batch.flatMap(({ attempt }) => attempt ?? [])
+    const command = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      yield* DeliveriesRepo.recordAttempts(attempts, now)
+      for (const { target, slow } of turns) yield* LanesRepo.endTurn(target, slow, now)
+    })
+    return Effect.map(this.#writer.write(command), () => {
+      this.#ended.splice(0, batch.length)
+      for (const lane of misplaced) this.#misplaced.delete(lane)
+      for (const { slot } of batch) this.#lanes.recorded(slot)
+    })
+  }).pipe(Effect.uninterruptible)
+
+  readonly #fill: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
+    this.#lanes.prune()
+    const now = yield* Clock.currentTimeMillis
+    const outside = [yield* this.#fillClass(false, now), yield* this.#fillClass(true, now)]
+    this.#giveOut()
+    const inside = [...this.#lanes.all].map(({ nextAt }) => nextAt ?? never)
+    return Math.min(...[...outside, ...inside].filter((time) => time > now))
+  })
+
+  /** Gives the time when a lane that is in the store alone will be due. */
+  #fillClass(slow: boolean, now: number) {
+    return Effect.gen(this, function* () {
+      const lanes = this.#lanes
+      const room = lanes.room(slow)
+      const order = yield* LanesRepo.first(this.#reader, slow, lanes.size + room + 1)
+      const outside = order.filter(({ target }) => !lanes.has(target))
+      const due = outside.filter(({ nextAt }) => nextAt <= now)
+      for (const { target } of due.slice(0, room)) yield* this.#look(lanes.open(target, slow), now)
+      // Lanes that are still outside come before second helpings.
+      if (due.length <= room) {
+        for (const lane of lanes.all) if (lane.slow === slow && lanes.wants(lane, now)) yield* this.#look(lane, now)
+      }
+      return outside[due.length]?.nextAt ?? never
+    })
+  }
+
+  #look(lane: Lane, now: number) {
+    const window = this.#lanes.window(lane)
+    return Effect.map(LanesRepo.head(this.#reader, lane.target, window), (places) => {
+      if (!this.#lanes.fill(lane, places, window, now)) this.#misplaced.add(lane)
+    })
+  }
+
+  #giveOut(): void {
+    while (this.#takers.length > 0) {
+      const slot = this.#lanes.next()
+      if (slot === undefined) return
+      this.#takers.pop()?.(Effect.succeed(slot))
+    }
+  }
+}

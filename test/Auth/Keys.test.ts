@@ -1,0 +1,201 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Redacted, Ref, Scope, TestClock } from "effect"
+import { hashOf, newKey } from "../../src/Auth/keyFormat.ts"
+import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
+import { permissions } from "../../src/Domain/ApiKey.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
+import { tempStore } from "../lib/store.ts"
+
+const wanted: NewKey = { account: defaultAccount, mode: "test", name: "shop", permissions, expiresIn: undefined }
+
+/** Counts what the reader is asked, and can hold an answer back. */
+class Watch extends Effect.Tag("test/Watch")<
+  Watch,
+  { readonly reads: Ref.Ref<number>; readonly gate: Ref.Ref<Effect.Effect<void>> }
+>() {
+  static readonly layer = Layer.effect(
+    Watch,
+    Effect.gen(function* () {
+      return { reads: yield* Ref.make(0), gate: yield* Ref.make<Effect.Effect<void>>(Effect.void) }
+    })
+  )
+}
+
+const watchedReader = Layer.effect(
+  Reader,
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const { gate, reads } = yield* Watch
+    return {
+      ...reader,
+      get: <Row extends object>(...args: Parameters<typeof reader.get>) =>
+        reader.get<Row>(...args).pipe(
+          Effect.tap(() => Ref.update(reads, (n) => n + 1)),
+          // Read, and not given yet.
+          Effect.tap(() => Effect.flatten(Ref.get(gate)))
+        )
+    }
+  })
+)
+
+const store = watchedReader.pipe(Layer.provideMerge(tempStore), Layer.provideMerge(Watch.layer))
+const auth = Keys.layer.pipe(Layer.provideMerge(Accounts.layer), Layer.provideMerge(store))
+
+describe("a key", () => {
+  it.effect("lets its owner in, and is nowhere in the store", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const { key, record } = yield* keys.create(wanted)
+      const text = Redacted.value(key)
+      expect(yield* keys.authenticate(text)).toMatchObject({
+        id: record.id,
+        mode: "test",
+        account: "default",
+        permissions
+      })
+      const reader = yield* Reader
+      const [row] = yield* reader.all<Record<string, unknown>>("SELECT * FROM api_keys")
+      expect(row).toMatchObject({ last_four: text.slice(-4), hash: hashOf(text) })
+      expect(JSON.stringify(row)).not.toContain(text.slice(9, -4))
+      expect(String(key)).not.toContain(text)
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("is looked up once; what is no key never is, and what is unknown always", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const { reads } = yield* Watch
+      const text = Redacted.value((yield* keys.create(wanted)).key)
+      yield* Ref.set(reads, 0)
+      for (let i = 0; i < 5; i++) expect(yield* keys.authenticate(text)).toBeDefined()
+      expect(yield* Ref.get(reads)).toBe(1)
+      for (const wrong of ["", "svc_test_", `${text}x`, text.slice(0, -1), "svc_test_".padEnd(58, "A")]) {
+        expect(yield* keys.authenticate(wrong)).toBeUndefined()
+      }
+      expect(yield* Ref.get(reads)).toBe(1)
+      const unknown = Redacted.value(newKey("test"))
+      expect(yield* keys.authenticate(unknown)).toBeUndefined()
+      expect(yield* keys.authenticate(unknown)).toBeUndefined()
+      expect(yield* Ref.get(reads)).toBe(3)
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("is dead from the return of its revocation, and stays so", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const { key, record } = yield* keys.create(wanted)
+      const other = yield* keys.create({ ...wanted, name: "other" })
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeDefined()
+      yield* TestClock.adjust("1 hour")
+      expect(yield* keys.revoke(record.id)).toMatchObject({ id: record.id, revokedAt: 3_600_000 })
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(other.key))).toBeDefined()
+      yield* TestClock.adjust("1 hour")
+      expect(yield* keys.revoke(record.id)).toMatchObject({ revokedAt: 3_600_000 })
+      expect(yield* keys.revoke("key_unknown")).toBeUndefined()
+      expect((yield* keys.list).map(({ name, revokedAt }) => [name, revokedAt])).toEqual(
+        expect.arrayContaining([
+          ["shop", 3_600_000],
+          ["other", undefined]
+        ])
+      )
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("that was being looked up while it was revoked does not come back to life", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const { gate } = yield* Watch
+      const { key, record } = yield* keys.create(wanted)
+      const reached = yield* Deferred.make<void>()
+      const go = yield* Deferred.make<void>()
+      yield* Ref.set(gate, Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(go)))
+      const slow = yield* Effect.fork(keys.authenticate(Redacted.value(key)))
+      yield* Deferred.await(reached)
+      yield* keys.revoke(record.id)
+      yield* Ref.set(gate, Effect.void)
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(slow)
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("ends with its time, cached or not", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const { key } = yield* keys.create({ ...wanted, expiresIn: Duration.hours(1) })
+      yield* TestClock.adjust("59 minutes")
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeDefined()
+      yield* TestClock.adjust("1 minute")
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+      expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
+    }).pipe(Effect.provide(auth))
+  )
+
+  it.effect("needs an account that is there", () =>
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const refused = yield* Effect.flip(keys.create({ ...wanted, account: AccountId.make("nobody") }))
+      expect(refused).toMatchObject({ _tag: "UnknownAccount", message: expect.stringContaining("nobody") })
+    }).pipe(Effect.provide(auth))
+  )
+})
+
+describe("the last use", () => {
+  const countedWrites = (writes: Array<"written" | "refused">, fails: () => boolean) =>
+    Layer.effect(
+      Writer,
+      Effect.map(Writer, (writer) => ({
+        write: <A, E>(command: Parameters<typeof writer.write<A, E>>[0]) =>
+          Effect.suspend(() => {
+            writes.push(fails() ? "refused" : "written")
+            return fails()
+              ? Effect.fail(new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }))
+              : writer.write(command)
+          })
+      }))
+    )
+
+  it.scoped("is written once a minute at most, also by the end of the layer, and kept through a full disk", () =>
+    Effect.gen(function* () {
+      const writes: Array<"written" | "refused"> = []
+      let full = false
+      const base = yield* Layer.build(Accounts.layer.pipe(Layer.provideMerge(store)))
+      const scope = yield* Scope.make()
+      const counted = Keys.layer.pipe(
+        Layer.provide(countedWrites(writes, () => full)),
+        Layer.provide(Layer.succeedContext(base))
+      )
+      const keys = yield* Effect.provide(Keys, yield* Layer.buildWithScope(counted, scope))
+      const lastUse = Effect.gen(function* () {
+        const reader = yield* Reader
+        const row = yield* reader.get<{ at: number | null }>("SELECT last_used_at AS at FROM api_keys")
+        return row?.at
+      }).pipe(Effect.provide(base))
+
+      const { key } = yield* keys.create(wanted)
+      writes.length = 0
+      const worker = yield* Effect.fork(keys.run)
+      yield* TestClock.adjust("10 seconds")
+      for (let i = 0; i < 100; i++) yield* keys.authenticate(Redacted.value(key))
+      expect(writes).toEqual([])
+      expect((yield* keys.list)[0]?.lastUsedAt).toBe(10_000)
+      full = true
+      yield* TestClock.adjust("50 seconds")
+      expect(writes).toEqual(["refused"])
+      full = false
+      yield* TestClock.adjust("1 minute")
+      expect(writes).toEqual(["refused", "written"])
+      // Nothing was used since.
+      yield* TestClock.adjust("10 minutes")
+      expect(writes).toEqual(["refused", "written"])
+      yield* Fiber.interrupt(worker)
+      expect(yield* lastUse).toBe(10_000)
+      yield* keys.authenticate(Redacted.value(key))
+      yield* Scope.close(scope, Exit.void)
+      expect(writes).toEqual(["refused", "written", "written"])
+      expect(yield* lastUse).toBe(720_000)
+    })
+  )
+})

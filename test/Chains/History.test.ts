@@ -1,0 +1,79 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { History } from "../../src/Chains/History.ts"
+import { Rpc, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { Settings } from "../../src/Settings.ts"
+import { chainSettings, settings } from "./world.ts"
+
+const address = (n: number): string => `0x${n.toString(16).padStart(40, "A")}`
+const usdc = `0x${"c".repeat(40)}`
+const zero = `0x${"0".repeat(64)}`
+
+/** What the chain at each URL knows of addresses; one that is not there does not answer. */
+type Known = Readonly<Record<string, Readonly<Record<string, { coins?: bigint; sent?: number; tokens?: bigint }>>>>
+
+const answer = (known: Known[string], { method, params }: RpcRequest): string => {
+  const call = params[0] as string | { to: string; data: string }
+  const of = typeof call === "string" ? call : `0x${call.data.slice(-40)}`
+  const { coins = 0n, sent = 0, tokens = 0n } = known[of.toLowerCase()] ?? {}
+  if (method === "eth_getBalance") return `0x${coins.toString(16)}`
+  if (method === "eth_getTransactionCount") return `0x${sent.toString(16)}`
+  expect(call).toMatchObject({ to: usdc, data: expect.stringMatching(/^0x70a08231[0-9a-f]{64}$/) })
+  return tokens === 0n ? zero : `0x${tokens.toString(16).padStart(64, "0")}`
+}
+
+const around = (known: Known, batches: Array<number>) => {
+  const client = (url: string) => ({
+    host: url,
+    send: (calls: ReadonlyArray<RpcRequest>) =>
+      Effect.suspend(() => {
+        batches.push(calls.length)
+        const there = known[url]
+        return there === undefined
+          ? new RpcError({ host: url, method: "any", reason: "unreachable", detail: "gone" })
+          : Effect.succeed(calls.map((call) => answer(there, call)))
+      })
+  })
+  const tokens = [{ symbol: "USDC" as const, address: usdc, decimals: 6 }]
+  const chains = [
+    chainSettings({ chain: "ethereum", rpcUrls: [Redacted.make("a")], tokens }),
+    chainSettings({ chain: "base", rpcUrls: [Redacted.make("b")] }),
+    chainSettings({ chain: "polygon", mode: "live", rpcUrls: [Redacted.make("c")] })
+  ]
+  return History.layer.pipe(
+    Layer.provide(Layer.succeed(Rpc, { client: (url) => client(Redacted.value(url)) })),
+    Layer.provide(Layer.succeed(Settings, settings(chains)))
+  )
+}
+
+const vet = (addresses: ReadonlyArray<string>) => Effect.flatMap(History, (history) => history.vet("test", addresses))
+const lower = (n: number) => address(n).toLowerCase()
+
+it.effect("finds coins, transactions and tokens on any chain of the mode, and no other's", () => {
+  const known = {
+    a: { [lower(1)]: { coins: 1n }, [lower(2)]: { sent: 1 }, [lower(3)]: { tokens: 1n } },
+    b: { [lower(4)]: { sent: 3 } },
+    c: { [lower(5)]: { coins: 1n } }
+  }
+  return Effect.gen(function* () {
+    const vetted = yield* vet([0, 1, 2, 3, 4, 5].map(address))
+    expect(vetted).toEqual({ used: new Set([1, 2, 3, 4].map(address)), unreachable: [] })
+  }).pipe(Effect.provide(around(known, [])))
+})
+
+it.effect("leaves out a chain that does not answer, and names it", () =>
+  Effect.gen(function* () {
+    expect(yield* vet([address(1), address(4)])).toEqual({ used: new Set([address(4)]), unreachable: ["ethereum"] })
+  }).pipe(Effect.provide(around({ b: { [lower(4)]: { sent: 3 } } }, [])))
+)
+
+it.effect("asks in batches that providers accept, each address once", () => {
+  const batches: Array<number> = []
+  const used = { a: { [lower(77)]: { tokens: 5n } }, b: {} }
+  return Effect.gen(function* () {
+    const vetted = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
+    expect(vetted.used).toEqual(new Set([address(77)]))
+    expect(Math.max(...batches)).toBeLessThanOrEqual(100)
+    expect(batches.reduce((sum, calls) => sum + calls, 0)).toBe(100 * 3 + 100 * 2)
+  }).pipe(Effect.provide(around(used, batches)))
+})

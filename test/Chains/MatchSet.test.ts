@@ -1,0 +1,90 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { getAddress, type Hex } from "viem"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { modelRpc } from "./ModelChain.ts"
+import { end, notingSettlement, pay, until, watch, world } from "./world.ts"
+
+const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
+const day = 24 * 3_600_000
+const at = (path: string) => world(path, [], modelRpc({}), notingSettlement)
+const watchedOf = (of: ReadonlyArray<number>) =>
+  Effect.map(MatchSet, (matchSet) => of.filter((n) => matchSet.has("test", address(n).toLowerCase())))
+
+describe("MatchSet", () => {
+  it.scoped(
+    "holds open payments and those that ended within the late window, by mode, and is the same after a restart",
+    () =>
+      Effect.gen(function* () {
+        const path = yield* temporaryDatabase
+        yield* TestClock.adjust("100 days")
+        yield* Effect.gen(function* () {
+          const matchSet = yield* MatchSet
+          for (const n of [1, 2, 3]) yield* pay(address(n), { chain: n === 2 ? "base" : "ethereum" })
+          const late = yield* pay(address(4))
+          const gone = yield* pay(address(5))
+          yield* pay(address(6), { mode: "live" })
+          yield* end(late.id, 97 * day + 1)
+          yield* end(gone.id, 97 * day)
+          expect(matchSet.size("test")).toBe(5)
+          expect(matchSet.size("live")).toBe(1)
+          expect(matchSet.has("live", address(6))).toBe(true)
+          expect(matchSet.has("live", address(1))).toBe(false)
+        }).pipe(Effect.provide(at(path)))
+        yield* Effect.gen(function* () {
+          expect(yield* watchedOf([1, 2, 3, 4, 5, 6])).toEqual([1, 2, 3, 4])
+          expect((yield* MatchSet).size("live")).toBe(1)
+        }).pipe(Effect.provide(at(path)))
+      })
+  )
+
+  it.scoped("lets go of addresses within an hour of the end of their late window", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        const matchSet = yield* MatchSet
+        const payments = yield* Effect.forEach([1, 2, 3], (n) => pay(address(n)), { concurrency: 1 })
+        yield* watch
+        for (const [i, { id }] of payments.slice(0, 2).entries()) yield* end(id, i * day)
+        yield* TestClock.adjust("3 days")
+        yield* TestClock.adjust("1 hour")
+        yield* until(watchedOf([1, 2, 3]), (watched) => watched.length === 2)
+        expect(yield* watchedOf([1, 2, 3])).toEqual([2, 3])
+        yield* TestClock.adjust("1 day")
+        yield* until(watchedOf([1, 2, 3]), (watched) => watched.length === 1)
+        expect(yield* watchedOf([3])).toEqual([3])
+        matchSet.remove("test", address(3))
+        expect(matchSet.size("test")).toBe(0)
+      }).pipe(Effect.provide(at(path)))
+    })
+  )
+
+  it.scoped("loads more payments than one page holds", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* TestClock.adjust("40 days")
+      const many = 20_050
+      yield* Effect.gen(function* () {
+        const writer = yield* Writer
+        yield* pay(address(0xa))
+        // Nearly all end in the same millisecond: no page may lose one of them. The addresses are decimal digits only.
+        yield* writer.write(
+          Effect.flatMap(Tx, (tx) =>
+            tx.run(
+              `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${many - 1})
+               INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+                 wallet_index, status, created_at, expires_at, metadata, ended_at)
+               SELECT 'p' || n, 'default', 'test', 'm' || n, '1', 'ETH', 'ethereum', printf('0x%040d', n), 'w', n,
+                 'expired', 0, 0, '{}', ${39 * day} + (n > 10000) FROM numbers`
+            )
+          )
+        )
+      }).pipe(Effect.provide(at(path)))
+      yield* Effect.gen(function* () {
+        expect((yield* MatchSet).size("test")).toBe(many)
+      }).pipe(Effect.provide(at(path)))
+    })
+  )
+})

@@ -1,0 +1,205 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Option, Redacted } from "effect"
+import { ask, getChainId, getGasPrice, getHead, getTokenBalance } from "../../src/Chains/calls.ts"
+import { Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
+
+interface Call {
+  readonly id: number
+  readonly method: string
+}
+type Handler = (calls: ReadonlyArray<Call>, response: ServerResponse, request: IncomingMessage) => void
+
+const key = "s3cr3t-k3y-0123456789"
+
+/** A provider that answers as `handle` says, and how often it was connected to. */
+const provider = (handle: Handler) =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly url: string; readonly connections: () => number; readonly close: () => void }>((resume) => {
+      let connections = 0
+      const server = createServer((request, response) => {
+        const parts: Array<Buffer> = []
+        request.on("data", (part: Buffer) => parts.push(part))
+        request.on("end", () => handle(JSON.parse(Buffer.concat(parts).toString()), response, request))
+      })
+      server.on("connection", () => connections++)
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo
+        const close = () => {
+          server.closeAllConnections()
+          server.close()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v2/${key}`, connections: () => connections, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+const clientFor = (url: string) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(url)))
+const answering =
+  (answers: (calls: ReadonlyArray<Call>) => unknown): Handler =>
+  (calls, response) =>
+    response.setHeader("content-type", "application/json").end(JSON.stringify(answers(calls)))
+const results = (calls: ReadonlyArray<Call>) =>
+  calls.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: `0x${method.length}` }))
+
+const errorOf = <A>(effect: Effect.Effect<A, RpcError>) => Effect.flip(effect)
+const twoCalls = (client: RpcClient) =>
+  client.send([
+    { method: "a", params: [] },
+    { method: "bb", params: [1] }
+  ])
+
+describe("Rpc", () => {
+  it.scopedLive("gives results in the order of the calls, whatever the order of the answers", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(answering((calls) => results(calls).reverse()))
+      expect(yield* twoCalls(yield* clientFor(url))).toEqual(["0x1", "0x2"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("keeps its connection", () =>
+    Effect.gen(function* () {
+      const { connections, url } = yield* provider(answering(results))
+      const client = yield* clientFor(url)
+      yield* Effect.repeatN(twoCalls(client), 9)
+      // The next call may leave before the last answer's connection is free again.
+      expect(connections()).toBeLessThanOrEqual(2)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("sends user and password as a header, and not to anybody else", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider((calls, response, request) =>
+        answering(() =>
+          results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
+        )(calls, response, request)
+      )
+      const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
+      expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
+      expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[RpcError["reason"], string, Handler]>([
+    [
+      "refused",
+      "an error for one call",
+      answering((calls) =>
+        calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { code: -32005, message: "too many" } }))
+      )
+    ],
+    ["refused", "one error for all", answering(() => ({ id: null, error: { code: -32600, message: "no batches" } }))],
+    ["missing", "a call without an answer", answering((calls) => results(calls).slice(1))],
+    ["garbage", "an answer twice", answering((calls) => [results(calls)[0], results(calls)[0]])],
+    ["garbage", "an answer to another call", answering((calls) => [...results(calls), { id: 7, result: "0x1" }])],
+    ["garbage", "an answer without a result", answering((calls) => calls.map(({ id }) => ({ id })))],
+    ["garbage", "a list of nothing", answering(() => [null])],
+    ["garbage", "one result for all", answering(() => ({ id: 0, result: "0x1" }))],
+    ["garbage", "no JSON", (_, response) => response.end("<html>")],
+    ["garbage", "half of an answer", (_, response) => response.end('[{"id":0,')],
+    ["http", "HTTP 429", (_, response) => response.writeHead(429).end("slow down")],
+    ["http", "a redirect", (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
+    ["unreachable", "a closed connection", (_, response) => response.destroy()],
+    ["too_large", "33 MiB", (_, response) => response.end(Buffer.alloc(33 * 1024 * 1024, 32))]
+  ])("is %s: %s", ([reason, , handle]) =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(handle)
+      const client = yield* clientFor(url)
+      const error = yield* errorOf(twoCalls(client))
+      expect(error.reason).toBe(reason)
+      expect(error.message).toContain(`a, bb at ${client.host} failed (${reason})`)
+      expect(error.message).toContain("Remedy: ")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("gives up on a provider that hangs, after the head or in the middle of the body", () =>
+    Effect.gen(function* () {
+      const silent = yield* provider(() => {})
+      const dripping = yield* provider((_, response) => void response.write("["))
+      const errors = yield* Effect.forEach(
+        [silent, dripping],
+        ({ url }) => Effect.flatMap(clientFor(url), (client) => errorOf(twoCalls(client))),
+        { concurrency: "unbounded" }
+      )
+      expect(errors.map(({ reason }) => reason)).toEqual(["timeout", "timeout"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("says so when nobody listens", () =>
+    Effect.gen(function* () {
+      const { close, url } = yield* provider(() => {})
+      close()
+      expect((yield* errorOf(twoCalls(yield* clientFor(url)))).reason).toBe("unreachable")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("never shows the key, whatever the provider says", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(
+        answering(() => ({ error: { code: 1, message: `no such project ${key}: ${"x".repeat(1000)}` } }))
+      )
+      const client = yield* clientFor(url)
+      const exit = yield* Effect.exit(twoCalls(client))
+      const error = Option.getOrThrow(Cause.failureOption(Exit.isFailure(exit) ? exit.cause : Cause.empty))
+      for (const shown of [
+        error.message,
+        error.detail,
+        String(error),
+        JSON.stringify(error),
+        Cause.pretty(Exit.isFailure(exit) ? exit.cause : Cause.empty)
+      ]) {
+        expect(shown).not.toContain(key)
+      }
+      expect(error.detail).toContain("no such project ***")
+      expect(error.message.length).toBeLessThan(600)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+})
+
+describe("ask", () => {
+  const saying = (...said: ReadonlyArray<unknown>): RpcClient => ({ host: "model", send: () => Effect.succeed(said) })
+  const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
+
+  it.effect("decodes each answer, and leaves out the calls that are not needed", () =>
+    Effect.gen(function* () {
+      const [id, none, head] = yield* ask(saying("0x4d", header), [getChainId, undefined, getHead])
+      expect(id).toBe(77)
+      expect(none).toBeUndefined()
+      expect(head).toEqual({ number: 16, hash: `0x${"a".repeat(64)}`, parentHash: header.parentHash, time: 100 })
+    })
+  )
+
+  it.effect.each([["77"], ["0x"], ["0x1g"], ["0x20000000000000"], [77], [{}], [["0x1"]], [true]])(
+    "refuses %o as a chain id",
+    ([answer]) => Effect.map(errorOf(ask(saying(answer), [getChainId])), ({ reason }) => expect(reason).toBe("garbage"))
+  )
+
+  it.effect.each([
+    [{ ...header, number: "latest" }],
+    [{ ...header, hash: "0x12" }],
+    [{ ...header, parentHash: undefined }],
+    [{ ...header, timestamp: -1 }],
+    ["0x10"]
+  ])("refuses %o as a header", ([answer]) =>
+    Effect.map(errorOf(ask(saying(answer), [getHead])), (error) => {
+      expect(error.reason).toBe("garbage")
+      expect(error.method).toBe('eth_getBlockByNumber("latest", false)')
+    })
+  )
+
+  it.effect("calls an answer of null missing", () =>
+    Effect.map(errorOf(ask(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
+  )
+
+  it.effect("reads amounts that no number holds", () =>
+    Effect.gen(function* () {
+      const [price] = yield* ask(saying(`0x${"f".repeat(64)}`), [getGasPrice])
+      expect(price).toBe(2n ** 256n - 1n)
+      const balance = getTokenBalance(`0x${"1".repeat(40)}`, `0x${"2".repeat(40)}`)
+      expect(yield* ask(saying(`0x${"f".repeat(64)}`, "0x"), [balance, balance])).toEqual([2n ** 256n - 1n, 0n])
+      expect((yield* errorOf(ask(saying("0x1"), [balance]))).reason).toBe("garbage")
+    })
+  )
+})

@@ -1,0 +1,82 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { commitReading, commitStart } from "../../src/Chains/commit.ts"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import type { BlockRef } from "../../src/Domain/Receipt.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { modelRpc } from "./ModelChain.ts"
+import { ledger, notingSettlement, pay, scanned, world } from "./world.ts"
+
+const network: Network = { chain: "ethereum", mode: "test" }
+const alice = "0x00000000000000000000000000000000000A11cE"
+const block = (number: number, branch = "a"): BlockRef => ({ number, hash: `0x${branch}${number}`, time: number })
+const receipt = (at: BlockRef, to = alice) => ({
+  blockNumber: at.number,
+  blockHash: at.hash,
+  blockTime: at.time,
+  txHash: "0x1",
+  position: "tx:0",
+  address: to.toLowerCase(),
+  currency: "ETH",
+  amount: 10n ** 30n
+})
+const reading = { network, settled: undefined, ancestor: undefined, transfers: [] }
+
+const inWorld = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(temporaryDatabase, (path) => Effect.provide(test, world(path, [], modelRpc({}), notingSettlement)))
+
+it.scoped("stores a reading whole, or not at all when the scan has moved since it began", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    const { id } = yield* pay(alice)
+    const commit = (from: BlockRef, end: BlockRef) =>
+      writer.write(commitReading(settlement, { ...reading, from, end, transfers: [receipt(end)] }))
+    expect(yield* commit(block(10), block(11))).toBe(false)
+    yield* writer.write(commitStart(network, block(10)))
+    expect(yield* commit(block(9), block(11))).toBe(false)
+    expect(yield* commit(block(10, "b"), block(11))).toBe(false)
+    expect(yield* ledger).toEqual([])
+    expect(yield* commit(block(10), block(11))).toBe(true)
+    expect(yield* scanned).toEqual({ start_number: 11, head_number: 11, head_hash: "0xa11" })
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual([(10n ** 30n).toString()])
+    const reader = yield* Reader
+    expect(yield* reader.get("SELECT payment_id FROM receipts")).toEqual({ payment_id: id })
+    // A second start changes nothing.
+    yield* writer.write(commitStart(network, block(3)))
+    expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 11 })
+  }).pipe(inWorld)
+)
+
+it.scoped("keeps the blocks that later reorgs are measured against, newest first", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    const reader = yield* Reader
+    yield* pay(alice)
+    yield* writer.write(commitStart(network, block(10)))
+    const transfers = [receipt(block(12)), { ...receipt(block(12)), position: "tx:1" }, receipt(block(14))]
+    yield* writer.write(commitReading(settlement, { ...reading, from: block(10), end: block(20), transfers }))
+    const stored = (below: number, limit: number) => Ledger.blocksBelow(reader, network, below, limit)
+    expect(yield* stored(100, 10)).toEqual([20, 14, 12, 10].map((number) => block(number)))
+    expect(yield* stored(20, 2)).toEqual([14, 12].map((number) => block(number)))
+    expect(yield* Ledger.blocksBelow(reader, { chain: "base", mode: "test" }, 100, 10)).toEqual([])
+  }).pipe(inWorld)
+)
+
+it.scoped("passes over a watched address that no payment of the mode has", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    yield* pay(alice, { mode: "live" })
+    yield* writer.write(commitStart(network, block(10)))
+    const transfers = [receipt(block(11)), receipt(block(11), `0x${"7".repeat(40)}`)]
+    expect(
+      yield* writer.write(commitReading(settlement, { ...reading, from: block(10), end: block(11), transfers }))
+    ).toBe(true)
+    expect(yield* ledger).toEqual([])
+  }).pipe(inWorld)
+)

@@ -1,0 +1,169 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestApi, testApp } from "../lib/api.ts"
+
+const tooLarge = "x".repeat(64 * 1024 + 1)
+
+layer(testApp(), { excludeTestServices: true })("the checks of a request, in their order", (it) => {
+  // Each request is wrong in what its step looks at and in everything after it.
+  it.effect("a path that is not there: 404, before anything is asked of the client", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      for (const path of [
+        "/",
+        "/v1",
+        "/v1/payment",
+        "/v1/payments/",
+        "/v1/payments/a/b",
+        "/V1/payments",
+        "//v1/payments"
+      ]) {
+        const { body, headers, status } = yield* api.call("PUT", path, { body: tooLarge })
+        expect(status, path).toBe(404)
+        expect(body).toEqual({
+          error: { code: "NOT_FOUND", message: "There is nothing at this path.", requestId: headers["x-request-id"] }
+        })
+      }
+    })
+  )
+
+  it.effect("a key that is missing or wrong: 401 with exactly two fields", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const missing = yield* api.call("PUT", "/v1/payments", { body: tooLarge })
+      expect(missing.status).toBe(401)
+      expect(missing.text).toBe(
+        '{"error":{"code":"UNAUTHORIZED","message":"The API key is missing: send it in the X-API-Key header."}}'
+      )
+      expect(missing.headers["x-request-id"]).toMatch(/^req_/)
+      const good = yield* api.newKey()
+      const wrong = [
+        "",
+        "nonsense",
+        "svc_test_",
+        `${good}x`,
+        good.replace("svc_test_", "svc_live_"),
+        `${good}, ${good}`
+      ]
+      for (const key of wrong) {
+        const { status, text } = yield* api.call("PATCH", "/v1/payments/%ff", { key, body: tooLarge })
+        expect(status, key).toBe(401)
+        expect(text).toBe('{"error":{"code":"UNAUTHORIZED","message":"The API key is invalid."}}')
+      }
+    })
+  )
+
+  it.effect("a method that the path does not take: 405 with Allow", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey("test", [])
+      const allowed = {
+        "/v1/payments": "POST, GET, HEAD",
+        "/v1/payments/x": "GET, HEAD",
+        "/v1/webhooks": "POST, GET, HEAD",
+        "/v1/webhooks/x": "DELETE",
+        "/v1/quotes": "POST"
+      }
+      for (const [path, allow] of Object.entries(allowed)) {
+        for (const method of ["PUT", "PATCH", "OPTIONS", "PROPFIND"]) {
+          const { body, headers, status } = yield* api.call(method, path, { key, body: tooLarge })
+          expect(status, `${method} ${path}`).toBe(405)
+          expect(headers.allow).toBe(allow)
+          expect(body.error).toEqual({
+            code: "METHOD_NOT_ALLOWED",
+            message: `This path takes ${allow}.`,
+            requestId: headers["x-request-id"]
+          })
+        }
+      }
+      const health = yield* api.call("POST", "/healthz")
+      expect([health.status, health.headers.allow]).toEqual([405, "GET, HEAD"])
+    })
+  )
+
+  it.effect("a key without the permission: 403 that names it; write does not imply read", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const writer = yield* api.newKey("test", ["payments:write", "webhooks:write"])
+      const reader = yield* api.newKey("test", ["payments:read", "webhooks:read"])
+      const cases = [
+        ["POST", "/v1/payments", reader, "payments:write"],
+        ["GET", "/v1/payments", writer, "payments:read"],
+        ["GET", "/v1/payments/x", writer, "payments:read"],
+        ["POST", "/v1/webhooks", reader, "webhooks:write"],
+        ["DELETE", "/v1/webhooks/x", reader, "webhooks:write"],
+        ["GET", "/v1/webhooks", writer, "webhooks:read"],
+        ["POST", "/v1/quotes", reader, "quotes:read"]
+      ] as const
+      for (const [method, path, key, permission] of cases) {
+        const sent = method === "GET" ? { key } : { key, body: tooLarge }
+        const { body, headers, status } = yield* api.call(method, path, sent)
+        expect(status, `${method} ${path}`).toBe(403)
+        expect(body.error).toEqual({
+          code: "FORBIDDEN",
+          message: `The API key lacks the permission ${permission}.`,
+          requestId: headers["x-request-id"]
+        })
+      }
+    })
+  )
+
+  it.effect("a body over the limit: 413, then its type: 415, then its text: 400, then its fields: 400", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const post = (body: string, type?: string) =>
+        Effect.map(
+          api.call("POST", "/v1/payments?x=1", {
+            key,
+            body,
+            headers: type === undefined ? {} : { "content-type": type }
+          }),
+          ({ body: { error }, status }) => `${status} ${error.code}`
+        )
+      expect(yield* post(tooLarge)).toBe("413 PAYLOAD_TOO_LARGE")
+      expect(yield* post("{")).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+      expect(yield* post("{", "text/plain")).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+      expect(yield* post("{", "application/json; charset=latin1")).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+      expect(yield* post("{", "application/json-patch+json")).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+      expect(yield* post("{", "application/json")).toBe("400 INVALID_JSON")
+      expect(yield* post("{", "Application/JSON;charset=UTF-8")).toBe("400 INVALID_JSON")
+      expect(yield* post("{}", "application/json")).toBe("400 VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("a HEAD is a GET without its body", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const get = yield* api.call("GET", "/v1/payments", { key })
+      const head = yield* api.call("HEAD", "/v1/payments", { key })
+      expect([head.status, head.text]).toEqual([200, ""])
+      expect(head.headers["content-length"]).toBe(get.headers["content-length"])
+    })
+  )
+
+  it.effect("every answer is JSON, is not to be cached, and has a request id of its own", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const answers = yield* Effect.all(
+        [
+          api.call("GET", "/nowhere"),
+          api.call("GET", "/v1/payments"),
+          api.call("GET", "/v1/payments", { key }),
+          api.call("GET", "/v1/payments?limit=0", { key }),
+          api.call("GET", "/healthz"),
+          api.call("GET", "/readyz")
+        ],
+        { concurrency: 1 }
+      )
+      for (const { headers } of answers) {
+        expect(headers["content-type"]).toBe("application/json")
+        expect(headers["cache-control"]).toBe("no-store")
+        expect(headers["x-request-id"]).toMatch(/^req_[A-Za-z0-9_-]{22}$/)
+      }
+      expect(new Set(answers.map(({ headers }) => headers["x-request-id"])).size).toBe(answers.length)
+    })
+  )
+})

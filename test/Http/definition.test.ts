@@ -1,0 +1,84 @@
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Context, Effect, Option } from "effect"
+import { describe, expect, it } from "vitest"
+import { Api } from "../../src/Api.ts"
+import { ApiKeyAuth, RequiredPermission } from "../../src/Auth/Api.ts"
+import { answer } from "../../src/Http/Handler.ts"
+import { makeRouter } from "../../src/Http/routes.ts"
+
+const handle = () => Effect.succeed(answer({}))
+const handlers = {
+  payments: { create: handle, get: handle, list: handle },
+  webhooks: { create: handle, list: handle, remove: handle },
+  quotes: { create: handle },
+  health: { alive: handle, ready: handle }
+}
+
+it("says which permission each endpoint needs", () => {
+  const needed: Array<string> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations }) => {
+      const permission = Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission))
+      needed.push(`${endpoint.method} ${endpoint.path} ${permission}`)
+    }
+  })
+  expect(needed).toEqual([
+    "POST /v1/payments payments:write",
+    "GET /v1/payments/:id payments:read",
+    "GET /v1/payments payments:read",
+    "POST /v1/webhooks webhooks:write",
+    "GET /v1/webhooks webhooks:read",
+    "DELETE /v1/webhooks/:id webhooks:write",
+    "POST /v1/quotes quotes:read",
+    "GET /healthz undefined",
+    "GET /readyz undefined"
+  ])
+})
+
+it("becomes an OpenAPI document", () => {
+  const { components, paths } = OpenApi.fromApi(Api)
+  expect(Object.keys(paths)).toContain("/v1/payments/{id}")
+  expect(components.securitySchemes).toEqual({ apiKey: { type: "apiKey", name: "X-API-Key", in: "header" } })
+  expect(paths["/v1/payments"]?.post?.responses).toHaveProperty("201")
+})
+
+describe("the router", () => {
+  const router = makeRouter(Api, handlers)
+
+  it.each([
+    ["/v1/payments", {}],
+    ["/v1/payments/pay_1", { id: "pay_1" }],
+    ["/v1/payments/%70ay%5F1", { id: "pay_1" }],
+    ["/v1/payments/%ff", { id: "%ff" }],
+    ["/v1/payments/__proto__", { id: "__proto__" }],
+    ["/v1/webhooks/a%2Fb", { id: "a/b" }]
+  ])("finds %s", (path, params) => expect(router(path)?.params).toEqual(params))
+
+  it.each(["", "/", "*", "/v1/payments/", "/v1/payments//", "/v1/payments/a/", "/v1/payments?a", "/v1/:id"])(
+    "finds nothing at %j",
+    (path) => expect(router(path)).toBeUndefined()
+  )
+
+  it("tells what is public", () => {
+    expect(
+      ["/v1/payments", "/v1/webhooks/x", "/v1/quotes", "/healthz", "/readyz"].map(
+        (path) => router(path)?.route.isPublic
+      )
+    ).toEqual([false, false, false, true, true])
+  })
+
+  it("is not made where a handler is missing", () => {
+    expect(() => makeRouter(Api, { ...handlers, quotes: {} })).toThrow("quotes.create has no handler")
+  })
+
+  it("is not made where an endpoint asks for a key and no permission, or the other way round", () => {
+    const endpoint = HttpApiEndpoint.get("create", "/v1/things")
+    const things = HttpApiGroup.make("quotes")
+    const unnamed = HttpApi.make("a").add(things.add(endpoint).middleware(ApiKeyAuth))
+    const unguarded = HttpApi.make("b").add(things.add(endpoint.annotate(RequiredPermission, "quotes:read")))
+    const message = "/v1/things needs ApiKeyAuth and a RequiredPermission, or neither"
+    expect(() => makeRouter(unnamed, handlers)).toThrow(message)
+    expect(() => makeRouter(unguarded, handlers)).toThrow(message)
+  })
+})

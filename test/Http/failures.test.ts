@@ -1,0 +1,114 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
+import { expect, it } from "@effect/vitest"
+import { Cause, Effect, HashMap, Layer, Logger, TestClock } from "effect"
+import { Keys } from "../../src/Auth.ts"
+import { ApiError } from "../../src/Domain/ApiError.ts"
+import { makeRespond } from "../../src/Http/listener.ts"
+import type { Operation, Router } from "../../src/Http/routes.ts"
+import { StoreUnavailable } from "../../src/Sql.ts"
+
+interface Logged {
+  readonly message: unknown
+  readonly annotations: ReadonlyMap<string, unknown>
+  readonly cause: string
+}
+
+/** What the handler of a public path gives, and what the log hears of it. */
+const respondTo = (handled: ReturnType<Operation["handle"]>) =>
+  Effect.gen(function* () {
+    const logged: Array<Logged> = []
+    const logger = Logger.make(({ annotations, cause, message }) => {
+      logged.push({
+        message: [message].flat()[0],
+        annotations: new Map(HashMap.toEntries(annotations)),
+        cause: Cause.pretty(cause)
+      })
+    })
+    const operation: Operation = { permission: undefined, takesBody: false, successStatus: 200, handle: () => handled }
+    const router: Router = () => ({ route: { isPublic: true, operations: new Map([["GET", operation]]) }, params: {} })
+    const respond = yield* makeRespond(router)
+    const request = Object.assign(new IncomingMessage(new Socket()), {
+      method: "GET",
+      url: "/things?secret=1",
+      httpVersion: "1.1",
+      headers: { host: "x" }
+    })
+    return {
+      logged,
+      reply: Effect.map(respond(request, Buffer.alloc(0), "req_1"), ({ text, ...reply }) => ({
+        ...reply,
+        body: JSON.parse(text)
+      })).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+    }
+  }).pipe(Effect.provide(Layer.mock(Keys, {})))
+
+it.effect("a refusal is sent as it is, and not logged", () =>
+  Effect.gen(function* () {
+    const error = new ApiError({
+      code: "RATE_UNAVAILABLE",
+      message: "No.",
+      details: [1],
+      headers: { "retry-after": "9" }
+    })
+    const { logged, reply } = yield* respondTo(Effect.fail(error))
+    expect(yield* reply).toEqual({
+      status: 503,
+      headers: { "retry-after": "9" },
+      body: { error: { code: "RATE_UNAVAILABLE", message: "No.", details: [1], requestId: "req_1" } }
+    })
+    expect(logged).toEqual([])
+  })
+)
+
+const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<Operation["handle"]>]> = [
+  ["a defect", Effect.die(new Error("a bug"))],
+  [
+    "a handler that throws",
+    Effect.sync(() => {
+      throw new Error("a bug")
+    })
+  ],
+  ["a body that is no JSON", Effect.succeed({ body: { amount: 5n } })]
+]
+
+it.effect.each(defects)("%s is a 500 that hides it, and is logged once with its cause", ([, handled]) =>
+  Effect.gen(function* () {
+    const { logged, reply } = yield* respondTo(handled)
+    const { body, status } = yield* reply
+    expect(status).toBe(500)
+    expect(body.error).toMatchObject({ code: "INTERNAL", requestId: "req_1" })
+    expect(body.error.message).not.toMatch(/bug|BigInt/)
+    expect(logged).toHaveLength(1)
+    expect(logged[0]?.message).toBe("a request failed")
+    expect(Object.fromEntries(logged[0]?.annotations ?? [])).toEqual({
+      requestId: "req_1",
+      method: "GET",
+      path: "/things"
+    })
+    expect(logged[0]?.cause).toMatch(/a bug|BigInt/)
+  })
+)
+
+it.effect("a store that is down is a 503, and the log hears of it once in a while", () =>
+  Effect.gen(function* () {
+    const down = new StoreUnavailable({ code: "SQLITE_FULL", message: "The disk is full." })
+    const { logged, reply } = yield* respondTo(Effect.fail(down))
+    expect(yield* reply).toEqual({
+      status: 503,
+      headers: { "retry-after": "5" },
+      body: {
+        error: {
+          code: "STORE_UNAVAILABLE",
+          message: "The store cannot be used at the moment, and nothing was changed: try again soon.",
+          requestId: "req_1"
+        }
+      }
+    })
+    yield* reply
+    expect(logged.map(({ message }) => message)).toEqual(["The disk is full."])
+    yield* TestClock.adjust("10 seconds")
+    yield* reply
+    expect(logged).toHaveLength(2)
+  })
+)

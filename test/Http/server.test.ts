@@ -1,0 +1,230 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import type { Respond } from "../../src/Http/listener.ts"
+import { type Address, type ListenFailed, serve } from "../../src/Http/server.ts"
+import { dial } from "../lib/socket.ts"
+
+const anyPort = { host: "127.0.0.1", port: 0 }
+
+/** Tells what arrived of a body. */
+const tell: Respond = (_, body) =>
+  Effect.succeed({ status: 200, headers: {}, text: JSON.stringify({ body: body?.toString() ?? "too large" }) })
+
+const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+const errorIn = (text: string) => JSON.parse(text.slice(text.lastIndexOf("\r\n\r\n"))).error
+
+describe("bodies", () => {
+  it.scopedLive("over the limit by their length are answered unread, and the connection lives on", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      const length = 64 * 1024 + 1
+      client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+      yield* client.received(/\{"body":"too large"\}$/)
+      client.write("x".repeat(length))
+      client.write(get)
+      yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
+    })
+  )
+
+  it.scopedLive("over the limit in chunks are answered where they pass it, and the connection lives on", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
+      client.write(`POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`)
+      yield* client.received(/\{"body":"too large"\}$/)
+      client.write(`${chunk.repeat(1_000)}0\r\n\r\n${get}`)
+      yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
+    })
+  )
+
+  it.scopedLive("at the limit arrive whole, in whatever pieces", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      const body = "é".repeat(32 * 1024)
+      client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${64 * 1024}\r\n\r\n`)
+      const bytes = Buffer.from(body)
+      client.write(bytes.subarray(0, 1001))
+      client.write(bytes.subarray(1001))
+      const text = yield* client.received(/"\}$/)
+      expect(Buffer.from(text, "latin1").toString()).toContain(JSON.stringify({ body }))
+    })
+  )
+
+  it.scopedLive("are asked for where a client waits for it, and other expectations do no harm", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+      yield* client.received(/^HTTP\/1.1 100 Continue\r\n\r\n$/)
+      client.write("ab")
+      yield* client.received(/\{"body":"ab"\}$/)
+      client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 200-ok\r\ncontent-length: 2\r\n\r\ncd")
+      yield* client.received(/\{"body":"cd"\}$/)
+    })
+  )
+})
+
+describe("what Node refuses by itself has the JSON body too", () => {
+  it.scopedLive.each([
+    ["NONSENSE\r\n\r\n", 400, "BAD_REQUEST", "This is not a well-formed HTTP request."],
+    [
+      `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`,
+      431,
+      "HEADERS_TOO_LARGE",
+      "The request's headers are too large."
+    ],
+    [
+      "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+      400,
+      "BAD_REQUEST",
+      "This is not a well-formed HTTP request."
+    ]
+  ] as const)("%j", ([request, status, code, message]) =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      client.write(request)
+      const text = yield* client.closed
+      const requestId = /x-request-id: (req_\S+)/.exec(text)?.[1]
+      expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} .*content-type: application/json.*connection: close`, "s"))
+      expect(errorIn(text)).toEqual({ code, message, requestId })
+    })
+  )
+
+  it.scopedLive("headers that do not end: 408 after ten seconds", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(tell, anyPort))
+      client.write("GET / HTTP/1.1\r\nhost: x\r\n")
+      const text = yield* client.closed
+      expect(text).toMatch(/^HTTP\/1.1 408 Request Timeout\r\n/)
+      expect(errorIn(text)).toMatchObject({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })
+    })
+  )
+})
+
+describe("a client that goes away", () => {
+  it.scopedLive("while it is answered ends the work for it, and nothing else", () =>
+    Effect.gen(function* () {
+      const started = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const forever: Respond = (request) =>
+        request.url === "/"
+          ? tell(request, Buffer.alloc(0), "")
+          : Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
+              Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
+            )
+      const address = yield* serve(forever, anyPort)
+      const client = yield* dial(address)
+      client.write("GET /wait HTTP/1.1\r\nhost: x\r\n\r\n")
+      yield* Deferred.await(started)
+      client.destroy()
+      yield* Deferred.await(ended)
+      const another = yield* dial(address)
+      another.write(get)
+      yield* another.received(/\{"body":""\}$/)
+    })
+  )
+
+  it.scopedLive("before its body has come is nobody's request", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const address = yield* serve((request, body, id) => {
+        asked += 1
+        return tell(request, body, id)
+      }, anyPort)
+      const client = yield* dial(address)
+      client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+      client.destroy()
+      const another = yield* dial(address)
+      another.write(get)
+      yield* another.received(/\{"body":""\}$/)
+      expect(asked).toBe(1)
+    })
+  )
+})
+
+/** A server whose requests to /wait are answered when the test says so, and that ends as a daemon does: interrupted. */
+const closable = Effect.gen(function* () {
+  const started = yield* Deferred.make<void>()
+  const go = yield* Deferred.make<void>()
+  const listening = yield* Deferred.make<Address, ListenFailed>()
+  const respond: Respond = (request, body, id) =>
+    request.url === "/wait"
+      ? Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(go)).pipe(
+          Effect.zipRight(tell(request, body, id))
+        )
+      : tell(request, body, id)
+  const daemon = yield* serve(respond, anyPort).pipe(
+    Effect.intoDeferred(listening),
+    Effect.zipRight(Effect.never),
+    Effect.scoped,
+    Effect.fork
+  )
+  return { address: yield* Deferred.await(listening), started, go, close: Fiber.interrupt(daemon) }
+})
+
+const waiting = "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
+
+describe("at a shutdown", () => {
+  it.scopedLive("what is in flight finishes, live connections hear 503, new ones nobody", () =>
+    Effect.gen(function* () {
+      const { address, close, go, started } = yield* closable
+      const busy = yield* dial(address)
+      busy.write(waiting)
+      yield* Deferred.await(started)
+      const idle = yield* dial(address)
+      idle.write(get)
+      yield* idle.received(/\{"body":""\}$/)
+
+      const closing = yield* Effect.fork(close)
+      yield* Effect.yieldNow()
+      expect(Exit.isFailure(yield* Effect.exit(dial(address)))).toBe(true)
+      idle.write(get)
+      const refused = yield* idle.closed
+      expect(refused).toMatch(
+        /HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 5\r\n[\s\S]*connection: close\r\n/
+      )
+      expect(errorIn(refused)).toMatchObject({ code: "SHUTTING_DOWN", requestId: expect.stringMatching(/^req_/) })
+
+      expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
+      yield* Deferred.succeed(go, undefined)
+      expect(yield* busy.closed).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close\r\n[\s\S]*\{"body":""\}$/)
+      yield* Fiber.join(closing)
+    })
+  )
+
+  it.scopedLive("connections that say nothing do not hold it up", () =>
+    Effect.gen(function* () {
+      const { address, close } = yield* closable
+      const silent = yield* dial(address)
+      const halfway = yield* dial(address)
+      halfway.write("GET / HTTP/1.1\r\nhost")
+      yield* close
+      expect([yield* silent.closed, yield* halfway.closed]).toEqual(["", ""])
+    })
+  )
+
+  it.scoped("a request that does not finish is cut off after 20 seconds", () =>
+    Effect.gen(function* () {
+      const { address, close, started } = yield* closable
+      const busy = yield* dial(address)
+      busy.write(waiting)
+      yield* Deferred.await(started)
+      const closing = yield* Effect.fork(close)
+      yield* TestClock.adjust("19999 millis")
+      expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(closing)
+      expect(yield* busy.closed).toBe("")
+    })
+  )
+})
+
+it.scopedLive("a port that is taken is said so", () =>
+  Effect.gen(function* () {
+    const { port } = yield* serve(tell, anyPort)
+    const error = yield* Effect.flip(serve(tell, { ...anyPort, port }))
+    expect(error.message).toBe(
+      `Cannot listen on 127.0.0.1:${port}: the port is taken: end what listens there, or choose another`
+    )
+  })
+)

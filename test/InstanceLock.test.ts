@@ -1,0 +1,69 @@
+import { existsSync, writeFileSync } from "node:fs"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { acquire, InstanceLocked } from "../src/InstanceLock.ts"
+import { StoreUnusable } from "../src/Sql.ts"
+import { spawnChild } from "./lib/child.ts"
+import { temporaryDatabase } from "./lib/store.ts"
+
+it.scopedLive("a second holder is refused, and told who is there", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const holder = yield* spawnChild("test/lib/lockHolder.ts", [database])
+    expect(yield* holder.firstLine).toBe("held")
+    const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
+    expect(refused).toBeInstanceOf(InstanceLocked)
+    expect(refused.message).toContain(`tilld serve, process ${holder.process.pid}`)
+  })
+)
+
+it.scopedLive("a holder that is killed frees it at once", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const holder = yield* spawnChild("test/lib/lockHolder.ts", [database])
+    yield* holder.firstLine
+    yield* Effect.sync(() => holder.process.kill("SIGKILL"))
+    expect((yield* holder.ended).signal).toBe("SIGKILL")
+    expect(existsSync(`${database}.pid`)).toBe(true)
+    yield* acquire(database, "serve")
+  })
+)
+
+it.scopedLive("the scope's end frees it, also within one process", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* acquire(database, "serve")
+        const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+        expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
+      })
+    )
+    expect(existsSync(`${database}.pid`)).toBe(false)
+    yield* acquire(database, "serve")
+  })
+)
+
+it.scopedLive("what a dead holder left behind names nobody", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* acquire(database, "serve")
+    // No process has this number, Linux stops at 2^22.
+    for (const text of ["99999999 serve\n", "0 serve\n", "-1 serve", "nonsense", ""]) {
+      writeFileSync(`${database}.pid`, text)
+      const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+      expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: undefined })
+      expect(refused.message).not.toContain("99999999")
+    }
+  })
+)
+
+it.scopedLive("a folder that cannot be worked in is a clear error", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(database, "")
+    const refused = yield* Effect.flip(acquire(`${database}/tilld.db`, "serve"))
+    expect(refused).toBeInstanceOf(StoreUnusable)
+    expect(refused.message).toContain(database)
+  })
+)

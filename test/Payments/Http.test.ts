@@ -1,0 +1,372 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { Answered } from "../lib/api.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { testChain, testXpub } from "../lib/settings.ts"
+
+const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
+
+const app = testApp({
+  chains: [
+    testChain({ chain: "base", tokens: [usdc] }),
+    testChain({ chain: "polygon", tokens: [usdc] }),
+    testChain({ chain: "ethereum", mode: "live" })
+  ],
+  wallets: { live: undefined, test: Redacted.make(testXpub) },
+  rates: { sources: ["fixed"], fixed: { EUR: "1.10", ETH: "2500" } }
+})
+
+let orders = 0
+const order = (fields: Record<string, unknown> = {}) => {
+  orders += 1
+  return { merchantRef: `order ${orders}`, amount: "1000000", currency: "USDC", chain: "base", ...fields }
+}
+
+const problemsIn = ({ body }: Answered): Record<string, string> =>
+  Object.fromEntries(body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message]))
+
+const amountRule =
+  'must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1'
+const merchantRefRule = "must be a string of 1 to 128 printable characters"
+const expiresInRule = "must be an integer from 60 to 86400, in seconds"
+const urlRule = "must be an https URL of at most 2048 characters, without user info"
+const redirectRule = `${urlRule}; http is possible on localhost with a test key`
+
+layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
+  it.effect("a payment is made, found by its id and listed", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const metadata = { orderId: 17, nested: { list: [1, "two", null, true] }, "": 0.1 }
+      const made = yield* api.call("POST", "/v1/payments", { key, json: order({ metadata, expiresIn: 60 }) })
+      expect(made.status).toBe(201)
+      const { createdAt, expiresAt, id } = made.body
+      expect(made.headers.location).toBe(`/v1/payments/${id}`)
+      expect(made.body).toEqual({
+        id: expect.stringMatching(/^pay_[A-Za-z0-9_-]{22}$/),
+        merchantRef: `order ${orders}`,
+        amount: "1000000",
+        currency: "USDC",
+        chain: "base",
+        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+        status: "pending",
+        createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        expiresAt,
+        metadata
+      })
+      expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
+      const found = yield* api.call("GET", `/v1/payments/${id}`, { key })
+      expect([found.status, found.text]).toEqual([200, made.text])
+      const listed = yield* api.call("GET", "/v1/payments?limit=1", { key })
+      expect(listed.body.data).toEqual([made.body])
+    })
+  )
+
+  it.effect("what is left out has its default", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const { body } = yield* api.call("POST", "/v1/payments", { key, json: order() })
+      expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(3_600_000)
+      expect(body.metadata).toEqual({})
+    })
+  )
+
+  it.effect("a merchantRef is taken once in each mode; the refusal names the payment", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const json = order()
+      const first = yield* api.call("POST", "/v1/payments", { key, json })
+      const second = yield* api.call("POST", "/v1/payments", { key, json: { ...json, amount: "5" } })
+      expect(second.status).toBe(409)
+      expect(second.body.error).toEqual({
+        code: "DUPLICATE_MERCHANT_REF",
+        message: "A payment with this merchantRef exists: details has its id.",
+        details: { paymentId: first.body.id },
+        requestId: second.headers["x-request-id"]
+      })
+    })
+  )
+
+  it.effect("an id that is malformed, foreign or of the other mode is the same 404", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const live = yield* api.newKey("live")
+      const made = yield* api.call("POST", "/v1/payments", { key, json: order() })
+      const answers = yield* Effect.forEach(
+        [`pay_${"A".repeat(22)}`, "nonsense", "%ff", "%00", "a%2Fb", encodeURIComponent("'; --"), "x".repeat(5_000)],
+        (id) => api.call("GET", `/v1/payments/${id}`, { key }),
+        { concurrency: 1 }
+      )
+      for (const { body, headers, status } of [
+        ...answers,
+        yield* api.call("GET", `/v1/payments/${made.body.id}`, { key: live })
+      ]) {
+        expect(status).toBe(404)
+        expect(body).toEqual({
+          error: { code: "NOT_FOUND", message: "There is no such payment.", requestId: headers["x-request-id"] }
+        })
+      }
+    })
+  )
+
+  it.effect("everything that is wrong is said at once, and nothing is echoed", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const secret = "sk-looks-like-a-secret"
+      const answer = yield* api.call("POST", "/v1/payments?dryRun=1", {
+        key,
+        json: {
+          merchantref: secret,
+          amount: 1000000,
+          currency: secret,
+          chain: null,
+          webhookUrl: `http://${secret}`,
+          redirectUrl: secret,
+          expiresIn: "3600",
+          metadata: [secret],
+          quoteId: 5,
+          expires_in: 60,
+          ["x".repeat(1_000)]: 1
+        }
+      })
+      expect(answer.status).toBe(400)
+      expect(answer.body.error.code).toBe("VALIDATION_ERROR")
+      expect(problemsIn(answer)).toEqual({
+        dryRun: "is not a query parameter: this endpoint takes none",
+        merchantRef: "is required",
+        merchantref: "is not a field of this endpoint: did you mean merchantRef?",
+        amount: amountRule,
+        currency: "must be ETH, USDC, USDT, DAI or WBTC",
+        chain: "must be ethereum, polygon, arbitrum, optimism or base",
+        webhookUrl: urlRule,
+        redirectUrl: redirectRule,
+        expiresIn: expiresInRule,
+        metadata: "must be an object",
+        quoteId: "must be the id of a quote",
+        expires_in: "is not a field of this endpoint: did you mean expiresIn?",
+        [`${"x".repeat(60)}…`]: "is not a field of this endpoint"
+      })
+      expect(answer.text).not.toContain(secret)
+    })
+  )
+
+  it.effect("a body that is no object, and one with thousands of faults, are answered briefly", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      for (const json of [[], null, "text", 5, true]) {
+        const answer = yield* api.call("POST", "/v1/payments", { key, json })
+        expect([answer.status, problemsIn(answer)]).toEqual([400, { "": "must be a JSON object" }])
+      }
+      const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`f${i}`, 0]))
+      const { body, text } = yield* api.call("POST", "/v1/payments", { key, json: many })
+      expect(body.error.details).toHaveLength(101)
+      expect(body.error.details[100]).toEqual({ path: "", message: "has 4904 problems more" })
+      expect(text.length).toBeLessThan(10_000)
+    })
+  )
+
+  const wrong: ReadonlyArray<readonly [field: string, rule: string, values: ReadonlyArray<unknown>]> = [
+    ["merchantRef", merchantRefRule, ["", "x".repeat(129), "a\nb", "a\u0000b", "a\u200bb", "\ud800", 5, null, {}]],
+    [
+      "amount",
+      amountRule,
+      ["0", "01", "-1", "+1", "1.0", "1e6", "0x10", " 1", "1 ", "", 1, null, "１", String(2n ** 256n), "1".repeat(79)]
+    ],
+    ["currency", "must be ETH, USDC, USDT, DAI or WBTC", ["MATIC", "usdc", "USD", "", null, ["USDC"]]],
+    ["chain", "must be ethereum, polygon, arbitrum, optimism or base", ["Base", "solana", "", 1]],
+    ["expiresIn", expiresInRule, [59, 86_401, 60.5, -1, 0, null, "60", 1e300]],
+    [
+      "webhookUrl",
+      urlRule,
+      [
+        "http://example.com",
+        "example.com",
+        "//example.com",
+        "https://",
+        "https://u@example.com",
+        "https://u:p@example.com",
+        "https://example.com/ a",
+        " https://example.com",
+        "ftp://example.com",
+        `https://example.com/${"x".repeat(2_029)}`,
+        "",
+        null
+      ]
+    ],
+    [
+      "redirectUrl",
+      redirectRule,
+      [
+        "http://example.com",
+        "/thanks",
+        "javascript:alert(1)",
+        "https://u:p@example.com",
+        "http://localhost.example.com",
+        "http://10.0.0.1",
+        "http://u@localhost",
+        null
+      ]
+    ]
+  ]
+
+  it.effect.each(wrong)("%s %s", ([field, rule, values]) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      for (const value of values) {
+        const answer = yield* api.call("POST", "/v1/payments", { key, json: order({ [field]: value }) })
+        expect([answer.status, problemsIn(answer)], JSON.stringify(value)).toEqual([400, { [field]: rule }])
+      }
+    })
+  )
+
+  const right: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>]> = [
+    ["merchantRef", ["x", "y".repeat(128), "Bestellung Nr. 5/ü – 注文", "😀".repeat(128)]],
+    ["amount", ["1", String(2n ** 256n - 1n)]],
+    ["expiresIn", [60, 86_400, 60.0]],
+    [
+      "webhookUrl",
+      ["https://example.com", `https://example.com/${"x".repeat(2_028)}`, "HTTPS://EXAMPLE.COM:8443/a?b=c#d"]
+    ],
+    [
+      "redirectUrl",
+      [
+        "https://example.com/thanks?order=5",
+        "http://localhost:3000/x",
+        "http://shop.localhost",
+        "http://127.0.0.1",
+        "http://[::1]:80/"
+      ]
+    ],
+    ["metadata", [{}, { a: null }, JSON.parse('{"__proto__":{"a":1}}')]]
+  ]
+
+  it.effect.each(right)("%s may be at its bounds", ([field, values]) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      for (const value of values) {
+        const { body, status } = yield* api.call("POST", "/v1/payments", { key, json: order({ [field]: value }) })
+        expect(status, JSON.stringify(value)).toBe(201)
+        if (field in body) expect(body[field]).toEqual(value)
+      }
+    })
+  )
+
+  it.effect("a live key takes no http for redirects, and says so with everything else", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey("live")
+      const answer = yield* api.call("POST", "/v1/payments", {
+        key,
+        json: order({ redirectUrl: "http://localhost", amount: "0" })
+      })
+      expect(problemsIn(answer)).toEqual({ amount: amountRule, redirectUrl: redirectRule })
+    })
+  )
+
+  it.effect("metadata is named down to its faults, numbers that would change among them", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const body = JSON.stringify(order({ metadata: { ids: [1, "N"], deep: { a: { b: { c: { d: {} } } } } } }))
+      const answer = yield* api.call("POST", "/v1/payments", {
+        key,
+        headers: { "content-type": "application/json" },
+        body: body.replace('"N"', "12345678901234567890")
+      })
+      expect(problemsIn(answer)).toEqual({
+        "metadata.ids[1]": "is a number that a double cannot hold exactly: send it as a string",
+        "metadata.deep.a.b.c.d": "must not be nested deeper than 5 levels"
+      })
+    })
+  )
+
+  it.effect("a body that is not JSON is INVALID_JSON", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const post = (body: string | Uint8Array) =>
+        Effect.map(
+          api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
+          ({ body: { error }, status }) => [status, error.code, error.message]
+        )
+      expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON."])
+      expect(yield* post("")).toEqual([400, "INVALID_JSON", "The body is empty: send a JSON object."])
+      expect(yield* post(new Uint8Array([0x22, 0xff, 0x22]))).toEqual([
+        400,
+        "INVALID_JSON",
+        "The body is not valid UTF-8."
+      ])
+      const deep = `{"metadata":${"[".repeat(64)}${"]".repeat(64)}}`
+      expect(yield* post(deep)).toEqual([400, "INVALID_JSON", "The body is nested deeper than 64 levels."])
+      expect(yield* post("[".repeat(60_000))).toEqual([
+        400,
+        "INVALID_JSON",
+        "The body is nested deeper than 64 levels."
+      ])
+    })
+  )
+
+  it.effect("what this installation does not offer is a problem that says what it does", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const problems = (fields: Record<string, unknown>) =>
+        Effect.map(api.call("POST", "/v1/payments", { key, json: order(fields) }), problemsIn)
+      expect(yield* problems({ chain: "ethereum" })).toEqual({
+        chain: "ethereum is not available to this key: choose base or polygon"
+      })
+      expect(yield* problems({ chain: "polygon", currency: "ETH" })).toEqual({
+        currency: "ETH is not available on polygon: choose USDC"
+      })
+      expect(yield* problems({ webhookUrl: "https://127.0.0.1/hook" })).toEqual({
+        webhookUrl: "target is not a public address"
+      })
+    })
+  )
+
+  it.effect("a mode without a wallet is not the merchant's fault", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey("live")
+      const { body, status } = yield* api.call("POST", "/v1/payments", {
+        key,
+        json: order({ chain: "ethereum", currency: "ETH" })
+      })
+      expect([status, body.error.code, body.error.message]).toEqual([
+        503,
+        "WALLET_NOT_CONFIGURED",
+        "There is no wallet to receive live payments with: the operator has to configure one."
+      ])
+    })
+  )
+
+  it.effect("a quote is refused with its own code, and locked once", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const refusal = (fields: Record<string, unknown>) =>
+        Effect.map(api.call("POST", "/v1/payments", { key, json: order(fields) }), ({ body: { error }, status }) => [
+          status,
+          error.code,
+          error.details
+        ])
+      expect(yield* refusal({ quoteId: "quote_x" })).toEqual([422, "QUOTE_NOT_FOUND", undefined])
+      const quote = yield* api.call("POST", "/v1/quotes", {
+        key,
+        json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5" }
+      })
+      expect(yield* refusal({ quoteId: quote.body.id })).toEqual([
+        422,
+        "QUOTE_MISMATCH",
+        { chain: "ethereum", accepted: [] }
+      ])
+    })
+  )
+})

@@ -1,0 +1,47 @@
+import { expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer } from "effect"
+import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { testChain, testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const insert = (n: number, status: string, chain: string) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
+         status, created_at, expires_at, metadata, ended_at)
+       VALUES (?, 'a', 'test', ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
+      [`pay_${n}`, `ref-${n}`, chain, `0x${n}`, n, status, status === "pending" ? null : 1]
+    )
+  )
+
+it.live("a start without a chain that open payments wait for is refused, one without an unused chain is not", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run("INSERT INTO accounts VALUES ('a', 'A', 0)")
+          yield* tx.run("INSERT INTO wallets VALUES ('w', 9)")
+          yield* insert(1, "pending", "base")
+          yield* insert(2, "pending", "base")
+          yield* insert(3, "expired", "optimism")
+        })
+      )
+    }).pipe(Effect.provide(Sql.layer(path)))
+
+    const start = (chains: ReadonlyArray<ReturnType<typeof testChain>>) =>
+      refuseDroppedChains.pipe(
+        Layer.provide(Sql.layer(path)),
+        Layer.provide(testSettingsLayer(path, { chains })),
+        Layer.build,
+        Effect.exit
+      )
+    const refused = yield* start([testChain({ chain: "polygon" })])
+    expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain("chains.base.test (2 open)")
+    expect(Exit.isSuccess(yield* start([testChain({ chain: "base" })]))).toBe(true)
+  }).pipe(Effect.scoped)
+)

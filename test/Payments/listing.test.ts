@@ -1,0 +1,168 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { type Sent, TestApi, testApp } from "../lib/api.ts"
+import { testChain } from "../lib/settings.ts"
+
+const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
+
+const app = testApp({ chains: (["base", "polygon"] as const).map((chain) => testChain({ chain, tokens: [usdc] })) })
+
+const limitRule = "must be an integer from 1 to 100"
+
+layer(app, { excludeTestServices: true })("the list of payments", (it) => {
+  const call = (key: string, query: string, sent: Sent = {}) =>
+    Effect.flatMap(TestApi, (api) => api.call("GET", `/v1/payments${query}`, { key, ...sent }))
+
+  /** 25 payments, two of three on base, the first three expired, all of them in the same two milliseconds. */
+  const made = Effect.gen(function* () {
+    const api = yield* TestApi
+    const writer = yield* Writer
+    const key = yield* api.newKey()
+    const ids = yield* Effect.forEach(
+      Array.from({ length: 25 }, (_, i) => i),
+      (i) =>
+        Effect.map(
+          api.call("POST", "/v1/payments", {
+            key,
+            json: { merchantRef: `${i}`, amount: "1", currency: "USDC", chain: i % 3 === 2 ? "polygon" : "base" }
+          }),
+          ({ body }): string => body.id
+        ),
+      { concurrency: 1 }
+    )
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("UPDATE payments SET created_at = 1700000000000 + (sequence % 2)")
+        yield* tx.run("UPDATE payments SET status = 'expired', ended_at = 1 WHERE merchant_ref IN ('0', '1', '2')")
+        yield* tx.run("UPDATE payments SET status = 'detecting' WHERE merchant_ref = '3'")
+      })
+    )
+    return { key, ids }
+  })
+
+  /** Follows the cursors to the end. */
+  const all = (key: string, query: string) =>
+    Effect.gen(function* () {
+      const refs: Array<string> = []
+      let pages = 0
+      let cursor = ""
+      do {
+        const { body } = yield* call(key, `?${query}&cursor=${encodeURIComponent(cursor)}`)
+        refs.push(...body.data.map(({ merchantRef }: { merchantRef: string }) => merchantRef))
+        cursor = body.cursor ?? ""
+        pages += 1
+      } while (cursor !== "" && pages < 100)
+      return { refs, pages }
+    })
+
+  it.effect("is empty at first: no data, and a cursor that is null", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const { body, status } = yield* call(yield* api.newKey(), "")
+      expect([status, body]).toEqual([200, { data: [], cursor: null }])
+    })
+  )
+
+  it.effect("pages through everything once, newest first, whatever the page and the filters", () =>
+    Effect.gen(function* () {
+      const { key } = yield* made
+      const newestFirst = Array.from({ length: 25 }, (_, i) => 24 - i)
+      // sequence is the number and one: those made in the later millisecond come first.
+      const expected = [...newestFirst.filter((i) => i % 2 === 0), ...newestFirst.filter((i) => i % 2 === 1)]
+      const matching = (keep: (i: number) => boolean) => expected.filter(keep).map(String)
+      const isBase = (i: number) => i % 3 !== 2
+      expect(yield* all(key, "limit=7")).toEqual({ refs: matching(() => true), pages: 4 })
+      expect(yield* all(key, "limit=100")).toEqual({ refs: matching(() => true), pages: 1 })
+      expect(yield* all(key, "limit=25")).toEqual({ refs: matching(() => true), pages: 1 })
+      expect(yield* all(key, "limit=1")).toEqual({ refs: matching(() => true), pages: 25 })
+      expect(yield* all(key, "limit=4&chain=base")).toEqual({ refs: matching(isBase), pages: 5 })
+      expect(yield* all(key, "limit=2&status=expired")).toEqual({ refs: matching((i) => i < 3), pages: 2 })
+      // A payment that is detecting is not pending.
+      expect(yield* all(key, "limit=3&status=pending&chain=base")).toEqual({
+        refs: matching((i) => isBase(i) && i > 3),
+        pages: 5
+      })
+      expect((yield* all(key, "status=failed")).refs).toEqual([])
+      const { body } = yield* call(key, "")
+      expect(body.data).toHaveLength(20)
+    })
+  )
+
+  it.effect("a cursor is of one list: other filters refuse it, other page sizes do not", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const { body } = yield* call(key, "?limit=2&chain=base")
+      const { cursor } = body
+      expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/)
+      expect((yield* call(key, `?limit=5&chain=base&cursor=${cursor}`)).status).toBe(200)
+      const forged = Buffer.from("1700000000000/3//base/x").toString("base64url")
+      const refused = [
+        `?cursor=${cursor}`,
+        `?chain=polygon&cursor=${cursor}`,
+        `?chain=base&status=pending&cursor=${cursor}`,
+        `?chain=base&cursor=${cursor}A`,
+        `?chain=base&cursor=${cursor}%3D`,
+        `?chain=base&cursor=${forged}`,
+        "?chain=base&cursor=nonsense",
+        "?chain=base&cursor=%00"
+      ]
+      for (const query of refused) {
+        const { body, headers, status } = yield* call(key, query)
+        expect([status, body], query).toEqual([
+          400,
+          {
+            error: {
+              code: "INVALID_CURSOR",
+              message:
+                "The cursor is not one of this list: take it from the page before, with the same status and chain.",
+              requestId: headers["x-request-id"]
+            }
+          }
+        ])
+      }
+    })
+  )
+
+  it.effect("belongs to its mode", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const { body } = yield* call(yield* api.newKey("live"), "")
+      expect(body.data).toEqual([])
+    })
+  )
+
+  it.effect.each([
+    ["limit=0", { limit: limitRule }],
+    ["limit=101", { limit: limitRule }],
+    ["limit=-1", { limit: limitRule }],
+    ["limit=1.5", { limit: limitRule }],
+    ["limit=1e1", { limit: limitRule }],
+    ["limit=", { limit: limitRule }],
+    ["limit=ten", { limit: limitRule }],
+    ["limit=1&limit=2", { limit: limitRule }],
+    ["cursor=a&cursor=b", { cursor: "must be given once" }],
+    ["status=detecting", { status: "must be pending, confirmed, expired or failed" }],
+    ["status=", { status: "must be pending, confirmed, expired or failed" }],
+    ["chain=solana", { chain: "must be ethereum, polygon, arbitrum, optimism or base" }],
+    ["Status=pending", { Status: "is not a query parameter of this endpoint: did you mean status?" }],
+    ["__proto__=1", { ["__proto__"]: "is not a query parameter of this endpoint" }],
+    [
+      "page=2&limit=0&chain=x",
+      {
+        page: "is not a query parameter of this endpoint",
+        limit: limitRule,
+        chain: "must be ethereum, polygon, arbitrum, optimism or base"
+      }
+    ]
+  ] as const)("?%s is refused", ([query, problems]) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const { body, status } = yield* call(yield* api.newKey(), `?${query}`)
+      const found = body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message])
+      expect([status, new Map(found)]).toEqual([400, new Map(Object.entries(problems))])
+    })
+  )
+})

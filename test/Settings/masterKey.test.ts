@@ -1,0 +1,56 @@
+import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { loadMasterKey } from "../../src/Settings/masterKey.ts"
+import { makeMasterKeyFile } from "../../src/Settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
+
+const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64")
+
+const firstByte = (database: string, env: Readonly<Record<string, string>>) =>
+  Effect.map(loadMasterKey(database, env), (key) => Redacted.value(key)[0])
+
+it.scoped("the credential comes first, then the environment, then the file beside the database", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const database = join(folder, "tilld.db")
+    const none = yield* Effect.flip(loadMasterKey(database, {}))
+    expect(none.message).toMatch(/master-key.*TILLD_MASTER_KEY.*master\.key.*openssl rand -base64 32/s)
+
+    writeFileSync(join(folder, "master.key"), `${keyOf(3)}\n`)
+    expect(yield* firstByte(database, {})).toBe(3)
+    // A directory of credentials that are not ours.
+    expect(yield* firstByte(database, { CREDENTIALS_DIRECTORY: folder })).toBe(3)
+    expect(yield* firstByte(database, { TILLD_MASTER_KEY: keyOf(2) })).toBe(2)
+    writeFileSync(join(folder, "master-key"), keyOf(1))
+    expect(yield* firstByte(database, { CREDENTIALS_DIRECTORY: folder, TILLD_MASTER_KEY: keyOf(2) })).toBe(1)
+  })
+)
+
+it.effect.each([
+  ["hex", "ab".repeat(32)],
+  ["16 bytes", Buffer.alloc(16).toString("base64")],
+  ["base64 with something more", `${keyOf(1)}!`],
+  ["base64 of the URL kind", Buffer.alloc(32, 255).toString("base64url")],
+  ["nothing", ""]
+])("%s is no master key, and is not shown", ([, text]) =>
+  Effect.gen(function* () {
+    const { message } = yield* Effect.flip(loadMasterKey("/nowhere/tilld.db", { TILLD_MASTER_KEY: text }))
+    expect(message).toMatch(/TILLD_MASTER_KEY must be 32 bytes in base64.*openssl/)
+    if (text !== "") expect(message).not.toContain(text)
+  })
+)
+
+it.scoped("the sandbox's key is made once, for its owner's eyes", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const database = join(folder, "tilld.db")
+    yield* makeMasterKeyFile(database)
+    const made = readFileSync(join(folder, "master.key"), "utf8")
+    expect(statSync(join(folder, "master.key")).mode & 0o777).toBe(0o600)
+    yield* makeMasterKeyFile(database)
+    expect(readFileSync(join(folder, "master.key"), "utf8")).toBe(made)
+    expect(Buffer.from(Redacted.value(yield* loadMasterKey(database, {}))).toString("base64")).toBe(made.trim())
+  })
+)

@@ -1,0 +1,234 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { EventKind } from "../../src/Domain/Event.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { defaultSecret } from "../../src/Webhooks/DefaultSecrets.ts"
+import { TargetRefused } from "../../src/Webhooks/TargetGuard.ts"
+import { TooManyEndpoints, Webhooks } from "../../src/Webhooks.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { deliveries, merchant, newPayment, publish, stubClient, webhooksOn } from "../lib/webhooks.ts"
+
+const secret = Redacted.make("whsec_0123456789abcdef")
+const all: ReadonlyArray<EventKind> = [
+  "payment.created",
+  "payment.detecting",
+  "payment.confirmed",
+  "payment.expired",
+  "payment.failed"
+]
+
+const names = { "shop.example": ["93.184.216.34"], "inside.example": ["10.0.0.7"] }
+
+/** A test on a store of its own; nothing is sent. */
+const onStore = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(temporaryDatabase, (path) =>
+    Effect.provide(
+      test,
+      webhooksOn(
+        path,
+        stubClient(() => Effect.never),
+        {},
+        names
+      )
+    )
+  )
+
+const register = (url: string, events = all, owner = merchant) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.create(owner, { url, events, secret }))
+
+it.scoped("an endpoint is listed by its owner alone, and its secret rests sealed", () =>
+  onStore(
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const reader = yield* Reader
+      const endpoint = yield* register("https://shop.example/a", ["payment.confirmed"])
+      expect(endpoint).toEqual({
+        id: endpoint.id,
+        ...merchant,
+        url: "https://shop.example/a",
+        events: ["payment.confirmed"],
+        createdAt: 0
+      })
+      expect(yield* webhooks.list(merchant)).toEqual([endpoint])
+      expect(yield* webhooks.list({ ...merchant, mode: "live" })).toEqual([])
+      expect(yield* webhooks.list({ ...merchant, account: AccountId.make("other") })).toEqual([])
+      const row = yield* reader.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints")
+      expect(Buffer.from(row?.secret ?? []).includes(Redacted.value(secret))).toBe(false)
+    })
+  )
+)
+
+it.scoped("a target is checked with its name's addresses at registration, and by its text for a payment", () =>
+  onStore(
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      expect(yield* Effect.flip(register("https://inside.example/"))).toBeInstanceOf(TargetRefused)
+      expect(yield* Effect.flip(register("http://shop.example/"))).toBeInstanceOf(TargetRefused)
+      yield* register("https://not-yet.example/")
+      yield* webhooks.checkTarget("https://inside.example/")
+      expect(yield* Effect.flip(webhooks.checkTarget("https://10.0.0.7/"))).toBeInstanceOf(TargetRefused)
+      expect(yield* webhooks.list(merchant)).toHaveLength(1)
+    })
+  )
+)
+
+it.scoped("50 endpoints in each mode, also when more are asked for at once", () =>
+  onStore(
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 60 }, (_, i) => `https://shop.example/${i}`),
+        (url) => Effect.either(register(url)),
+        { concurrency: "unbounded" }
+      )
+      const refused = outcomes.flatMap((outcome) => (outcome._tag === "Left" ? [outcome.left] : []))
+      expect(refused).toEqual(Array.from({ length: 10 }, () => new TooManyEndpoints({ limit: 50 })))
+      const [first] = yield* webhooks.list(merchant)
+      expect(yield* webhooks.remove(merchant, first?.id ?? "")).toBe(true)
+      yield* register("https://shop.example/again")
+      yield* register("https://shop.example/live", all, { ...merchant, mode: "live" })
+    })
+  )
+)
+
+it.scoped("an event is queued once for each target, and the next one waits for it", () =>
+  onStore(
+    Effect.gen(function* () {
+      const a = yield* register("https://shop.example/a")
+      const b = yield* register("https://shop.example/b", ["payment.detecting"])
+      const payment = yield* newPayment("https://other.example/own")
+      yield* publish(payment, "pending", 1)
+      yield* publish(payment, "detecting", 2)
+      yield* publish(payment, "confirmed", 3)
+      const rows = yield* deliveries
+      const shape = rows.map((row) => [row.target, row.next_attempt_at, row.after_sequence])
+      const own = "https://other.example"
+      expect(shape).toEqual([
+        [a.id, 1, null],
+        [own, 1, null],
+        [a.id, null, 1],
+        [b.id, 2, null],
+        [own, null, 2],
+        [a.id, null, 3],
+        [own, null, 5]
+      ])
+      expect(rows.map((row) => row.own_url)).toEqual([0, 1, 0, 0, 1, 0, 1])
+    })
+  )
+)
+
+it.scoped("the same payment's own URL keeps its order when it becomes an endpoint's", () =>
+  onStore(
+    Effect.gen(function* () {
+      const payment = yield* newPayment("https://shop.example/own")
+      yield* publish(payment, "pending")
+      const endpoint = yield* register("https://shop.example/own")
+      yield* publish(payment, "detecting")
+      expect((yield* deliveries).map((row) => [row.endpoint_id, row.after_sequence])).toEqual([
+        [null, null],
+        [endpoint.id, 1]
+      ])
+    })
+  )
+)
+
+it.scoped("deleting an endpoint cancels its queue, except what is owed to a payment's own URL", () =>
+  onStore(
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const reader = yield* Reader
+      const endpoint = yield* register("https://shop.example/a")
+      const plain = yield* newPayment()
+      const own = yield* newPayment("https://shop.example:443/a")
+      for (const payment of [plain, own]) {
+        yield* publish(payment, "pending", 1)
+        yield* publish(payment, "detecting", 2)
+      }
+      expect(yield* webhooks.remove({ ...merchant, mode: "live" }, endpoint.id)).toBe(false)
+      expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(true)
+      expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(false)
+      expect(yield* webhooks.list(merchant)).toEqual([])
+      const rows = yield* deliveries
+      expect(
+        rows.map((row) => [row.status, row.target, row.endpoint_id, row.next_attempt_at, row.after_sequence])
+      ).toEqual([
+        ["cancelled", endpoint.id, endpoint.id, null, null],
+        ["cancelled", endpoint.id, endpoint.id, null, null],
+        ["pending", "https://shop.example", null, 1, null],
+        ["pending", "https://shop.example", null, null, 3]
+      ])
+      const lane = yield* reader.get("SELECT next_at FROM lanes WHERE target = 'https://shop.example'")
+      expect(lane).toEqual({ next_at: 1 })
+      yield* publish(plain, "confirmed", 3)
+      expect(yield* deliveries).toHaveLength(4)
+    })
+  )
+)
+
+it.scoped("a deletion that was cut short is finished at the next start", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const layer = () =>
+      webhooksOn(
+        path,
+        stubClient(() => Effect.never),
+        {},
+        names
+      )
+    yield* Effect.gen(function* () {
+      const endpoint = yield* register("https://shop.example/a")
+      const payment = yield* newPayment()
+      yield* publish(payment, "pending")
+      yield* publish(payment, "detecting")
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET deleted_at = 5 WHERE id = ?", [endpoint.id]))
+      )
+    }).pipe(Effect.provide(layer()))
+    const statuses = yield* Effect.provide(deliveries, layer())
+    expect(statuses.map((row) => row.status)).toEqual(["cancelled", "cancelled"])
+  })
+)
+
+it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
+  onStore(
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const writer = yield* Writer
+      const endpoint = yield* register("https://shop.example/a")
+      const payment = yield* newPayment()
+      yield* publish(payment, "pending")
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) =>
+          tx.run(
+            `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+             INSERT INTO deliveries (id, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
+               next_attempt_at, created_at)
+             SELECT 'dlv_' || i, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
+               next_attempt_at, created_at FROM deliveries, n`
+          )
+        )
+      )
+      yield* webhooks.remove(merchant, endpoint.id)
+      expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["cancelled"]))
+    })
+  )
+)
+
+it.scoped("the default secret is made once for each account and mode", () =>
+  onStore(
+    Effect.gen(function* () {
+      const asked = yield* Effect.replicateEffect(defaultSecret(merchant.account, "test"), 10, {
+        concurrency: "unbounded"
+      })
+      const values = new Set(asked.map(Redacted.value))
+      expect(values.size).toBe(1)
+      const [value = ""] = values
+      expect(value).toMatch(/^whsec_/)
+      expect(Buffer.from(value.slice(6), "base64")).toHaveLength(32)
+      expect(Redacted.value(yield* defaultSecret(merchant.account, "test"))).toBe(value)
+      expect(Redacted.value(yield* defaultSecret(merchant.account, "live"))).not.toBe(value)
+    })
+  )
+)

@@ -1,0 +1,209 @@
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { ask } from "../../src/commands/ask.ts"
+import * as Control from "../../src/commands/Control.ts"
+import { Invocation } from "../../src/commands/Invocation.ts"
+import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/commands/requests.ts"
+import { permissions } from "../../src/Domain/ApiKey.ts"
+import { acquire } from "../../src/InstanceLock.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey } from "../../src/Settings.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { testSettings, testSettingsLayer, testXpub } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const masterKey = Buffer.alloc(32, 7).toString("base64")
+const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey } })
+
+const services = (database: string) =>
+  Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer).pipe(
+    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
+    Layer.provideMerge(Sql.layer(database)),
+    Layer.provideMerge(testSettingsLayer(database))
+  )
+
+const newKey = new CreateKey({ account: defaultAccount, mode: "test", name: "shop", permissions })
+
+/** Runs `use` beside a daemon's end of the socket, in this process, which holds the lock. */
+const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* acquire(database, "serve")
+    return yield* Effect.gen(function* () {
+      const worker = yield* Effect.fork(yield* Control.start(database))
+      return yield* use(database, worker)
+    }).pipe(Effect.scoped, Effect.provide(services(database)))
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+
+/** Sends these bytes as they are, and gives all that comes back before the daemon hangs up. */
+const exchange = (database: string, bytes: string | Buffer) =>
+  Effect.async<string>((resume) => {
+    let answer = ""
+    const socket = connect(`${database}.sock`)
+    socket.setEncoding("utf8")
+    socket.on("data", (text: string) => {
+      answer += text
+    })
+    socket.on("error", () => undefined)
+    socket.on("close", () => resume(Effect.succeed(answer)))
+    socket.write(bytes)
+    return Effect.sync(() => socket.destroy())
+  })
+
+it.live("a command reaches the running daemon, and what it changes counts there at once", () =>
+  withDaemon((database) =>
+    Effect.gen(function* () {
+      const settings = testSettings(database)
+      const keys = yield* Keys
+      const { id, key } = yield* ask(settings, "keys create", newKey)
+      expect(yield* keys.authenticate(key)).toMatchObject({ id, name: "shop" })
+      const [listed] = yield* ask(settings, "keys list", new ListKeys())
+      expect(listed).toMatchObject({ id, lastFour: key.slice(-4), lastUsedAt: expect.stringContaining("T") })
+      expect(yield* ask(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
+      expect(yield* keys.authenticate(key)).toBeUndefined()
+    })
+  )
+)
+
+it.live("a refusal arrives as the error that it is", () =>
+  withDaemon((database) =>
+    Effect.gen(function* () {
+      const refused = yield* Effect.flip(ask(testSettings(database), "keys revoke", new RevokeKey({ id: "key_none" })))
+      expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
+      const wallets = { live: testXpub }
+      const other = new CreateAccount({ name: "Shop", wallets })
+      expect(yield* Effect.flip(ask(testSettings(database), "accounts create", other))).toMatchObject({
+        _tag: "WalletInOtherMode"
+      })
+    })
+  )
+)
+
+it.live("without a daemon a command does it alone, in the same store", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    const { id } = yield* ask(settings, "keys create", newKey)
+    expect((yield* ask(settings, "keys list", new ListKeys())).map((key) => key.id)).toEqual([id])
+    const { secret } = yield* ask(
+      settings,
+      "webhooks secret",
+      new ShowSecret({ account: defaultAccount, mode: "test" })
+    )
+    expect(secret).toMatch(/^whsec_/)
+    const again = yield* ask(settings, "webhooks secret", new ShowSecret({ account: defaultAccount, mode: "test" }))
+    expect(again.secret).toBe(secret)
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+)
+
+it.live("only what seals needs the master key", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+    const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
+    expect(yield* Effect.flip(ask(settings, "webhooks secret", sealing))).toMatchObject({ _tag: "MasterKeyUnusable" })
+  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {} })))
+)
+
+it.live("many at once, each with its own answer", () =>
+  withDaemon((database) =>
+    Effect.gen(function* () {
+      const settings = testSettings(database)
+      const names = Array.from({ length: 40 }, (_, i) => `shop ${i}`)
+      const made = yield* Effect.forEach(
+        names,
+        (name) => ask(settings, "keys create", new CreateKey({ ...newKey, name })),
+        { concurrency: 20 }
+      )
+      expect(new Set(made.map(({ id }) => id)).size).toBe(40)
+      const listed = yield* ask(settings, "keys list", new ListKeys())
+      expect(listed.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+    })
+  )
+)
+
+it.live("a daemon that is just starting is waited for", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const held = yield* Deferred.make<void>()
+    const daemon = Effect.gen(function* () {
+      yield* acquire(database, "serve")
+      yield* Deferred.succeed(held, undefined)
+      yield* Effect.sleep("300 millis")
+      yield* yield* Control.start(database)
+    }).pipe(Effect.scoped, Effect.provide(services(database)))
+    yield* Effect.fork(daemon)
+    yield* Deferred.await(held)
+    expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+)
+
+it.live("a holder of the lock that never listens is named in the end", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* acquire(database, "restore")
+    const refused = yield* Effect.flip(ask(testSettings(database), "keys list", new ListKeys()))
+    expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
+    expect(refused.message).toContain("tilld restore")
+  }).pipe(Effect.scoped, Effect.provide(invocation))
+)
+
+it.live("the socket is for the owner and the group, and replaces what a dead daemon left", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(`${database}.sock`, "")
+    yield* Effect.gen(function* () {
+      yield* Control.start(database)
+      expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
+      expect(yield* exchange(database, "\n")).toContain("refused")
+    }).pipe(Effect.scoped)
+    expect(existsSync(`${database}.sock`)).toBe(false)
+  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+)
+
+it.live("what is no request of ours is refused or cut off, and harms nobody else", () =>
+  withDaemon((database) =>
+    Effect.gen(function* () {
+      for (const line of ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']) {
+        expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
+      }
+      expect(yield* exchange(database, Buffer.alloc(70_000, 0x20))).toBe("")
+      expect(yield* exchange(database, Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
+      expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+    })
+  )
+)
+
+it.live("a defect is answered as a failure, and ends the worker", () =>
+  withDaemon((database, worker) =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
+      const asked = yield* Effect.exit(ask(testSettings(database), "keys list", new ListKeys()))
+      expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
+      const ended = yield* Fiber.await(worker)
+      expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("no such table: api_keys")
+    })
+  )
+)
+
+it.live("a path that is too long for the system is a clear error, unless it is short from here", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const folder = join(database, "..", "f".repeat(100))
+    mkdirSync(folder)
+    const refused = yield* Effect.flip(Effect.scoped(Control.start(join(folder, "tilld.db"))))
+    expect(refused.message).toMatch(/control socket.*tilld\.db\.sock.*bytes.*database\.path/)
+    const home = process.cwd()
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.chdir(folder)),
+      () => Effect.sync(() => process.chdir(home))
+    )
+    yield* Control.start(join(folder, "tilld.db"))
+    expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
+  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+)

@@ -1,0 +1,207 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeAll, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { acquire } from "../../src/InstanceLock.ts"
+import { buildBundle, runChild } from "../lib/child.ts"
+import { testXpub } from "../lib/settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
+
+const configuration = `
+[server]
+public_url = "https://pay.example.com"
+[database]
+path = "data/tilld.db"
+[wallets]
+test = "${testXpub}"
+[chains.base.test]
+rpc_urls = ["https://rpc.example.com"]
+`
+const liveXpub =
+  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
+const xprv =
+  "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"
+const masterKey = Buffer.alloc(32, 7).toString("base64")
+
+let bundle = ""
+beforeAll(() => {
+  bundle = buildBundle()
+})
+
+/** An installation in a folder of its own, and `tilld` in it. */
+const installation = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "tilld.toml"), configuration)
+  const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
+    runChild(bundle, args, {
+      cwd: folder,
+      env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: masterKey, ...env },
+      ...(input === undefined ? {} : { input })
+    })
+  return { folder, tilld, database: join(folder, "data/tilld.db") }
+})
+
+it.scopedLive("a key is made, listed and revoked", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const made = yield* tilld([
+      "keys",
+      "create",
+      "--mode",
+      "test",
+      "--name",
+      "shop",
+      "--permissions",
+      "payments:read",
+      "--json"
+    ])
+    expect(made).toMatchObject({ code: 0, stderr: "" })
+    const key = JSON.parse(made.stdout)
+    expect(key).toEqual({
+      id: expect.stringMatching(/^key_/),
+      key: expect.stringMatching(/^svc_test_/),
+      mode: "test",
+      permissions: ["payments:read"],
+      account: "default"
+    })
+    const human = yield* tilld(["keys", "create", "--mode", "live", "--name", "my shop", "--expires", "90d"])
+    expect(human.stdout).toMatch(/^svc_live_\w{49}\n\n.*shown only now/)
+
+    const listed = yield* tilld(["keys", "list", "--json"])
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { id: key.id, permissions: ["payments:read"] },
+      { name: "my shop" }
+    ])
+    expect(listed.stdout).not.toContain(key.key)
+
+    const revoked = yield* tilld(["keys", "revoke", key.id])
+    expect(revoked).toMatchObject({ code: 0, stderr: "" })
+    const table = (yield* tilld(["keys", "list"])).stdout.split("\n")
+    expect(table.find((line) => line.startsWith(key.id))).toMatch(/shop.*default.*revoked/)
+    const unknown = yield* tilld(["keys", "revoke", "key_none", "--json"])
+    expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("key_none") })
+  })
+)
+
+it.scopedLive("an account with a wallet of its own, by standard input", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const own = yield* tilld(
+      ["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"],
+      {},
+      `${liveXpub}\n`
+    )
+    expect(own).toMatchObject({ code: 0, stderr: "" })
+    expect(JSON.parse(own.stdout)).toMatchObject({ name: "Shop", wallets: ["live"] })
+    const shared = yield* tilld(["accounts", "create", "--name", "Other", "--shared-wallet"])
+    expect(shared.stdout).toMatch(/^acct_[\w-]{22}\n$/)
+    const list = yield* tilld(["accounts", "list", "--json"])
+    expect(JSON.parse(list.stdout).map(({ wallets }: { wallets: unknown }) => wallets)).toEqual([
+      "shared",
+      ["live"],
+      "shared"
+    ])
+    const secret = yield* tilld(["webhooks", "secret", "--mode", "test", "--account", shared.stdout.trim(), "--json"])
+    expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+  })
+)
+
+it.scopedLive("a private key is refused and not shown", () =>
+  Effect.gen(function* () {
+    const { folder, tilld } = yield* installation
+    const given = yield* tilld(["accounts", "create", "--name", "Shop", "--test-xpub", xprv])
+    writeFileSync(join(folder, "bad.toml"), configuration.replace(testXpub, xprv))
+    const configured = yield* tilld(["config", "check", "--config", "bad.toml"])
+    for (const { code, stderr, stdout } of [given, configured]) {
+      expect(code).toBe(2)
+      expect(stderr).toContain("extended private key")
+      expect(stderr + stdout).not.toContain(xprv.slice(0, 20))
+    }
+  })
+)
+
+it.scopedLive("config check names every problem, also as JSON", () =>
+  Effect.gen(function* () {
+    const { folder, tilld } = yield* installation
+    expect(yield* tilld(["config", "check"])).toMatchObject({
+      code: 0,
+      stdout: "tilld.toml is valid. Chains: base.test\n",
+      stderr: ""
+    })
+    writeFileSync(join(folder, "bad.toml"), `${configuration}confirmations = 0\nsped = 1\n`)
+    const bad = yield* tilld(["config", "check", "--config", "bad.toml", "--json"], { TILLD_SERVER__PORT: "x" })
+    expect(bad.code).toBe(2)
+    expect(JSON.parse(bad.stdout)).toMatchObject({
+      valid: false,
+      file: "bad.toml",
+      problems: [
+        { at: "TILLD_SERVER__PORT" },
+        { at: "chains.base.test.sped" },
+        { at: "chains.base.test.confirmations" }
+      ]
+    })
+    const none = yield* tilld(["keys", "list"], { TILLD_CONFIG: "none.toml" })
+    expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("no file none.toml") })
+  })
+)
+
+it.scopedLive("bad usage is told on standard error, with exit code 2", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
+      [["keys", "create", "--name", "x"], "--mode"],
+      [["keys", "create", "--mode", "prod", "--name", "x"], "live, test"],
+      [
+        ["keys", "create", "--mode", "test", "--name", "x", "--permissions", "payments:reed"],
+        "did you mean payments:read"
+      ],
+      [["keys", "create", "--mode", "test", "--name", "x", "--expires", "soon"], "duration"],
+      [["keys", "create", "--mode", "test", "--name", "x", "--nonsense"], "--nonsense"],
+      [["keys", "list", "more"], "more"],
+      [["accounts", "create", "--name", "x"], "--shared-wallet"],
+      [["nonsense"], "keys"]
+    ]
+    const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })
+    for (const [i, { code, stderr, stdout }] of results.entries()) {
+      const [args, said] = wrong[i] ?? [[], ""]
+      expect(code, args.join(" ")).toBe(2)
+      expect(stdout, args.join(" ")).toBe("")
+      expect(stderr, args.join(" ")).toContain(said)
+    }
+  })
+)
+
+it.scopedLive("help and version go to standard output, plainly where no terminal is", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const help = yield* tilld(["keys", "create", "--help"])
+    expect(help).toMatchObject({ code: 0, stderr: "" })
+    for (const option of ["--config", "--json", "--mode", "--permissions"]) expect(help.stdout).toContain(option)
+    expect(help.stdout).not.toContain("\u001b")
+    expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
+  })
+)
+
+it.scopedLive("an installation that is in use is left alone, with exit code 2", () =>
+  Effect.gen(function* () {
+    const { database, tilld } = yield* installation
+    yield* acquire(database, "serve")
+    const refused = yield* tilld(["keys", "list", "--json"])
+    expect(refused).toMatchObject({ code: 2, stdout: "" })
+    expect(refused.stderr).toContain(`tilld serve, process ${process.pid}`)
+  })
+)
+
+it.scopedLive("a wrong or a missing master key is exit code 2, with the remedy", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const command = ["webhooks", "secret", "--mode", "test"]
+    expect(yield* tilld(command, { TILLD_MASTER_KEY: "short" })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("openssl rand -base64 32")
+    })
+    expect((yield* tilld(command)).code).toBe(0)
+    const other = yield* tilld(command, { TILLD_MASTER_KEY: Buffer.alloc(32, 8).toString("base64") })
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("not the master key") })
+  })
+)

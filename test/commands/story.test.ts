@@ -1,0 +1,91 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { Accounts } from "../../src/Auth.ts"
+import { Story } from "../../src/commands/requests.ts"
+import { storyOf } from "../../src/commands/story.ts"
+import { byId } from "../../src/Payments/PaymentsRepo.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { tempStore } from "../lib/store.ts"
+
+const id = "pay_aaaaaaaaaaaaaaaaaaaaaa"
+
+// A payment that a reorg took once, and whose endpoint was down at first.
+const rows = [
+  "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)",
+  `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
+     created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, ended_at)
+   VALUES ('${id}', 'default', 'test', 'order 1', '1000000', 'USDC', 'base', '0xA', 'w', 0, 'confirmed',
+     0, 3600000, '{}', '1000000', '0xt', 30000, 30000)`,
+  `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at) VALUES
+     ('${id}', 1, 'detecting', 'confirmed', 30000), ('${id}', 0, 'pending', 'detecting', 20000)`,
+  `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+     payment_id, canonical, seen_at)
+   VALUES ('base', 'test', '0xb2', '0xa', 'log:1', 11, 22, '0xt', 'USDC', '1000000', '${id}', 1, 22000),
+     ('base', 'test', '0xb1', '0xa', 'log:0', 10, 20, '0xt', 'USDC', '1000000', '${id}', 0, 20000)`,
+  `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES
+     ('evt_1', 'default', 'test', '${id}', 'payment.created', '{}', 0),
+     ('evt_2', 'default', 'test', '${id}', 'payment.confirmed', '{}', 30000)`,
+  `INSERT INTO deliveries (sequence, id, event_id, payment_id, own_url, target, url, status, attempts, next_attempt_at,
+     created_at)
+   VALUES (1, 'dlv_1', 'evt_1', '${id}', 1, 't', 'https://shop.example.com/', 'delivered', 2, NULL, 0),
+     (2, 'dlv_2', 'evt_2', '${id}', 1, 't', 'https://shop.example.com/', 'pending', 0, 40000, 30000)`,
+  `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error, body_start) VALUES
+     (1, 2, 60000, 60100, 200, NULL, 'ok'), (1, 1, 0, 30000, NULL, 'no answer within 30 s', NULL)`
+]
+
+const store = Accounts.layer.pipe(Layer.provideMerge(tempStore))
+
+it.live("a payment's story is told in the order in which it happened, each attempt with its delivery", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    yield* writer.write(Effect.flatMap(Tx, (tx) => Effect.forEach(rows, (row) => tx.run(row), { concurrency: 1 })))
+    const payment = yield* byId(reader, id)
+    if (payment === undefined) return expect.unreachable()
+    const story = yield* storyOf(reader, payment)
+
+    expect(story.payment).toMatchObject({ id, account: "default", mode: "test", status: "confirmed" })
+    expect(story.transitions).toEqual([
+      { from: "pending", to: "detecting", at: "1970-01-01T00:00:20.000Z" },
+      { from: "detecting", to: "confirmed", at: "1970-01-01T00:00:30.000Z" }
+    ])
+    expect(story.receipts.map(({ blockNumber, blockTime, canonical }) => [blockNumber, blockTime, canonical])).toEqual([
+      [10, "1970-01-01T00:00:20.000Z", false],
+      [11, "1970-01-01T00:00:22.000Z", true]
+    ])
+    expect(story.events.map(({ kind }) => kind)).toEqual(["payment.created", "payment.confirmed"])
+    expect(story.deliveries).toEqual([
+      {
+        id: "dlv_1",
+        event: "evt_1",
+        url: "https://shop.example.com/",
+        status: "delivered",
+        attempts: [
+          {
+            number: 1,
+            startedAt: "1970-01-01T00:00:00.000Z",
+            endedAt: "1970-01-01T00:00:30.000Z",
+            error: "no answer within 30 s"
+          },
+          {
+            number: 2,
+            startedAt: "1970-01-01T00:01:00.000Z",
+            endedAt: "1970-01-01T00:01:00.100Z",
+            status: 200,
+            bodyStart: "ok"
+          }
+        ]
+      },
+      {
+        id: "dlv_2",
+        event: "evt_2",
+        url: "https://shop.example.com/",
+        status: "pending",
+        nextAttemptAt: "1970-01-01T00:00:40.000Z",
+        attempts: []
+      }
+    ])
+    // It must survive the way to the command.
+    expect(Schema.decodeUnknownSync(Story)(JSON.parse(JSON.stringify(Schema.encodeSync(Story)(story))))).toEqual(story)
+  }).pipe(Effect.provide(store))
+)

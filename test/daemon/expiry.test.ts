@@ -1,0 +1,133 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { confirmations, localChain, makeHome, mineAt, type Order, pay, serve, story } from "../lib/daemon.ts"
+import { makeInbox } from "../lib/inbox.ts"
+
+const path = "/hook"
+
+const shop = Effect.gen(function* () {
+  const chain = yield* localChain("ethereum")
+  const inbox = yield* makeInbox()
+  const home = yield* makeHome({ chains: new Map([["ethereum", chain]]), caFile: inbox.caFile })
+  const daemon = yield* serve(home)
+  const create = (order: Partial<Order> = {}) => {
+    const webhookUrl = inbox.url + path
+    return daemon.create({ chain: "ethereum", currency: "USDC", amount: "1000", expiresIn: 60, webhookUrl, ...order })
+  }
+  return { chain, inbox, home, daemon, create }
+})
+
+/** The first second in which the payment is over. */
+const over = ({ expiresAt }: PaymentObject) => Math.floor(Date.parse(expiresAt) / 1000) + 1
+
+describe("a payment that nobody pays", () => {
+  it.scopedLive("expires with the block that confirms the first one past its time, by the chain's clock", () =>
+    Effect.gen(function* () {
+      const { chain, create, daemon, home, inbox } = yield* shop
+      const first = yield* create()
+      const second = yield* create({ expiresIn: 120 })
+      // A block past the time of the first, one past that of the second, and one more: the former has its confirmations.
+      yield* mineAt(chain, over(first))
+      yield* mineAt(chain, over(second), confirmations - 2)
+      const [, expired] = yield* inbox.take(path, first, "payment.created", "payment.expired")
+      expect(expired?.event.data).toEqual({ ...first, status: "expired" })
+      expect(yield* daemon.payment(first)).toEqual(expired?.event.data)
+      expect(yield* daemon.payment(second)).toEqual(second)
+
+      yield* chain.mine()
+      yield* inbox.take(path, second, "payment.created", "payment.expired")
+      expect(yield* story(home, first)).toEqual({
+        statuses: ["expired"],
+        events: ["payment.created", "payment.expired"]
+      })
+    })
+  )
+
+  it.scopedLive("does not expire while blocks are in time, whatever their number", () =>
+    Effect.gen(function* () {
+      const { chain, create, daemon, inbox } = yield* shop
+      const payment = yield* create()
+      yield* mineAt(chain, over(payment) - 1, 10 * confirmations)
+      yield* daemon.hasRead(chain)
+      expect(yield* daemon.payment(payment)).toEqual(payment)
+      yield* mineAt(chain, over(payment), confirmations - 1)
+      yield* inbox.take(path, payment, "payment.created", "payment.expired")
+    })
+  )
+})
+
+describe("a payment that is paid", () => {
+  const wrongs = [
+    { what: "too little", sent: { currency: "USDC", amount: "999" }, failureReason: "insufficient_amount" },
+    { what: "another token", sent: { currency: "USDT", amount: "1000" }, failureReason: "wrong_token" },
+    { what: "coins instead of a token", sent: { currency: "ETH", amount: "1000" }, failureReason: "wrong_token" }
+  ]
+  for (const { failureReason, sent, what } of wrongs) {
+    it.scopedLive(`${what} fails as ${failureReason} when its time is over, and not before`, () =>
+      Effect.gen(function* () {
+        const { chain, create, daemon, inbox } = yield* shop
+        const payment = yield* create()
+        const hash = yield* pay(chain, { ...payment, ...sent })
+        yield* mineAt(chain, over(payment) - 1, confirmations)
+        yield* daemon.hasRead(chain)
+        const isPart = sent.currency === payment.currency
+        const received = isPart ? { amountReceived: sent.amount, txHash: hash } : {}
+        const open = { ...payment, ...received, status: isPart ? "detecting" : "pending" }
+        expect(yield* daemon.payment(payment)).toEqual(open)
+
+        yield* mineAt(chain, over(payment), confirmations - 1)
+        const detecting = isPart ? (["payment.detecting"] as const) : []
+        const events = yield* inbox.take(path, payment, "payment.created", ...detecting, "payment.failed")
+        expect(events.at(-1)?.event.data).toEqual({ ...open, status: "failed", failureReason })
+        expect(yield* daemon.payment(payment)).toEqual({ ...open, status: "failed", failureReason })
+      })
+    )
+  }
+
+  it.scopedLive("in its last second is confirmed, and one second later expires", () =>
+    Effect.gen(function* () {
+      const { chain, create, inbox } = yield* shop
+      const inTime = yield* create({ expiresIn: 3600 })
+      const late = yield* create()
+      yield* pay(chain, late)
+      yield* mineAt(chain, over(late), confirmations - 1)
+      const [, expired] = yield* inbox.take(path, late, "payment.created", "payment.expired")
+      expect(expired?.event.data).toEqual({ ...late, status: "expired" })
+
+      const hash = yield* pay(chain, inTime)
+      yield* mineAt(chain, over(inTime) - 1)
+      yield* mineAt(chain, over(inTime), 10 * confirmations)
+      const [, , confirmed] = yield* inbox.take(
+        path,
+        inTime,
+        "payment.created",
+        "payment.detecting",
+        "payment.confirmed"
+      )
+      expect(confirmed?.event.data).toMatchObject({ status: "confirmed", txHash: hash })
+    })
+  )
+})
+
+it.scopedLive("an address that had money before is handed to nobody, and the log says so", () =>
+  Effect.gen(function* () {
+    const chain = yield* localChain("ethereum")
+    const home = yield* makeHome({ chains: new Map([["ethereum", chain]]) })
+    yield* pay(chain, { address: home.address(0), amount: "1", currency: "ETH" })
+    yield* pay(chain, { address: home.address(2), amount: "1", currency: "DAI" })
+    yield* chain.mine()
+
+    const daemon = yield* serve(home)
+    for (const index of [0, 2]) {
+      const { logLevel } = yield* daemon.logged("an address with a history is skipped", {
+        index,
+        address: home.address(index)
+      })
+      expect(logLevel).toBe("WARN")
+    }
+    const order = { chain: "ethereum", currency: "ETH", amount: "1" } as const
+    const payments = yield* Effect.replicateEffect(daemon.create(order), 3, { concurrency: 1 })
+    expect(payments.map(({ address }) => address)).toEqual([1, 3, 4].map(home.address))
+  })
+)

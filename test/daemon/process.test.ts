@@ -1,0 +1,216 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { request } from "node:http"
+import { connect, createServer } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Deferred, Effect, Schedule } from "effect"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { confirmations, type Daemon, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
+import { makeInbox } from "../lib/inbox.ts"
+import { tilld } from "../lib/tilld.ts"
+
+const path = "/hook"
+const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
+
+const shop = Effect.gen(function* () {
+  const chain = yield* localChain("base")
+  const inbox = yield* makeInbox()
+  const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile })
+  const daemon = yield* serve(home)
+  const create = (more: Partial<Order> = {}) => daemon.create({ ...order, webhookUrl: inbox.url + path, ...more })
+  return { chain, inbox, home, daemon, create }
+})
+
+interface Reply {
+  readonly status: number | undefined
+  readonly connection: string | undefined
+  readonly body: PaymentObject
+}
+
+/** Begins a request that makes a payment; when this completes the daemon has its head and waits for its body. */
+const beginPayment = ({ key, url }: Daemon, merchantRef: string) =>
+  Effect.async<{ readonly finish: Effect.Effect<Reply> }>((resume) => {
+    const body = JSON.stringify({ ...order, merchantRef })
+    const headers = { "x-api-key": key, "content-type": "application/json", "content-length": body.length }
+    const sent = request(`${url}/v1/payments`, { method: "POST", headers: { ...headers, expect: "100-continue" } })
+    const finish = Effect.async<Reply>((resume) => {
+      sent.once("response", (response) => {
+        let text = ""
+        response.setEncoding("utf8").on("data", (chunk: string) => {
+          text += chunk
+        })
+        response.once("end", () => {
+          const { headers, statusCode } = response
+          resume(Effect.succeed({ status: statusCode, connection: headers.connection, body: JSON.parse(text) }))
+        })
+      })
+      sent.end(body)
+    })
+    sent.once("error", (error) => resume(Effect.die(error)))
+    sent.once("continue", () => resume(Effect.succeed({ finish })))
+    sent.flushHeaders()
+  })
+
+/** Waits until nobody listens there any more. */
+const untilRefused = ({ url }: Daemon) =>
+  Effect.async<boolean>((resume) => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1")
+    socket.once("connect", () => resume(Effect.succeed(false)))
+    socket.once("error", () => resume(Effect.succeed(true)))
+    return Effect.sync(() => socket.destroy())
+  }).pipe(Effect.repeat({ until: (refused) => refused, schedule: Schedule.spaced("10 millis") }))
+
+describe("SIGTERM", () => {
+  it.scopedLive("lets a request in flight finish, takes no other, leaves nothing behind, and is a success", () =>
+    Effect.gen(function* () {
+      const { daemon, home } = yield* shop
+      const payment = yield* beginPayment(daemon, "in flight")
+      yield* daemon.signal("SIGTERM")
+      yield* untilRefused(daemon)
+      const reply = yield* payment.finish
+      expect(reply).toMatchObject({ status: 201, connection: "close", body: { merchantRef: "in flight" } })
+
+      expect(yield* daemon.ended).toMatchObject({ code: 0, signal: null })
+      const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
+      expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
+      const left = readdirSync(home.folder).sort()
+      expect(left).toEqual(["master.key", "tilld.db", "tilld.db.index", "tilld.db.lock", "tilld.toml"])
+    })
+  )
+
+  it.scopedLive("lets a delivery finish whose receiver answers in time", () =>
+    Effect.gen(function* () {
+      const { create, daemon, home, inbox } = yield* shop
+      const released = yield* Deferred.make<void>()
+      yield* inbox.behave(() => Effect.as(Deferred.await(released), 204))
+      const payment = yield* create()
+      yield* inbox.take(path, payment, "payment.created")
+      yield* daemon.signal("SIGTERM")
+      yield* untilRefused(daemon)
+      yield* Deferred.succeed(released, undefined)
+      expect(yield* daemon.ended).toMatchObject({ code: 0 })
+      expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([
+        { status: "delivered", attempts: 1 }
+      ])
+    })
+  )
+
+  it.scopedLive("cuts a delivery off whose receiver does not answer; it is sent again at the next start", () =>
+    Effect.gen(function* () {
+      const { create, daemon, home, inbox } = yield* shop
+      yield* inbox.behave(() => Effect.never)
+      const payment = yield* create()
+      const [first] = yield* inbox.take(path, payment, "payment.created")
+      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+      expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "pending", attempts: 0 }])
+
+      yield* inbox.behave(() => 204)
+      yield* serve(home, daemon.key)
+      const again = yield* inbox.next(path, payment)
+      expect(again.request.body).toEqual(first?.request.body)
+    })
+  )
+
+  it.scopedLive("and Ctrl-C mean the same", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* shop
+      expect(yield* daemon.end("SIGINT")).toMatchObject({ code: 0, signal: null })
+    })
+  )
+})
+
+describe("a daemon that cannot start", () => {
+  it.scopedLive("since another works on its database exits 2, names that process, and leaves it alone", () =>
+    Effect.gen(function* () {
+      const { chain, create, daemon, home, inbox } = yield* shop
+      const second = yield* tilld(["serve", "--config", home.config])
+      expect(second).toMatchObject({ code: 2, stdout: "" })
+      expect(second.stderr).toContain(`Another process works on ${home.database}: tilld serve, process ${daemon.pid}`)
+
+      const payment = yield* create()
+      yield* pay(chain, payment)
+      yield* chain.mine(confirmations)
+      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+    })
+  )
+
+  it.scopedLive("since its port is taken exits 2 and names the port", () =>
+    Effect.gen(function* () {
+      const taken = createServer()
+      const port = yield* Effect.acquireRelease(
+        Effect.async<number>((resume) => {
+          taken.listen(0, "127.0.0.1", () => {
+            const address = taken.address()
+            resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+          })
+        }),
+        () => Effect.sync(() => taken.close())
+      )
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), port })
+      const refused = yield* tilld(["serve", "--config", home.config])
+      expect(refused).toMatchObject({ code: 2, stdout: "" })
+      expect(refused.stderr).toContain(`127.0.0.1:${port}`)
+      expect(readdirSync(home.folder)).not.toContain("tilld.db.pid")
+    })
+  )
+
+  it.scopedLive("with its configuration exits 2 and lists everything that is wrong with it", () =>
+    Effect.gen(function* () {
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const text = readFileSync(home.config, "utf8")
+      writeFileSync(
+        home.config,
+        text
+          .replace("port = 0", "port = 70000")
+          .replace("confirmations = 3", "confirmation = 3")
+          .replace('sources = ["fixed"]', 'sources = ["guess"]')
+      )
+      const refused = yield* tilld(["serve", "--config", home.config])
+      expect(refused).toMatchObject({ code: 2, stdout: "" })
+      for (const key of ["server.port", "chains.base.test.confirmation", "rates.sources"]) {
+        expect(refused.stderr).toContain(key)
+      }
+      expect(readdirSync(home.folder).sort()).toEqual(["master.key", "tilld.toml"])
+    })
+  )
+})
+
+it.scopedLive("a defect ends the process with exit code 1, so that systemd starts it again", () =>
+  Effect.gen(function* () {
+    const { create, daemon, home } = yield* shop
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => new Database(home.database)),
+      (database) => Effect.sync(() => database.exec("DROP TABLE attempts")),
+      (database) => Effect.sync(() => database.close())
+    )
+    yield* create()
+    const { code, stderr } = yield* daemon.ended
+    expect(code).toBe(1)
+    expect(stderr).toContain("no such table: main.attempts")
+    expect(readdirSync(home.folder)).not.toContain("tilld.db.sock")
+  })
+)
+
+it.scopedLive("a chain that dies is named in /readyz, and holds up no other", () =>
+  Effect.gen(function* () {
+    const dying = yield* localChain("polygon")
+    const chain = yield* localChain("base")
+    const inbox = yield* makeInbox()
+    const chains = new Map([
+      ["polygon", dying],
+      ["base", chain]
+    ] as const)
+    const daemon = yield* serve(yield* makeHome({ chains, caFile: inbox.caFile }))
+    const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
+    process.kill(dying.pid, "SIGKILL")
+    yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
+    yield* pay(chain, payment)
+    yield* chain.mine(confirmations)
+    yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+    const { body } = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
+    expect(body.chains).toContainEqual(
+      expect.objectContaining({ chain: "polygon", reason: expect.stringContaining("unreachable") })
+    )
+    expect(body.chains).toContainEqual(expect.objectContaining({ chain: "base", ready: true, lagBlocks: 0 }))
+  })
+)

@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto"
+import type { IncomingHttpHeaders } from "node:http"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Agent, request as send } from "undici"
+import { appLayer } from "../../src/App.ts"
+import { defaultAccount, Keys } from "../../src/Auth.ts"
+import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
+import type { Mode } from "../../src/Domain/Chain.ts"
+import { Http } from "../../src/Http.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
+import { testSettings } from "./settings.ts"
+import { temporaryDatabase } from "./store.ts"
+
+export interface Sent {
+  readonly key?: string
+  readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
+  /** Sent as JSON. */
+  readonly json?: unknown
+  /** Sent as it is. */
+  readonly body?: string | Uint8Array
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: what a test looks into, field by field
+  readonly body: any
+}
+
+const bytesOf = ({ body, json }: Sent) => (json === undefined ? body : JSON.stringify(json))
+
+/** A server, and a client that keeps its connections for as long as the test. */
+export class TestApi extends Context.Tag("test/TestApi")<
+  TestApi,
+  {
+    readonly host: string
+    readonly port: number
+    readonly call: (method: string, path: string, sent?: Sent) => Effect.Effect<Answered>
+    /** A key of the default account. */
+    readonly newKey: (mode?: Mode, allowed?: ReadonlyArray<Permission>) => Effect.Effect<string>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    TestApi,
+    Effect.gen(function* () {
+      const { address } = yield* Http
+      const keys = yield* Keys
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => new Agent()),
+        (agent) => Effect.promise(() => agent.destroy())
+      )
+      const call = (method: string, path: string, sent: Sent = {}) =>
+        Effect.promise(async (): Promise<Answered> => {
+          const response = await send(`http://${address.host}:${address.port}${path}`, {
+            dispatcher: agent,
+            method: method as "GET",
+            headers: {
+              ...(sent.key === undefined ? {} : { "x-api-key": sent.key }),
+              ...(sent.json === undefined ? {} : { "content-type": "application/json" }),
+              ...Object.fromEntries(Object.entries(sent.headers ?? {}).map(([k, v]) => [k, [v].flat()]))
+            },
+            body: bytesOf(sent) ?? null
+          })
+          const text = await response.body.text()
+          return {
+            status: response.statusCode,
+            headers: response.headers,
+            text,
+            body: text === "" ? undefined : JSON.parse(text)
+          }
+        })
+      const newKey = (mode: Mode = "test", allowed: ReadonlyArray<Permission> = permissions) =>
+        keys.create({ account: defaultAccount, mode, name: "test", permissions: allowed, expiresIn: undefined }).pipe(
+          Effect.map(({ key }) => Redacted.value(key)),
+          Effect.orDie
+        )
+      return { ...address, call, newKey }
+    })
+  )
+}
+
+/** The whole daemon but its workers, on a database of its own and any free port. */
+export const testApp = (over: Partial<SettingsShape> = {}) =>
+  TestApi.layer.pipe(
+    Layer.provideMerge(
+      Layer.unwrapScoped(
+        Effect.map(temporaryDatabase, (path) =>
+          appLayer(testSettings(path, { log: { level: "error", format: "json" }, ...over }), {
+            TILLD_MASTER_KEY: randomBytes(32).toString("base64")
+          })
+        )
+      )
+    )
+  )

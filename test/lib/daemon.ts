@@ -1,0 +1,270 @@
+import { randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Context, Effect, Layer } from "effect"
+import { Agent, request } from "undici"
+import { type Address, toHex } from "viem"
+import { HDKey, privateKeyToAddress } from "viem/accounts"
+import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
+import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { temporaryFolder } from "./store.ts"
+import { type Running, startTilld, tilldJson } from "./tilld.ts"
+
+/** Of every chain of these suites. */
+export const confirmations = 3
+
+export type Chains = ReadonlyMap<ChainName, LocalChain>
+
+/** A chain of the test's own. It mines when it is told to. */
+export const localChain = (chain: ChainName) =>
+  startLocalChain({
+    chain,
+    chainId: 31_337 + chainNames.indexOf(chain),
+    tokens: Erc20.literals.filter((symbol) => tokensOn(chain).includes(symbol))
+  })
+
+/** All five, for suites that turn no clock and replace no block. */
+export class FiveChains extends Context.Tag("test/FiveChains")<FiveChains, Chains>() {
+  static readonly layer = Layer.scoped(
+    FiveChains,
+    Effect.map(
+      Effect.forEach(chainNames, (name) => Effect.map(localChain(name), (chain) => [name, chain] as const), {
+        concurrency: "unbounded"
+      }),
+      (chains) => new Map(chains)
+    )
+  )
+}
+
+/** Where a daemon lives: a folder with its configuration and its master key, and a wallet that no other test has. */
+export interface Home {
+  readonly folder: string
+  readonly config: string
+  readonly database: string
+  /** The wallet's receiving address of an index, by way of its private key and another library than the daemon's. */
+  readonly address: (index: number) => Address
+}
+
+export interface HomeOptions {
+  readonly chains: Chains
+  /** The authority of the receivers that the daemon is to trust. */
+  readonly caFile?: string
+  /** Absent: any free port. */
+  readonly port?: number
+}
+
+const newWallet = () => {
+  const account = HDKey.fromMasterSeed(randomBytes(32)).derive("m/44'/60'/0'")
+  const address = (index: number) => {
+    const { privateKey } = account.derive(`m/0/${index}`)
+    if (privateKey === null) throw new Error("the test's wallet has no private key")
+    return privateKeyToAddress(toHex(privateKey))
+  }
+  return { xpub: account.publicExtendedKey, address }
+}
+
+const chainSection = ([name, { chainId, tokens, url }]: readonly [ChainName, LocalChain]) => `
+[chains.${name}.test]
+rpc_urls = ["${url}"]
+chain_id = ${chainId}
+confirmations = ${confirmations}
+poll_interval = "100 millis"
+[chains.${name}.test.tokens]
+${Object.entries(tokens)
+  .map(([symbol, { address, decimals }]) => `${symbol} = { address = "${address}", decimals = ${decimals} }`)
+  .join("\n")}
+`
+
+const configuration = (options: HomeOptions, database: string, xpub: string) => `
+[server]
+port = ${options.port ?? 0}
+public_url = "http://127.0.0.1"
+[database]
+path = "${database}"
+[limits]
+per_minute = 1000000
+per_hour = 1000000
+[wallets]
+test = "${xpub}"
+[payments]
+settle_grace = "0 seconds"
+[webhooks]
+allow_targets = ["127.0.0.1/32"]
+extra_ca_file = "${options.caFile ?? ""}"
+[rates]
+sources = ["fixed"]
+fixed = { ETH = "2500", USDC = "1" }
+[log]
+level = "debug"
+${[...options.chains].map(chainSection).join("")}`
+
+/** Furnishes a folder of its own. */
+export const makeHome = (options: HomeOptions) =>
+  Effect.map(temporaryFolder, (folder): Home => {
+    const database = join(folder, "tilld.db")
+    const config = join(folder, "tilld.toml")
+    const { address, xpub } = newWallet()
+    writeFileSync(config, configuration(options, database, xpub))
+    writeFileSync(join(folder, "master.key"), randomBytes(32).toString("base64"), { mode: 0o600 })
+    return { folder, config, database, address }
+  })
+
+/** Rows of the database, read by another connection than the daemon's. */
+export const rows = <Row>(home: Home, sql: string, ...params: ReadonlyArray<string>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new Database(home.database, { readonly: true })),
+    (database) => Effect.sync(() => database.prepare(sql).all(...params) as ReadonlyArray<Row>),
+    (database) => Effect.sync(() => database.close())
+  )
+
+/** What the store knows of a payment: the statuses that it went to, and the events that were announced, in order. */
+export const story = (home: Home, { id }: Pick<PaymentObject, "id">) =>
+  Effect.gen(function* () {
+    const statuses = yield* rows<{ to_status: string }>(
+      home,
+      "SELECT to_status FROM transitions WHERE payment_id = ? ORDER BY ordinal",
+      id
+    )
+    const events = yield* rows<{ kind: string }>(
+      home,
+      "SELECT kind FROM events WHERE payment_id = ? ORDER BY created_at, rowid",
+      id
+    )
+    return { statuses: statuses.map((row) => row.to_status), events: events.map((row) => row.kind) }
+  })
+
+export interface Answer<A> {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly body: A
+}
+
+/** What a payment is made of, where it matters to the test. */
+export interface Order {
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+  readonly merchantRef?: string
+  readonly expiresIn?: number
+  readonly webhookUrl?: string
+  readonly metadata?: unknown
+}
+
+/** A daemon that accepts requests. */
+export interface Daemon extends Running {
+  readonly home: Home
+  /** Base of its API. */
+  readonly url: string
+  /** A test key with every permission. */
+  readonly key: string
+  readonly call: <A>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown) => Effect.Effect<Answer<A>>
+  /** Makes a payment, which must succeed. */
+  readonly create: (order: Order) => Effect.Effect<PaymentObject>
+  readonly payment: (payment: Pick<PaymentObject, "id">) => Effect.Effect<PaymentObject>
+  /** Waits for a line of the log: its message, and annotations that it has at least. */
+  readonly logged: (message: string, annotations?: Readonly<Record<string, unknown>>) => Effect.Effect<LogLine>
+  /** Waits until everything up to the chain's present head has been read and settled. */
+  readonly hasRead: (chain: LocalChain) => Effect.Effect<void>
+}
+
+export interface LogLine {
+  readonly message: string
+  readonly logLevel: string
+  readonly annotations: Readonly<Record<string, unknown>>
+}
+
+const parseLog = (line: string): LogLine | undefined =>
+  line.startsWith("{") ? (JSON.parse(line) as LogLine) : undefined
+
+const waitForLog = (running: Running, message: string, annotations: Readonly<Record<string, unknown>> = {}) => {
+  const fits = (line: string) => {
+    const log = parseLog(line)
+    return (
+      log?.message === message && Object.entries(annotations).every(([name, value]) => log.annotations[name] === value)
+    )
+  }
+  const described = Object.assign(fits, { toString: () => `${message} ${JSON.stringify(annotations)}` })
+  return Effect.map(running.line(described), (line) => JSON.parse(line) as LogLine)
+}
+
+/** Calls over connections that end with the scope. */
+const makeCall = (url: string, key: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new Agent()),
+      (agent) => Effect.promise(() => agent.destroy())
+    ),
+    (dispatcher): Daemon["call"] =>
+      <A>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown) =>
+        Effect.promise(async (signal) => {
+          const response = await request(`${url}${path}`, {
+            dispatcher,
+            signal,
+            method,
+            headers: { "x-api-key": key, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) })
+          })
+          return { status: response.statusCode, headers: response.headers, body: (await response.body.json()) as A }
+        })
+  )
+
+let orders = 0
+
+/**
+ * Starts the daemon of a home, until the scope ends. Its API key is made by the command line, through the control
+ * socket, unless it has one from its life before: `key`.
+ */
+export const serve = Effect.fn("serve")(function* (home: Home, key?: string) {
+  const running = yield* startTilld(["serve", "--config", home.config])
+  const { annotations } = yield* waitForLog(running, "listening")
+  const url = `http://127.0.0.1:${annotations.port}`
+  const made = ["keys", "create", "--mode", "test", "--name", "suite", "--config", home.config]
+  const apiKey = key ?? (yield* tilldJson<{ key: string }>(made)).key
+  const call = yield* makeCall(url, apiKey)
+  const daemon: Daemon = {
+    ...running,
+    home,
+    url,
+    key: apiKey,
+    call,
+    create: (order) =>
+      Effect.suspend(() => {
+        const body = { merchantRef: `order ${++orders}`, ...order }
+        return Effect.map(call<PaymentObject>("POST", "/v1/payments", body), (answer) => {
+          expect(answer.status, JSON.stringify(answer.body)).toBe(201)
+          return answer.body
+        })
+      }),
+    payment: ({ id }) =>
+      Effect.map(call<PaymentObject>("GET", `/v1/payments/${id}`), ({ body, status }) => {
+        expect(status, JSON.stringify(body)).toBe(200)
+        return body
+      }),
+    logged: (message, annotations) => waitForLog(running, message, annotations),
+    hasRead: (chain) =>
+      Effect.orDie(
+        Effect.flatMap(chain.head, ({ hash, number }) => waitForLog(running, "read", { number, hash }))
+      ).pipe(Effect.asVoid)
+  }
+  return daemon
+})
+
+/** Sends the order's money to the payment's address; wrong money too. Gives the transaction's hash. */
+export const pay = (
+  chain: LocalChain,
+  { address, amount, currency }: Pick<PaymentObject, "address" | "amount" | "currency">
+) => {
+  const to = address as Address
+  const token = Erc20.literals.find((symbol) => symbol === currency)
+  return token === undefined
+    ? chain.payNative({ to, amount: BigInt(amount) })
+    : chain.payToken({ symbol: token, to, amount: BigInt(amount) })
+}
+
+/** Mines a block of this time, in Unix seconds, and then as many of the same time as `after` says. */
+export const mineAt = (chain: LocalChain, timestamp: number, after = 0) =>
+  Effect.zipRight(chain.rpc("evm_setNextBlockTimestamp", [toHex(timestamp)]), chain.mine(1 + after))

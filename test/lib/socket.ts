@@ -1,0 +1,47 @@
+import { connect } from "node:net"
+import { Effect } from "effect"
+
+/** A TCP connection that says exactly what a test wants said. */
+export interface Connection {
+  readonly write: (data: string | Uint8Array) => void
+  readonly destroy: () => void
+  /** Everything received so far, once it matches. Dies if the connection ends before. */
+  readonly received: (pattern: RegExp) => Effect.Effect<string>
+  /** Everything received, once the other side has closed. */
+  readonly closed: Effect.Effect<string>
+}
+
+/** Opens a connection, closed with the scope. Fails when nobody listens. */
+export const dial = ({ host, port }: { readonly host: string; readonly port: number }) =>
+  Effect.acquireRelease(
+    Effect.async<Connection, Error>((resume) => {
+      const socket = connect(port, host)
+      let text = ""
+      socket.setEncoding("latin1").on("data", (chunk: string) => {
+        text += chunk
+      })
+      const closed = Effect.async<string>((done) => {
+        if (socket.closed) done(Effect.succeed(text))
+        else socket.once("close", () => done(Effect.succeed(text)))
+      })
+      const received = (pattern: RegExp) =>
+        Effect.async<string>((done) => {
+          const look = () => pattern.test(text) && done(Effect.succeed(text))
+          if (look()) return
+          socket.on("data", look)
+          socket.once("close", () => done(Effect.dieMessage(`closed before ${pattern}, after: ${text}`)))
+        })
+      socket.on("error", (error) => resume(Effect.fail(error)))
+      socket.once("connect", () =>
+        resume(
+          Effect.succeed({
+            write: (data) => void socket.write(data),
+            destroy: () => void socket.destroy(),
+            received,
+            closed
+          })
+        )
+      )
+    }),
+    (connection) => Effect.sync(connection.destroy)
+  )
