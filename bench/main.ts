@@ -1,10 +1,12 @@
 import { cpus } from "node:os"
-import { NodeContext, NodeRuntime } from "@effect/platform-node"
-import { Effect } from "effect"
+import { NodeContext, NodeHttpClient, NodeRuntime } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
 import { create } from "./create.ts"
+import { detecting } from "./detecting.ts"
 import { holds, print } from "./Figure.ts"
+import { start } from "./start.ts"
 
-const parts = { create }
+const parts = { start, create, detecting }
 
 const main = Effect.gen(function* () {
   const wanted = process.argv.slice(2)
@@ -21,4 +23,4 @@ const main = Effect.gen(function* () {
   return broken
 })
 
-NodeRuntime.runMain(main.pipe(Effect.provide(NodeContext.layer)))
+NodeRuntime.runMain(main.pipe(Effect.provide(Layer.merge(NodeContext.layer, NodeHttpClient.layer))))

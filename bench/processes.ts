@@ -21,10 +21,7 @@ const stop = (child: ChildProcess) =>
     if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
     child.once("exit", () => resume(Effect.void))
     child.kill("SIGTERM")
-  }).pipe(
-    Effect.timeoutOption("10 seconds"),
-    Effect.ensuring(Effect.sync(() => child.kill("SIGKILL")))
-  )
+  }).pipe(Effect.timeoutOption("10 seconds"), Effect.ensuring(Effect.sync(() => child.kill("SIGKILL"))))
 
 /**
  * Runs Node with these arguments until the scope closes, and waits for the first line of its output that `read` makes
@@ -59,7 +56,9 @@ export const start = <A>(
         }
         stream.setEncoding("utf8").on("data", hear)
       }
-      child.once("close", () => resume(new ProcessEnded({ message: `${args.join(" ")} ended: ${output.slice(-2000)}` })))
+      child.once("close", () =>
+        resume(new ProcessEnded({ message: `${args.join(" ")} ended: ${output.slice(-2000)}` }))
+      )
     })
   })
 

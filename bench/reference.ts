@@ -81,7 +81,12 @@ const insert = (body: string) => {
   const { address, amount, chain, created_at, currency, expires_at, id, merchant_ref, metadata } = row
   payment.run(id, merchant_ref, amount, currency, chain, address, n, created_at, expires_at, metadata)
   const object = toObject(row)
-  const told = { id: eventId(row.id, "payment.created", 0), event: "payment.created", createdAt: object.createdAt, data: object }
+  const told = {
+    id: eventId(row.id, "payment.created", 0),
+    event: "payment.created",
+    createdAt: object.createdAt,
+    data: object
+  }
   event.run(told.id, id, JSON.stringify(told), now)
   return object
 }

@@ -5,7 +5,6 @@ import { MatchSet } from "./Chains/MatchSet.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
-import { Http } from "./Http.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
@@ -24,12 +23,11 @@ import { TargetGuard } from "./Webhooks/TargetGuard.ts"
 import { Webhooks } from "./Webhooks.ts"
 
 /**
- * The whole daemon, from the API down to the file: what stands above is built on what stands below, and closed before
+ * What the workers and the API stand on, down to the file: what is above is built on what is below, and closed before
  * it. The caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
-  Http.layer.pipe(
-    Layer.provideMerge(Payments.layer),
+  Payments.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
     Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),

@@ -1,2 +1,2 @@
-export { Accounts, defaultAccount, type NewAccount } from "./Auth/Accounts.ts"
+export { Accounts, defaultAccount } from "./Auth/Accounts.ts"
 export { Keys, type NewKey } from "./Auth/Keys.ts"

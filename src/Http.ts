@@ -1,15 +1,13 @@
 import { Context, Effect, Layer } from "effect"
 import { Api } from "./Api.ts"
-import { healthHandlers } from "./Http/Http.ts"
-import { makeRespond } from "./Http/listener.ts"
+import { healthHandlers } from "./Http/health.ts"
+import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type Address, serve } from "./Http/server.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
 import { webhookHandlers } from "./Webhooks/Http.ts"
-
-export { ListenFailed } from "./Http/server.ts"
 
 /**
  * The HTTP API at work. The definition is HttpApi's; it is served by a listener of our own, since HttpApiBuilder and

@@ -4,17 +4,9 @@ import type { SettingsShape } from "./Settings/Shape.ts"
 import type { Source } from "./Settings/source.ts"
 
 export { type Loaded, load } from "./Settings/load.ts"
-export { MasterKeyUnusable, makeMasterKeyFile } from "./Settings/masterKey.ts"
-export { type Problem, SettingsInvalid } from "./Settings/Problem.ts"
-export type {
-  ChainSettings,
-  LogLevel,
-  Policy,
-  RateSource,
-  SettingsShape,
-  TokenSettings,
-  WrongToken
-} from "./Settings/Shape.ts"
+export { makeMasterKeyFile } from "./Settings/masterKey.ts"
+export { SettingsInvalid } from "./Settings/Problem.ts"
+export type { ChainSettings, SettingsShape } from "./Settings/Shape.ts"
 export type { Source } from "./Settings/source.ts"
 
 /** The configuration, decoded once at start by `load`. */

@@ -29,6 +29,7 @@ const usage = new Set([
   "InstanceLocked",
   "StoreUnusable",
   "ControlUnusable",
+  "ChainDropped",
   "ExtraCaUnusable",
   "ListenFailed",
   "PortInUse",

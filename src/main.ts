@@ -1,8 +1,9 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { appLayer } from "./App.ts"
 import { Keys } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./commands/Control.ts"
+import { Http } from "./Http.ts"
 import * as InstanceLock from "./InstanceLock.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { Settlement } from "./Payments/Settlement.ts"
@@ -35,6 +36,7 @@ export const serve = Effect.fn("serve")(function* (source: Source) {
         Effect.annotateLogs({ keys: unread.join(", ") })
       )
     }
-    return yield* workers
+    // Side by side: a stop ends both at once, so that no payment is taken while the last deliveries have their time.
+    return yield* Effect.all([workers, Layer.launch(Http.layer)], { concurrency: "unbounded", discard: true })
   }).pipe(Effect.provide(appLayer(settings, source.env)))
 }, Effect.scoped)

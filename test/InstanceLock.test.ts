@@ -1,29 +1,34 @@
 import { existsSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { acquire, InstanceLocked } from "../src/InstanceLock.ts"
 import { StoreUnusable } from "../src/Sql.ts"
-import { spawnChild } from "./lib/child.ts"
 import { temporaryDatabase } from "./lib/store.ts"
+import { start } from "./lib/tilld.ts"
+
+const typescript = new URL("../scripts/typescript.mjs", import.meta.url).href
+const holderFile = fileURLToPath(new URL("./lib/lockHolder.ts", import.meta.url))
+
+/** Another process that holds the lock of the database. */
+const startHolder = (database: string) =>
+  Effect.tap(start(process.execPath, ["--import", typescript, holderFile, database]), ({ line }) => line(/^held$/))
 
 it.scopedLive("a second holder is refused, and told who is there", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
-    const holder = yield* spawnChild("test/lib/lockHolder.ts", [database])
-    expect(yield* holder.firstLine).toBe("held")
+    const holder = yield* startHolder(database)
     const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
     expect(refused).toBeInstanceOf(InstanceLocked)
-    expect(refused.message).toContain(`tilld serve, process ${holder.process.pid}`)
+    expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
   })
 )
 
 it.scopedLive("a holder that is killed frees it at once", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
-    const holder = yield* spawnChild("test/lib/lockHolder.ts", [database])
-    yield* holder.firstLine
-    yield* Effect.sync(() => holder.process.kill("SIGKILL"))
-    expect((yield* holder.ended).signal).toBe("SIGKILL")
+    const holder = yield* startHolder(database)
+    expect(yield* holder.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" })
     expect(existsSync(`${database}.pid`)).toBe(true)
     yield* acquire(database, "serve")
   })

@@ -32,14 +32,14 @@ const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields): stri
   return issue._tag === "Missing" ? "is required" : issue.message
 }
 
-/** Everything that a schema found wrong, one message a path. */
+/** Everything that a schema found wrong. */
 export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<Problem> => {
-  const byPath = new Map<string, string>()
-  for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
-    const path = pathOf(issue.path)
-    if (!byPath.has(path)) byPath.set(path, messageOf(issue, fields))
-  }
-  const problems = Array.from(byPath, ([path, message]) => ({ path, message }))
-  const rest = problems.length - maxProblems
-  return rest > 0 ? [...problems.slice(0, maxProblems), { path: "", message: `has ${rest} problems more` }] : problems
+  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  // Only what is shown: to look for what a field's name was meant to be takes a while.
+  const problems = issues.slice(0, maxProblems).map((issue) => ({
+    path: pathOf(issue.path),
+    message: messageOf(issue, fields)
+  }))
+  const rest = issues.length - problems.length
+  return rest > 0 ? [...problems, { path: "", message: `has ${rest} problems more` }] : problems
 }

@@ -37,7 +37,7 @@ export interface Route {
 }
 
 /** The methods of a route, as the `Allow` header names them. */
-export const allowOf = ({ operations }: Route): string => Array.from(operations.keys()).join(", ")
+export const allowOf = ({ operations }: Route): string => Array.from(operations.keys()).sort().join(", ")
 
 export interface Match {
   readonly route: Route

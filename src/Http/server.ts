@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import { Server as NetServer } from "node:net"
+import { Server as NetServer, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Data, Effect, Exit, type Fiber, FiberId, Runtime } from "effect"
 import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
 import { receive } from "./body.ts"
-import type { Respond } from "./listener.ts"
 import { errorReply, headersOf, newRequestId, type Reply } from "./reply.ts"
+import type { Respond } from "./respond.ts"
 
 export interface Address {
   readonly host: string
@@ -43,9 +43,12 @@ const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: 
   ERR_HTTP_REQUEST_TIMEOUT: ["REQUEST_TIMEOUT", "The request did not arrive in time."]
 }
 
+/** A client that is refused may read the answer for this long before the connection is closed. */
+const partingMillis = 1_000
+
 /** What Node refuses by itself, before there is a request to answer. */
 const refuse = (error: NodeJS.ErrnoException, socket: Duplex) => {
-  if (!socket.writable || error.code === "ECONNRESET") {
+  if (!(socket instanceof Socket) || !socket.writable || error.code === "ECONNRESET") {
     socket.destroy()
     return
   }
@@ -54,6 +57,7 @@ const refuse = (error: NodeJS.ErrnoException, socket: Duplex) => {
   const reply = errorReply(new ApiError({ code, message }), requestId)
   const headers = Object.entries({ ...headersOf(reply, requestId), connection: "close" })
   const lines = [`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}`, ...headers.map(([k, v]) => `${k}: ${v}`)]
+  socket.setTimeout(partingMillis)
   socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
 }
 

@@ -84,6 +84,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           mark.note(pool.fingerprint, index + 1)
           pool.passed(index)
         })
+        yield* tx.afterCommit(mark.write)
         return { address: pool.address(index), wallet: pool.fingerprint, index }
       })
 
@@ -111,6 +112,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
             mark.note(fingerprint, at)
             pools.get(fingerprint)?.startAt(at)
           })
+          yield* tx.afterCommit(mark.write)
         }
       })
 

@@ -19,6 +19,8 @@ export interface IndexMark {
   /** The file's number, or undefined when it does not know the wallet (or the file was missing). */
   readonly next: (fingerprint: string) => number | undefined
   readonly note: (fingerprint: string, next: number) => void
+  /** Puts what was noted into the file. */
+  readonly write: () => void
 }
 
 export const openIndexMark = (databasePath: string) =>
@@ -29,18 +31,16 @@ export const openIndexMark = (databasePath: string) =>
         ? { ...Option.getOrElse(decode(readFileSync(path, "utf8")), () => ({})) }
         : {}
       const file = openSync(path, existsSync(path) ? "r+" : "w", 0o640)
-      const write = () => {
-        const length = writeSync(file, `${JSON.stringify(marks)}\n`, 0)
-        ftruncateSync(file, length)
-      }
-      write()
+      // Numbers only grow, and so does the text: nothing of an older one is left behind it.
+      const write = () => writeSync(file, `${JSON.stringify(marks)}\n`, 0)
+      ftruncateSync(file, write())
       fsyncSync(file)
       const mark: IndexMark = {
         next: (fingerprint) => marks[fingerprint],
         note: (fingerprint, next) => {
           marks[fingerprint] = Math.max(next, marks[fingerprint] ?? 0)
-          write()
-        }
+        },
+        write: () => void write()
       }
       return { mark, file }
     }),

@@ -16,8 +16,8 @@ export interface DemoOptions {
   /** Base of the API. */
   readonly url: string
   readonly apiKey: string
-  readonly chains: ReadonlyMap<ChainName, LocalChain>
-  readonly receiver: Receiver
+  readonly chains: ReadonlyMap<ChainName, Pick<LocalChain, "payNative" | "payToken">>
+  readonly receiver: Pick<Receiver, "url" | "take">
 }
 
 const deadline = Duration.seconds(60)

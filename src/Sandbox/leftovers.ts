@@ -14,25 +14,18 @@ export const remember = (file: string, started: ReadonlyArray<Started>): Effect.
 
 export const forget = (file: string): Effect.Effect<void> => Effect.sync(() => rmSync(file, { force: true }))
 
+/** Of a process; empty when there is none, or nothing can be said of it: its port will be reported as in use then. */
 const commandLine = (pid: number): Effect.Effect<string, never, CommandExecutor.CommandExecutor> =>
-  Command.make("ps", "-o", "args=", "-p", String(pid)).pipe(
-    Command.string,
-    // Without `ps` nothing can be said of the process, so it is left alone; its port will be reported as in use.
+  // Linux tells without `ps`, which small images lack.
+  Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
+    Effect.orElse(() => Command.string(Command.make("ps", "-o", "args=", "-p", String(pid)))),
     Effect.orElseSucceed(() => "")
   )
 
-const isGone = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch {
-    return true
-  }
-}
-
+// A killed process that nobody has waited for keeps its number, and loses its command line.
 const waitUntilGone = (pid: number) =>
-  Effect.sync(() => isGone(pid)).pipe(
-    Effect.repeat({ schedule: Schedule.spaced("20 millis"), until: (gone) => gone }),
+  commandLine(pid).pipe(
+    Effect.repeat({ schedule: Schedule.spaced("20 millis"), until: (command) => command.trim() === "" }),
     Effect.timeout("5 seconds"),
     Effect.ignore
   )

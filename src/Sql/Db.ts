@@ -1,5 +1,4 @@
-import type { SqlError } from "@effect/sql"
-import type { Connection } from "@effect/sql/SqlConnection"
+import type Database from "better-sqlite3"
 import { Context, Effect, Schema } from "effect"
 
 export type Param = string | number | bigint | Uint8Array | null
@@ -30,7 +29,10 @@ export interface Db {
 export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,
   Db & {
-    /** Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. */
+    /**
+     * Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. One function
+     * that several commands of a group give runs once, after the last of them.
+     */
     readonly afterCommit: (action: () => void) => Effect.Effect<void>
   }
 >() {}
@@ -47,25 +49,34 @@ const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
 const codeOf = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
 
-const classify = ({ cause }: SqlError.SqlError): Effect.Effect<never, StoreUnavailable> => {
+const unavailable = (cause: unknown): StoreUnavailable => {
   const code = codeOf(cause)
   const known = remedies.find(([pattern]) => pattern.test(code))
-  return known === undefined
-    ? Effect.die(cause)
-    : Effect.fail(new StoreUnavailable({ code, message: `The store is unavailable (${code}): ${known[1]}` }))
+  if (known === undefined) throw cause
+  return new StoreUnavailable({ code, message: `The store is unavailable (${code}): ${known[1]}` })
 }
 
-/** The statements of a reserved connection. */
-export const fromConnection = (connection: Connection): Db => {
-  const all = <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
-    Effect.catchAll(
-      connection.execute(sql, params, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>,
-      classify
-    )
+const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
+  Effect.try({ try: execute, catch: unavailable })
+
+/**
+ * The statements of a connection. better-sqlite3's own, since the client of @effect/sql takes longer to find a prepared
+ * statement than SQLite takes to run it: with it a payment costs twice the time.
+ */
+export const fromDatabase = (database: Database.Database): Db => {
+  const prepared = new Map<string, Database.Statement>()
+  const prepare = (sql: string): Database.Statement => {
+    const known = prepared.get(sql)
+    if (known !== undefined) return known
+    const statement = database.prepare(sql)
+    prepared.set(sql, statement)
+    return statement
+  }
   return {
-    all,
+    all: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
+      attempt(() => prepare(sql).all(params) as ReadonlyArray<Row>),
     get: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
-      Effect.map(all<Row>(sql, params), (rows): Row | undefined => rows[0]),
-    run: (sql, params) => Effect.asVoid(all(sql, params))
+      attempt(() => prepare(sql).get(params) as Row | undefined),
+    run: (sql, params = []) => attempt(() => void prepare(sql).run(params))
   }
 }

@@ -75,3 +75,16 @@ export const migrate = Effect.fn("Sql.migrate")(function* (
   }
   yield* Migrator.make({})({ loader: Migrator.fromRecord(record), table })
 })
+
+/** `migrate` on a connection of its own. */
+export const migrateFile = (path: string) =>
+  Effect.flatMap(SqliteClient.make({ filename: path }), (sql) =>
+    Effect.zipRight(
+      sql.unsafe("PRAGMA synchronous = FULL"),
+      Effect.provideService(migrate(path), SqlClient.SqlClient, sql)
+    )
+  ).pipe(
+    Effect.catchTags({ SqlError: (error) => Effect.die(error.cause ?? error), MigrationError: Effect.die }),
+    Effect.provide(Reactivity.layer),
+    Effect.scoped
+  )

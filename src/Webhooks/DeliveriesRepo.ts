@@ -101,7 +101,7 @@ interface DueRow {
   readonly attempts: number
 }
 
-/** The delivery, if an attempt of it is due at `now` or will be; undefined when it was cancelled meanwhile. */
+/** The delivery, undefined when no attempt of it is ahead: it was cancelled meanwhile. */
 export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     db.get<DueRow>(

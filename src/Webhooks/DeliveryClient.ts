@@ -1,13 +1,12 @@
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext, rootCertificates } from "node:tls"
-import { Clock, Context, Data, Deferred, Effect, Either, Layer } from "effect"
-import packageJson from "../../package.json" with { type: "json" }
+import { Clock, Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../Settings.ts"
-import { type Connection, close, NoAnswer, open } from "./connection.ts"
+import { type Connection, NoAnswer, open } from "./connection.ts"
 import { Deadlines } from "./Deadlines.ts"
-import { Exchange } from "./Exchange.ts"
 import { IdleConnections } from "./IdleConnections.ts"
+import { type DeliveryRequest, Posting } from "./Posting.ts"
 import { type Target, TargetGuard } from "./TargetGuard.ts"
 
 /** From the start of an attempt, its name look-up and connection included, to the status. */
@@ -16,19 +15,7 @@ const statusDeadline = "30 seconds"
 /** From the status to the end of the body, which changes nothing any more. */
 const bodyDeadline = "5 seconds"
 
-const fixedHeaders = {
-  "content-type": "application/json",
-  "user-agent": `tilld/${packageJson.version}`,
-  // Nothing to unpack: a small answer that unpacks into a large one stays small.
-  "accept-encoding": "identity"
-}
-
-export interface DeliveryRequest {
-  readonly url: string
-  /** What signs it. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array
-}
+export type { DeliveryRequest } from "./Posting.ts"
 
 /** How an attempt ended. A `status` is the receiver's answer; without one `error` is a short class, such as "timeout". */
 export interface Outcome {
@@ -60,49 +47,6 @@ const secureContextWith = (extraCaFile: string) =>
         message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
       })
   })
-
-/** A request under way. */
-class Attempt {
-  readonly target: Target
-  readonly #request: DeliveryRequest
-  exchange = new Exchange()
-  connection: Connection | undefined
-  #expired = false
-
-  constructor(target: Target, request: DeliveryRequest) {
-    this.target = target
-    this.#request = request
-  }
-
-  readonly expire = (): void => {
-    this.#expired = true
-    this.exchange.fail("timeout")
-  }
-
-  /** Sends the request over a connection that nothing else uses. */
-  send(connection: Connection): Effect.Effect<number, NoAnswer> {
-    this.connection = connection
-    const { pathname, search } = this.target.url
-    const headers = { ...fixedHeaders, ...this.#request.headers }
-    connection.client.dispatch(
-      { method: "POST", path: pathname + search, headers, body: this.#request.body },
-      this.exchange
-    )
-    return Deferred.await(this.exchange.status)
-  }
-
-  /** Forgets a connection that failed, in the time that is left. */
-  renew(): void {
-    this.close()
-    this.exchange = new Exchange()
-    if (this.#expired) this.expire()
-  }
-
-  close(): void {
-    if (this.connection !== undefined) close(this.connection)
-    this.connection = undefined
-  }
-}
 
 /**
  * Sends one POST and tells how it ended; it never fails. Only addresses that the target guard lets pass are connected
@@ -136,48 +80,49 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           })
         )
 
-      const sendAnew = (attempt: Attempt) =>
-        Effect.uninterruptibleMask((restore) => {
-          const expired = Effect.zipRight(Deferred.await(attempt.exchange.status), Effect.never)
-          const opened = restore(Effect.raceFirst(openTo(attempt.target), expired))
-          return Effect.flatMap(opened, (connection) => restore(attempt.send(connection)))
-        })
+      const sendAnew = (posting: Posting) => {
+        const opened = Effect.uninterruptibleMask((restore) =>
+          Effect.map(restore(openTo(posting.target)), (connection) => posting.use(connection))
+        )
+        return Effect.zipRight(Effect.raceFirst(opened, posting.expired), posting.send)
+      }
 
       // A receiver may close an idle connection in the moment in which it is used again. That is not its answer, and
       // whoever is sent an event twice knows it by its id.
-      const sendAgain = (attempt: Attempt, kept: Connection) =>
-        Effect.catchIf(
-          attempt.send(kept),
+      const sendAgain = (posting: Posting, kept: Connection) => {
+        posting.use(kept)
+        return Effect.catchIf(
+          posting.send,
           ({ reason }) => reason === "connection closed" || reason === "connection reset",
           () => {
-            attempt.renew()
-            return sendAnew(attempt)
+            posting.renew()
+            return sendAnew(posting)
           }
         )
+      }
 
-      const finish = (attempt: Attempt, now: number) => {
-        if (attempt.exchange.complete && attempt.connection !== undefined) idle.put(attempt.connection, now)
-        else attempt.close()
+      const finish = (posting: Posting, now: number) => {
+        const { connection } = posting
+        if (posting.isComplete && connection !== undefined) idle.put(connection, now)
+        else posting.close()
       }
 
       const make = (target: Target, request: DeliveryRequest): Effect.Effect<Outcome> =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const attempt = new Attempt(target, request)
-          const deadline = deadlines.begin(now, attempt.expire)
+          const posting = new Posting(target, request)
+          const deadline = deadlines.begin(now, posting.expire)
           const kept = idle.take(target.url.origin)
-          return Effect.flatMap(kept === undefined ? sendAnew(attempt) : sendAgain(attempt, kept), (status) => {
-            deadlines.end(deadline)
-            const { exchange } = attempt
-            const outcome = () => ({ status, bodyStart: exchange.bodyStart })
-            return exchange.complete
-              ? Effect.succeed(outcome())
-              : Effect.map(Effect.timeoutOption(Deferred.await(exchange.over), bodyDeadline), outcome)
-          }).pipe(
+          return (kept === undefined ? sendAnew(posting) : sendAgain(posting, kept)).pipe(
+            Effect.tap(() => {
+              deadlines.end(deadline)
+              return posting.isComplete ? Effect.void : Effect.timeoutOption(posting.over, bodyDeadline)
+            }),
+            Effect.map((status) => ({ status, bodyStart: posting.bodyStart })),
             Effect.catchAll(({ reason }) => Effect.succeed({ error: reason })),
             Effect.ensuring(
               Effect.map(Clock.currentTimeMillis, (end) => {
                 deadlines.end(deadline)
-                finish(attempt, end)
+                finish(posting, end)
               })
             )
           )

@@ -1,4 +1,4 @@
-import { Clock, Context, Duration, Effect, Fiber, Layer, Queue, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Option, Queue, Schedule } from "effect"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
@@ -69,10 +69,10 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const changed = yield* Queue.sliding<void>(1)
 
         const send = Effect.gen(function* () {
-          for (let slot = yield* queue.take; slot !== undefined; slot = yield* queue.take) {
-            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
+          for (let slot = yield* queue.take; Option.isSome(slot); slot = yield* queue.take) {
+            const delivery = yield* untilStored(dueDelivery(reader, slot.value.sequence))
             const made = delivery === undefined ? undefined : yield* attempt(delivery)
-            if (queue.end(slot, made)) changed.unsafeOffer(undefined)
+            if (queue.end(slot.value, made)) changed.unsafeOffer(undefined)
           }
         })
 

@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../Sql.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
 import { type Lane, Lanes, type Limits, type Slot } from "./Lanes.ts"
@@ -37,7 +37,7 @@ export class DueQueue {
   readonly #ended: Array<Ended> = []
   /** Lanes whose place in the store's order is wrong, since nothing of them is due. */
   readonly #misplaced = new Set<Lane>()
-  readonly #takers: Array<(slot: Effect.Effect<Slot | undefined>) => void> = []
+  readonly #takers: Array<(slot: Effect.Effect<Option.Option<Slot>>) => void> = []
   #closed = false
 
   constructor(limits: Limits, reader: Db, writer: Writer["Type"]) {
@@ -46,11 +46,11 @@ export class DueQueue {
     this.#writer = writer
   }
 
-  /** The next delivery to attempt: waits for one, and for a slot. Undefined: the queue was closed. */
-  readonly take: Effect.Effect<Slot | undefined> = Effect.async((resume) => {
+  /** The next delivery to attempt: waits for one, and for a slot. None: the queue was closed. */
+  readonly take: Effect.Effect<Option.Option<Slot>> = Effect.async((resume) => {
     const slot = this.#closed ? undefined : this.#lanes.next()
     if (slot === undefined && !this.#closed) this.#takers.push(resume)
-    else resume(Effect.succeed(slot))
+    else resume(Effect.succeed(Option.fromNullable(slot)))
   })
 
   /** Frees the slot. Tells whether `step` has something to do now. */
@@ -69,7 +69,7 @@ export class DueQueue {
   /** Gives nothing more out. */
   close(): void {
     this.#closed = true
-    for (const resume of this.#takers.splice(0)) resume(Effect.succeed(undefined))
+    for (const resume of this.#takers.splice(0)) resume(Effect.succeedNone)
   }
 
   /**
@@ -150,7 +150,7 @@ export class DueQueue {
     while (this.#takers.length > 0) {
       const slot = this.#lanes.next()
       if (slot === undefined) return
-      this.#takers.pop()?.(Effect.succeed(slot))
+      this.#takers.pop()?.(Effect.succeedSome(slot))
     }
   }
 }

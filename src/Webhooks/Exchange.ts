@@ -21,10 +21,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly status = Deferred.unsafeMake<number, NoAnswer>(FiberId.none)
   /** Nothing more of the body is wanted, or to be had. */
   readonly over = Deferred.unsafeMake<void>(FiberId.none)
-  /** The answer was read to its end: its connection can take another request. */
-  complete = false
+  #isComplete = false
   readonly #start: Array<Buffer> = []
   #received = 0
+
+  /** The answer was read to its end: its connection can take another request. */
+  get isComplete(): boolean {
+    return this.#isComplete
+  }
 
   /** The first bytes of the answer's body, as text. */
   get bodyStart(): string {
@@ -46,7 +50,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.complete = this.#received <= bodyLimit
+    this.#isComplete = this.#received <= bodyLimit
     Deferred.unsafeDone(this.over, Exit.void)
   }
 

@@ -71,11 +71,15 @@ const listen = (path: string): Effect.Effect<Server, ControlUnusable, Scope.Scop
  * Listens beside the database, whose lock the caller holds, until the scope closes. Gives the worker that stands for what
  * is done there: it ends with the first defect of a request, and never otherwise.
  */
-export const start = Effect.fn("Control.start")(function* (database: string) {
-  const path = yield* socketPath(database)
-  const server = yield* listen(path)
-  const requests = yield* FiberSet.make<void, never>()
-  const run = yield* FiberSet.runtime(requests)<ControlServices>()
-  server.on("connection", (connection) => run(serveOne(connection)))
-  return FiberSet.join(requests)
-})
+export const start = Effect.fn("Control.start")(
+  function* (database: string) {
+    const path = yield* socketPath(database)
+    const server = yield* listen(path)
+    const requests = yield* FiberSet.make<void, never>()
+    const run = yield* FiberSet.runtime(requests)<ControlServices>()
+    server.on("connection", (connection) => run(serveOne(connection)))
+    return requests
+  },
+  // Read as: the worker is the wait for the first request that ends in a defect.
+  Effect.map(FiberSet.join)
+)

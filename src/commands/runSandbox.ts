@@ -1,17 +1,18 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Redacted } from "effect"
 import { appLayer } from "../App.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
 import { permissions } from "../Domain/ApiKey.ts"
-import type { ChainName } from "../Domain/Chain.ts"
+import { chainNames } from "../Domain/Chain.ts"
+import { Http } from "../Http.ts"
 import * as InstanceLock from "../InstanceLock.ts"
 import { workers } from "../main.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
-import { instructions } from "../Sandbox/instructions.ts"
-import { type LocalChain, startLocalChain } from "../Sandbox/LocalChain.ts"
+import { instructions, type RunningChain } from "../Sandbox/instructions.ts"
+import { startLocalChain } from "../Sandbox/LocalChain.ts"
 import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { type ChainSettings, load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
@@ -33,24 +34,39 @@ const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {
 }
 
 /** The sandbox deletes the database at its start, so it must be sure that it is its own. */
-const checkIsSandbox = (settings: SettingsShape, path: string) => {
-  const folder = dirname(settings.database.path)
-  const isLocal = settings.chains.every((chain) => chain.mode === "test" && localPort(chain) !== undefined)
-  return basename(folder) === folderName && isLocal
+const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
+  const folder = dirname(database.path)
+  const local = chains.filter((chain) => chain.mode === "test" && localPort(chain) !== undefined)
+  return basename(folder) === folderName && local.length === chains.length && local.length === chainNames.length
     ? Effect.succeed(folder)
     : new UsageError({
         message:
-          `${path} is not a sandbox's configuration, and a sandbox deletes its database at every start: ` +
-          `database.path must be in a folder named ${folderName}, and every chain a test chain at http://127.0.0.1:PORT`
+          `${path} is not a sandbox's configuration, and a sandbox deletes its database at every start: database.path ` +
+          `must be in a folder named ${folderName}, and [chains] must have ${chainNames.join(", ")} in test mode, ` +
+          "each at http://127.0.0.1:PORT, and nothing else"
       })
 }
 
+/** Not its lock, which this process holds. */
 const deleteDatabase = ({ database }: SettingsShape) =>
   Effect.sync(() => {
-    for (const part of ["", "-wal", "-shm", ".index", ".sock", ".lock", ".pid"]) {
-      rmSync(`${database.path}${part}`, { force: true })
-    }
+    for (const part of ["", "-wal", "-shm", ".index", ".sock"]) rmSync(`${database.path}${part}`, { force: true })
   })
+
+/**
+ * A closed terminal is a Ctrl-C. And the first signal ends this process in order; a second one, which npm and impatient
+ * people send, must not end it before its chains.
+ */
+const hearSignals = Effect.acquireRelease(
+  Effect.sync(() => {
+    const ignore = () => undefined
+    const interrupt = () => process.kill(process.pid, "SIGINT")
+    process.on("SIGINT", ignore).on("SIGTERM", ignore).on("SIGHUP", interrupt)
+    return { ignore, interrupt }
+  }),
+  ({ ignore, interrupt }) =>
+    Effect.sync(() => process.off("SIGINT", ignore).off("SIGTERM", ignore).off("SIGHUP", interrupt))
+)
 
 const startChains = Effect.fn("sandbox.startChains")(function* (settings: SettingsShape, processes: string) {
   const started: Array<{ pid: number; port: number }> = []
@@ -71,20 +87,16 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
         })
         started.push({ pid: local.pid, port: local.port })
         yield* remember(processes, started)
-        return [chain.chain, local] as const
+        return { name: chain.chain, confirmations: chain.confirmations, ...local }
       }),
     { concurrency: "unbounded" }
   )
 })
 
-const firstEnd = (chains: ReadonlyArray<readonly [ChainName, LocalChain]>) =>
-  Effect.raceAll(
-    chains.map(([name, chain]) =>
-      Effect.flatMap(
-        chain.ended,
-        (how) => new ChainEnded({ message: `The local chain ${name} ended (${how}), and the sandbox with it` })
-      )
-    )
+const whenItEnds = ({ ended, name }: RunningChain) =>
+  Effect.flatMap(
+    ended,
+    (how) => new ChainEnded({ message: `The local chain ${name} ended (${how}), and the sandbox with it` })
   )
 
 interface Certificates {
@@ -129,8 +141,8 @@ const makeKey = Effect.gen(function* () {
 export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: Source; demo: boolean }) {
   const { settings: configured } = yield* load(options.source)
   const folder = yield* checkIsSandbox(configured, options.source.path)
-  mkdirSync(folder, { recursive: true, mode: 0o750 })
-  yield* InstanceLock.acquire(join(folder, "sandbox"), "sandbox")
+  yield* hearSignals
+  yield* InstanceLock.acquire(configured.database.path, "sandbox")
   const processes = join(folder, "processes.json")
   for (const pid of yield* endLeftovers(processes)) {
     yield* Console.log(`Ended process ${pid}, a local chain that an earlier sandbox had left running.`)
@@ -139,22 +151,24 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   yield* makeMasterKeyFile(configured.database.path)
   const certificates = yield* makeCertificates(folder)
   const settings = { ...configured, webhooks: { ...configured.webhooks, extraCaFile: certificates.ca } }
-  yield* Console.log(
-    `tilld sandbox: five local chains and the daemon, all made fresh (${folder}/ held the last ones).\n`
-  )
+  yield* Console.log("Starting five local chains and the daemon. Chains and database are new at every start.\n")
   const chains = yield* startChains(settings, processes)
 
   const visit = Effect.gen(function* () {
     const apiKey = yield* makeKey
-    const url = settings.server.publicUrl
-    yield* Console.log(instructions({ url, apiKey, settings, certificates }))
+    const { address } = yield* Http
+    const url = `http://${address.host}:${address.port}`
+    yield* Console.log(instructions({ url, apiKey, chains, certificates }))
     if (!options.demo) return yield* Effect.never
     const receiver = yield* startReceiver({ authority: certificates.authority })
-    yield* runDemo({ url, apiKey, chains: new Map(chains), receiver })
+    yield* runDemo({ url, apiKey, chains: new Map(chains.map((chain) => [chain.name, chain])), receiver })
   })
-  yield* visit.pipe(
-    Effect.raceFirst(workers),
-    Effect.raceFirst(firstEnd(chains)),
-    Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer))
-  )
+  // The first to end ends all, however it ends. (An interrupted raceFirst does not wait for its two sides: what they stand
+  // on would be closed before they have ended.)
+  const end = yield* Effect.raceAll([
+    Effect.exit(Effect.provide(visit, Http.layer)),
+    Effect.exit(workers),
+    ...chains.map((chain) => Effect.exit(whenItEnds(chain)))
+  ]).pipe(Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)))
+  return yield* end
 }, Effect.scoped)

@@ -94,6 +94,17 @@ describe("the first head", () => {
       chain.chainId = 77
       yield* TestClock.adjust("10 seconds")
       expect(yield* upTo(20)).toEqual({ chain: "ethereum", mode: "test", ready: true, head: 20, lagBlocks: 0 })
+
+      // What answers after an outage may be another node.
+      chain.failure = "unreachable"
+      yield* second
+      yield* reason
+      chain.failure = undefined
+      chain.chainId = 1
+      chain.mine()
+      yield* TestClock.adjust("10 seconds")
+      yield* until(health, (now) => now?.reason?.includes("serves chain 1") === true)
+      expect(yield* scanned).toMatchObject({ head_number: 20 })
     }).pipe(around(chain))
   })
 })
@@ -341,6 +352,11 @@ describe("a provider in trouble", () => {
         method === "eth_getLogs"
           ? (answer as Array<object>).map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` }))
           : answer
+    ],
+    [
+      "logs of another number",
+      (method, answer) =>
+        method === "eth_getLogs" ? (answer as Array<object>).map((log) => ({ ...log, blockNumber: "0xa" })) : answer
     ],
     ["a receipt that is not there", (method, answer) => (method === "eth_getTransactionReceipt" ? null : answer)],
     [

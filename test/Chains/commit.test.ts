@@ -8,7 +8,7 @@ import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { modelRpc } from "./ModelChain.ts"
-import { ledger, notingSettlement, pay, scanned, world } from "./world.ts"
+import { ledger, notingSettlement, pay, paymentById, scanned, world } from "./world.ts"
 
 const network: Network = { chain: "ethereum", mode: "test" }
 const alice = "0x00000000000000000000000000000000000A11cE"
@@ -48,6 +48,7 @@ it.scoped("stores a reading whole, or not at all when the scan has moved since i
     // A second start changes nothing.
     yield* writer.write(commitStart(network, block(3)))
     expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 11 })
+    expect((yield* paymentById(id))?.createdHead).toBe(10)
   }).pipe(inWorld)
 )
 

@@ -33,12 +33,12 @@ it("finds exactly the newest stored block that is still on the chain", () => {
   )
 })
 
-it("needs few rounds for a million blocks", () => {
-  const stored = Array.from({ length: 1_000_000 }, (_, i) => block(1_000_000 - i, "old"))
-  const chain = new Map(stored.map(({ hash, number }) => [number, number <= 123_456 ? hash : "new"]))
+it("needs few rounds for a hundred thousand blocks", () => {
+  const stored = Array.from({ length: 100_000 }, (_, i) => block(100_000 - i, "old"))
+  const chain = new Map(stored.map(({ hash, number }) => [number, number <= 12_345 ? hash : "new"]))
   const { ancestor, rounds } = search(stored, chain)
-  expect(ancestor?.number).toBe(123_456)
-  expect(rounds).toBeLessThanOrEqual(6)
+  expect(ancestor?.number).toBe(12_345)
+  expect(rounds).toBeLessThanOrEqual(5)
 })
 
 it("asks about the newest and the oldest", () => {

@@ -1,6 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestApi, testApp } from "../lib/api.ts"
+import { dial } from "../lib/socket.ts"
 
 const tooLarge = "x".repeat(64 * 1024 + 1)
 
@@ -58,9 +59,9 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
       const api = yield* TestApi
       const key = yield* api.newKey("test", [])
       const allowed = {
-        "/v1/payments": "POST, GET, HEAD",
+        "/v1/payments": "GET, HEAD, POST",
         "/v1/payments/x": "GET, HEAD",
-        "/v1/webhooks": "POST, GET, HEAD",
+        "/v1/webhooks": "GET, HEAD, POST",
         "/v1/webhooks/x": "DELETE",
         "/v1/quotes": "POST"
       }
@@ -129,6 +130,25 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
       expect(yield* post("{", "application/json")).toBe("400 INVALID_JSON")
       expect(yield* post("{", "Application/JSON;charset=UTF-8")).toBe("400 INVALID_JSON")
       expect(yield* post("{}", "application/json")).toBe("400 VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("a request of HTTP/1.1 names its host, and may name it in its target", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const say = (request: string) =>
+        Effect.gen(function* () {
+          const client = yield* dial(api)
+          client.write(request)
+          return yield* client.received(/\}$/)
+        }).pipe(Effect.scoped)
+      const nameless = yield* say("GET /healthz HTTP/1.1\r\n\r\n")
+      expect(nameless).toMatch(
+        /^HTTP\/1.1 400 Bad Request\r\n.*"code":"BAD_REQUEST","message":"The Host header is missing."/s
+      )
+      expect(yield* say("GET /healthz HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1.1 200 OK\r\n/)
+      expect(yield* say("GET http://shop/healthz?x HTTP/1.1\r\nhost: shop\r\n\r\n")).toContain("VALIDATION_ERROR")
+      expect(yield* say("GET http://shop/healthz HTTP/1.1\r\nhost: shop\r\n\r\n")).toContain("200 OK")
     })
   )
 

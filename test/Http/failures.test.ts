@@ -1,10 +1,10 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Cause, Effect, HashMap, Layer, Logger, TestClock } from "effect"
+import { Cause, Effect, Exit, Fiber, HashMap, Layer, Logger, TestClock } from "effect"
 import { Keys } from "../../src/Auth.ts"
 import { ApiError } from "../../src/Domain/ApiError.ts"
-import { makeRespond } from "../../src/Http/listener.ts"
+import { makeRespond } from "../../src/Http/respond.ts"
 import type { Operation, Router } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 
@@ -110,5 +110,13 @@ it.effect("a store that is down is a 503, and the log hears of it once in a whil
     yield* TestClock.adjust("10 seconds")
     yield* reply
     expect(logged).toHaveLength(2)
+  })
+)
+
+it.effect("work that ended before its request, as at a shutdown, is no defect", () =>
+  Effect.gen(function* () {
+    const { logged, reply } = yield* respondTo(Effect.flatMap(Effect.fork(Effect.interrupt), Fiber.join))
+    expect(Exit.isInterrupted(yield* Effect.exit(reply))).toBe(true)
+    expect(logged).toEqual([])
   })
 )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
-import type { Respond } from "../../src/Http/listener.ts"
+import type { Respond } from "../../src/Http/respond.ts"
 import { type Address, type ListenFailed, serve } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
 
@@ -189,6 +189,32 @@ describe("at a shutdown", () => {
       yield* Deferred.succeed(go, undefined)
       expect(yield* busy.closed).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close\r\n[\s\S]*\{"body":""\}$/)
       yield* Fiber.join(closing)
+    })
+  )
+
+  it.scoped("whoever sends another request when the last is answered hears 503, and is not cut off", () =>
+    Effect.gen(function* () {
+      const { address, close, go, started } = yield* closable
+      const busy = yield* dial(address)
+      busy.write(waiting)
+      yield* Deferred.await(started)
+      const idle = yield* dial(address)
+      const closing = yield* Effect.fork(close)
+      yield* TestClock.adjust("100 millis")
+      yield* Deferred.succeed(go, undefined)
+      yield* busy.closed
+      idle.write(get)
+      expect(yield* idle.closed).toMatch(/^HTTP\/1.1 503 /)
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.join(closing)
+    })
+  )
+
+  it.scopedLive("a request whose work has ended before it hears 503", () =>
+    Effect.gen(function* () {
+      const client = yield* dial(yield* serve(() => Effect.interrupt, anyPort))
+      client.write(get)
+      expect(errorIn(yield* client.received(/\}$/))).toMatchObject({ code: "SHUTTING_DOWN" })
     })
   )
 

@@ -98,14 +98,17 @@ layer(app, { excludeTestServices: true })("the list of payments", (it) => {
       const { cursor } = body
       expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/)
       expect((yield* call(key, `?limit=5&chain=base&cursor=${cursor}`)).status).toBe(200)
-      const forged = Buffer.from("1700000000000/3//base/x").toString("base64url")
+      const forge = (text: string) => Buffer.from(text).toString("base64url")
       const refused = [
         `?cursor=${cursor}`,
         `?chain=polygon&cursor=${cursor}`,
         `?chain=base&status=pending&cursor=${cursor}`,
         `?chain=base&cursor=${cursor}A`,
         `?chain=base&cursor=${cursor}%3D`,
-        `?chain=base&cursor=${forged}`,
+        `?chain=base&cursor=${forge("1700000000000/3//base/x")}`,
+        `?chain=base&cursor=${forge("01700000000000/3//base")}`,
+        `?chain=base&cursor=${forge("NaN/NaN//base")}`,
+        `?chain=base&cursor=${forge("1e12/3//base")}`,
         "?chain=base&cursor=nonsense",
         "?chain=base&cursor=%00"
       ]

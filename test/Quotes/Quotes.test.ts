@@ -113,6 +113,11 @@ const priced: ReadonlyArray<readonly [request: CreateQuote, expected: Record<str
     { fromCurrency: "USDC", toCurrency: "EUR", amount: "50" },
     { rate: "0.909090909091", toAmount: "43.74", fees: { network: "1.48", service: "0.23" } }
   ],
+  // Between tokens it is the one that is bought.
+  [
+    { fromCurrency: "ETH", toCurrency: "USDC", amount: "1", chain: "base" },
+    { toAmount: "2485.875", fees: { network: "1.625", service: "12.5" } }
+  ],
   // Between fiats nothing is.
   [
     { fromCurrency: "USD", toCurrency: "MXN", amount: "0.99" },

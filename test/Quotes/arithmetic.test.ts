@@ -43,7 +43,7 @@ describe("the rate", () => {
   })
 
   it("has 12 significant digits and is the nearest such number, the even one of two", () => {
-    fc.assert(
+    void fc.assert(
       fc.property(positive(18), positive(18), (from, to) => {
         const rate = rateOf(from.decimal, to.decimal)
         // from/to as a fraction.
@@ -66,7 +66,7 @@ describe("the rate", () => {
 })
 
 it("the gross amount is the product, rounded down at the target's decimals", () => {
-  fc.assert(
+  void fc.assert(
     fc.property(positive(18), positive(30, 12), fc.integer({ min: 0, max: 18 }), (amount, rate, decimals) => {
       const gross = grossOf(amount.decimal, rate.decimal, decimals)
       const [top, bottom] = [amount.value * rate.value * pow10(decimals), pow10(amount.scale + rate.scale)]
@@ -77,7 +77,7 @@ it("the gross amount is the product, rounded down at the target's decimals", () 
 
 it("the service fee is half a percent, rounded up", () => {
   expect([0n, 1n, 199n, 200n, 201n, 400n, 10_000n].map(serviceFeeOf)).toEqual([0n, 1n, 1n, 1n, 2n, 2n, 50n])
-  fc.assert(
+  void fc.assert(
     fc.property(fc.bigInt(1n, 10n ** 40n), (gross) => {
       const fee = serviceFeeOf(gross)
       expect(fee * 200n >= gross && (fee - 1n) * 200n < gross).toBe(true)
@@ -97,7 +97,7 @@ describe("the network fee", () => {
   })
 
   it("is the cost at the two prices, rounded up", () => {
-    fc.assert(
+    void fc.assert(
       fc.property(
         fc.bigInt(0n, 10n ** 20n),
         positive(18, 24),

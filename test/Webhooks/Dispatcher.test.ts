@@ -199,12 +199,25 @@ it.scoped("more targets than slots, and a backlog longer than what is read at on
       expect(new Set(client.sent.map(({ url }) => url)).size).toBe(61)
       expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["delivered"]))
       const reader = yield* Reader
-      yield* untilRecorded(120)
       expect(yield* reader.all("SELECT * FROM lanes")).toEqual([])
     }),
     { concurrency: 2, concurrencyPerEndpoint: 1 }
   )
 })
+
+it.scoped("targets with long backlogs take turns with those that came after them", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const client = scripted({})
+    yield* Effect.gen(function* () {
+      for (const url of [a, b]) for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(url), "pending", 0)
+      yield* publish(yield* newPayment(c), "pending", 1)
+      yield* TestClock.adjust("1 second")
+      yield* besideDispatcher(untilRecorded(41))
+      expect(client.sent.findIndex(({ url }) => url === c)).toBeLessThan(15)
+    }).pipe(Effect.provide(webhooksOn(path, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 })))
+  })
+)
 
 it.scoped("signs with the endpoint's secret, and a payment's own URL with the account's default", () => {
   const client = scripted({})

@@ -110,7 +110,7 @@ const anywhere = fc.oneof(
 )
 
 it("agrees with the registries at the edges of every block, and anywhere", () => {
-  fc.assert(
+  void fc.assert(
     fc.property(fc.oneof(nearEdges, anywhere), ({ bits, value }) => {
       expect(isPublic(toBytes(value, bits))).toBe(stated(value, bits))
     }),

@@ -157,7 +157,7 @@ it.live("the socket is for the owner and the group, and replaces what a dead dae
     const database = yield* temporaryDatabase
     writeFileSync(`${database}.sock`, "")
     yield* Effect.gen(function* () {
-      yield* Control.start(database)
+      yield* Effect.asVoid(Control.start(database))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
       expect(yield* exchange(database, "\n")).toContain("refused")
     }).pipe(Effect.scoped)
@@ -196,14 +196,14 @@ it.live("a path that is too long for the system is a clear error, unless it is s
     const database = yield* temporaryDatabase
     const folder = join(database, "..", "f".repeat(100))
     mkdirSync(folder)
-    const refused = yield* Effect.flip(Effect.scoped(Control.start(join(folder, "tilld.db"))))
+    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(join(folder, "tilld.db")))))
     expect(refused.message).toMatch(/control socket.*tilld\.db\.sock.*bytes.*database\.path/)
     const home = process.cwd()
     yield* Effect.acquireRelease(
       Effect.sync(() => process.chdir(folder)),
       () => Effect.sync(() => process.chdir(home))
     )
-    yield* Control.start(join(folder, "tilld.db"))
+    yield* Effect.asVoid(Control.start(join(folder, "tilld.db")))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )

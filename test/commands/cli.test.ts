@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { beforeAll, expect, it } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { acquire } from "../../src/InstanceLock.ts"
-import { buildBundle, runChild } from "../lib/child.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
+import { tilld as run } from "../lib/tilld.ts"
 
 const configuration = `
 [server]
@@ -23,17 +23,12 @@ const xprv =
   "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"
 const masterKey = Buffer.alloc(32, 7).toString("base64")
 
-let bundle = ""
-beforeAll(() => {
-  bundle = buildBundle()
-})
-
 /** An installation in a folder of its own, and `tilld` in it. */
 const installation = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   writeFileSync(join(folder, "tilld.toml"), configuration)
   const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
-    runChild(bundle, args, {
+    run(args, {
       cwd: folder,
       env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: masterKey, ...env },
       ...(input === undefined ? {} : { input })

@@ -86,6 +86,7 @@ it.live("a payment's story is told in the order in which it happened, each attem
       }
     ])
     // It must survive the way to the command.
-    expect(Schema.decodeUnknownSync(Story)(JSON.parse(JSON.stringify(Schema.encodeSync(Story)(story))))).toEqual(story)
+    const json = Schema.parseJson(Story)
+    expect(yield* Schema.decode(json)(yield* Schema.encode(json)(story))).toEqual(story)
   }).pipe(Effect.provide(store))
 )

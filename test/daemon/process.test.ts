@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { request } from "node:http"
-import { connect, createServer } from "node:net"
+import { createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Deferred, Effect, Schedule } from "effect"
-import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { confirmations, type Daemon, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
+import { Deferred, Effect } from "effect"
+import { confirmations, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { beginPayment, untilRefused } from "../lib/inFlight.ts"
 import { tilld } from "../lib/tilld.ts"
 
 const path = "/hook"
@@ -21,60 +20,21 @@ const shop = Effect.gen(function* () {
   return { chain, inbox, home, daemon, create }
 })
 
-interface Reply {
-  readonly status: number | undefined
-  readonly connection: string | undefined
-  readonly body: PaymentObject
-}
-
-/** Begins a request that makes a payment; when this completes the daemon has its head and waits for its body. */
-const beginPayment = ({ key, url }: Daemon, merchantRef: string) =>
-  Effect.async<{ readonly finish: Effect.Effect<Reply> }>((resume) => {
-    const body = JSON.stringify({ ...order, merchantRef })
-    const headers = { "x-api-key": key, "content-type": "application/json", "content-length": body.length }
-    const sent = request(`${url}/v1/payments`, { method: "POST", headers: { ...headers, expect: "100-continue" } })
-    const finish = Effect.async<Reply>((resume) => {
-      sent.once("response", (response) => {
-        let text = ""
-        response.setEncoding("utf8").on("data", (chunk: string) => {
-          text += chunk
-        })
-        response.once("end", () => {
-          const { headers, statusCode } = response
-          resume(Effect.succeed({ status: statusCode, connection: headers.connection, body: JSON.parse(text) }))
-        })
-      })
-      sent.end(body)
-    })
-    sent.once("error", (error) => resume(Effect.die(error)))
-    sent.once("continue", () => resume(Effect.succeed({ finish })))
-    sent.flushHeaders()
-  })
-
-/** Waits until nobody listens there any more. */
-const untilRefused = ({ url }: Daemon) =>
-  Effect.async<boolean>((resume) => {
-    const socket = connect(Number(new URL(url).port), "127.0.0.1")
-    socket.once("connect", () => resume(Effect.succeed(false)))
-    socket.once("error", () => resume(Effect.succeed(true)))
-    return Effect.sync(() => socket.destroy())
-  }).pipe(Effect.repeat({ until: (refused) => refused, schedule: Schedule.spaced("10 millis") }))
-
 describe("SIGTERM", () => {
   it.scopedLive("lets a request in flight finish, takes no other, leaves nothing behind, and is a success", () =>
     Effect.gen(function* () {
       const { daemon, home } = yield* shop
-      const payment = yield* beginPayment(daemon, "in flight")
+      const payment = yield* beginPayment(daemon, { ...order, merchantRef: "in flight" })
       yield* daemon.signal("SIGTERM")
-      yield* untilRefused(daemon)
+      yield* untilRefused(daemon.url)
       const reply = yield* payment.finish
       expect(reply).toMatchObject({ status: 201, connection: "close", body: { merchantRef: "in flight" } })
 
       expect(yield* daemon.ended).toMatchObject({ code: 0, signal: null })
-      const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
-      expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
       const left = readdirSync(home.folder).sort()
       expect(left).toEqual(["master.key", "tilld.db", "tilld.db.index", "tilld.db.lock", "tilld.toml"])
+      const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
+      expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
     })
   )
 
@@ -86,7 +46,7 @@ describe("SIGTERM", () => {
       const payment = yield* create()
       yield* inbox.take(path, payment, "payment.created")
       yield* daemon.signal("SIGTERM")
-      yield* untilRefused(daemon)
+      yield* untilRefused(daemon.url)
       yield* Deferred.succeed(released, undefined)
       expect(yield* daemon.ended).toMatchObject({ code: 0 })
       expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([
@@ -186,7 +146,7 @@ it.scopedLive("a defect ends the process with exit code 1, so that systemd start
     yield* create()
     const { code, stderr } = yield* daemon.ended
     expect(code).toBe(1)
-    expect(stderr).toContain("no such table: main.attempts")
+    expect(stderr).toContain("no such table: attempts")
     expect(readdirSync(home.folder)).not.toContain("tilld.db.sock")
   })
 )

@@ -83,6 +83,7 @@ export class TestApi extends Context.Tag("test/TestApi")<
 /** The whole daemon but its workers, on a database of its own and any free port. */
 export const testApp = (over: Partial<SettingsShape> = {}) =>
   TestApi.layer.pipe(
+    Layer.provideMerge(Http.layer),
     Layer.provideMerge(
       Layer.unwrapScoped(
         Effect.map(temporaryDatabase, (path) =>

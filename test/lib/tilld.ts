@@ -22,8 +22,8 @@ export interface Ended {
 /** A process that a test has started. */
 export interface Running {
   readonly pid: number
-  /** The first line of either stream that fits, of those that came already or will; dies when the process ends first. */
-  readonly line: (fits: RegExp | ((line: string) => boolean)) => Effect.Effect<string>
+  /** The first line of either stream that fits (has the text), of those that came already or will; dies when the process ends first. */
+  readonly line: (fits: string | RegExp | ((line: string) => boolean)) => Effect.Effect<string>
   /** Lines so far, of both streams in the order in which they came. */
   readonly lines: () => ReadonlyArray<string>
   readonly ended: Effect.Effect<Ended>
@@ -35,6 +35,8 @@ export interface Running {
 export interface RunOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
+  /** What it reads on standard input; nothing unless given. */
+  readonly input?: string
   /** Another copy of the program. */
   readonly binary?: string
 }
@@ -64,8 +66,10 @@ const launch = (command: string, args: ReadonlyArray<string>, options: RunOption
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
     env: { PATH: path, ...options.env },
-    stdio: ["ignore", "pipe", "pipe"]
+    stdio: "pipe"
   })
+  // It may end without reading.
+  child.stdin.on("error", () => undefined).end(options.input ?? "")
   const text = { stdout: "", stderr: "" }
   const lines: Array<string> = []
   const listeners = new Set<(line: string) => void>()
@@ -92,8 +96,11 @@ const launch = (command: string, args: ReadonlyArray<string>, options: RunOption
     Deferred.unsafeDone(ended, Exit.succeed({ code, signal, ...text }))
   })
 
-  const line = (fits: RegExp | ((line: string) => boolean)) => {
-    const isIt = typeof fits === "function" ? fits : (candidate: string) => fits.test(candidate)
+  const line: Running["line"] = (fits) => {
+    const isIt =
+      typeof fits === "function"
+        ? fits
+        : (candidate: string) => (typeof fits === "string" ? candidate.includes(fits) : fits.test(candidate))
     const found = Effect.async<string>((resume) => {
       const said = lines.find(isIt)
       if (said !== undefined) return resume(Effect.succeed(said))

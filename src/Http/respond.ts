@@ -80,6 +80,8 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
     const error = Option.getOrUndefined(Cause.failureOption(cause))
     if (error instanceof ApiError) return Effect.succeed(errorReply(error, requestId))
     if (error instanceof StoreUnavailable) return Effect.as(logStore(error), errorReply(storeUnavailable, requestId))
+    // What the handler waited for has ended before it: the server is shutting down, and says so.
+    if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
     const [path] = targetOf(request)
     return Effect.logError("a request failed", cause).pipe(
       Effect.annotateLogs({ requestId, method: request.method, path }),

@@ -1,0 +1,66 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Schedule } from "effect"
+import { type Installation, install, localChain, startDaemon } from "./daemon.ts"
+import { type Figure, mebibytes, median, seconds } from "./Figure.ts"
+
+const starts = 7
+
+/** Resident memory in MiB, where the system tells. */
+const resident = (pid: number): number => {
+  const status = `/proc/${pid}/status`
+  return existsSync(status) ? Number(/VmRSS:\s+(\d+)/.exec(readFileSync(status, "utf8"))?.[1]) / 1024 : Number.NaN
+}
+
+/** Resident memory once it has changed by less than a MiB for three seconds, or half a minute has gone by. */
+const settled = (pid: number) =>
+  Effect.gen(function* () {
+    let before = resident(pid)
+    yield* Effect.sleep("3 seconds").pipe(
+      Effect.map(() => {
+        const now = resident(pid)
+        const isSteady = Math.abs(now - before) < 1
+        before = now
+        return isSteady
+      }),
+      Effect.repeat({ until: (isSteady) => isSteady, schedule: Schedule.recurs(9) })
+    )
+    return before
+  })
+
+/** Starts over and over on a database that is there, and then stays up for its memory to settle. */
+const measure = (installation: Installation, what: string, env: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const once = Effect.scoped(Effect.map(startDaemon(installation, env), ({ millis }) => millis / 1000))
+    const times = yield* Effect.replicateEffect(once, starts, { concurrency: 1 })
+    const memory = yield* Effect.scoped(Effect.flatMap(startDaemon(installation, env), ({ pid }) => settled(pid)))
+    const figures: ReadonlyArray<Figure> = [
+      {
+        what: `start to listening, ${what}`,
+        measured: `median of ${starts}, from ${seconds(Math.min(...times))} to ${seconds(Math.max(...times))}`,
+        judged: median(times),
+        floor: { atMost: 0.4 },
+        goal: { atMost: 0.15 },
+        written: seconds
+      },
+      {
+        what: `resident memory idle, ${what}`,
+        measured: "of the whole process, watching a chain",
+        judged: memory,
+        floor: { atMost: 120 },
+        goal: { atMost: 80 },
+        written: mebibytes
+      }
+    ]
+    return figures
+  })
+
+/** From the start of the process to its listening, and its memory then, with and without a cache of compiled code. */
+export const start = Effect.gen(function* () {
+  const installation = yield* install(yield* localChain)
+  const cache = { NODE_COMPILE_CACHE: join(installation.folder, "cache") }
+  // Makes the database, and the cache where Node has one (from version 22 on).
+  yield* Effect.scoped(startDaemon(installation, cache))
+  const plain = yield* measure(installation, "no cache", {})
+  return [...plain, ...(yield* measure(installation, "compile cache", cache))]
+}).pipe(Effect.scoped)

@@ -1,0 +1,98 @@
+import { createHmac } from "node:crypto"
+import { HttpClient, HttpClientResponse } from "@effect/platform"
+import { expect, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Queue, TestClock } from "effect"
+import type { EventKind } from "../../src/Domain/Event.ts"
+import { demo } from "../../src/Sandbox/demo.ts"
+import type { Received } from "../../src/Sandbox/Receiver.ts"
+
+interface World {
+  /** The events that come of a payment. */
+  readonly kinds: ReadonlyArray<EventKind>
+  /** The transaction that they name; otherwise the one that paid. */
+  readonly txHash?: string
+  /** What they are signed with; otherwise the endpoint's secret. */
+  readonly secret?: string
+}
+
+const hash = `0x${"a".repeat(64)}` as const
+const address = `0x${"b".repeat(40)}`
+
+/** The demo in a world where every payment leads to these events at once, and its clock stands still. */
+const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World) {
+  const arrivals = yield* Queue.unbounded<Received>()
+  let endpointSecret = ""
+  let payments = 0
+
+  const deliver = (event: EventKind, id: string) => {
+    const paid = event === "payment.created" ? {} : { txHash }
+    const status = event === "payment.created" ? "pending" : event.replace("payment.", "")
+    const payment = { merchantRef: id, amount: "1", currency: "ETH", chain: "base", address, metadata: {} }
+    const data = { id, ...payment, status, createdAt: "now", expiresAt: "then", ...paid }
+    const body = Buffer.from(JSON.stringify({ id: `evt_${event}_${id}`, event, createdAt: "now", data }))
+    const signature = createHmac("sha256", secret ?? endpointSecret)
+      .update(body)
+      .digest("hex")
+    const headers = { "x-service-signature": signature }
+    return arrivals.offer({ n: 0, at: 0, method: "POST", path: "/", headers, rawHeaders: [], body })
+  }
+
+  const api = HttpClient.make((request, url) =>
+    Effect.gen(function* () {
+      const sent = request.body._tag === "Uint8Array" ? JSON.parse(Buffer.from(request.body.body).toString()) : {}
+      const answer = (body: unknown) =>
+        HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status: 201 }))
+      if (url.pathname === "/v1/webhooks") {
+        endpointSecret = sent.secret
+        return answer({})
+      }
+      const id = `pay_${++payments}`
+      yield* Effect.forEach(kinds, (kind) => deliver(kind, id), { concurrency: 1 })
+      return answer({ id, address })
+    })
+  )
+  const chain = { payNative: () => Effect.succeed(hash), payToken: () => Effect.succeed(hash) }
+  return yield* demo({
+    url: "http://api",
+    apiKey: "svc_test_key",
+    chains: new Map([
+      ["base", chain],
+      ["polygon", chain]
+    ]),
+    receiver: { url: "https://receiver", take: Queue.take(arrivals) }
+  }).pipe(Effect.provide(Layer.succeed(HttpClient.HttpClient, api)), Effect.either, Effect.fork)
+})
+
+const failure = (world: World) =>
+  Effect.flatMap(Effect.flatMap(run(world), Fiber.join), (end) =>
+    end._tag === "Left" ? Effect.succeed(end.left.message) : Effect.dieMessage("the demo succeeded")
+  )
+
+const whole: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
+
+it.effect("the demo ends once both payments have had all of their events", () =>
+  Effect.gen(function* () {
+    const end = yield* Effect.flatMap(run({ kinds: whole }), Fiber.join)
+    expect(end._tag).toBe("Right")
+  })
+)
+
+it.effect("the demo gives up after a minute, and names what is missing", () =>
+  Effect.gen(function* () {
+    const fiber = yield* run({ kinds: ["payment.created", "payment.detecting"] })
+    yield* TestClock.adjust("59 seconds")
+    expect(fiber.unsafePoll()).toBeNull()
+    yield* TestClock.adjust("1 second")
+    expect(yield* Fiber.join(fiber)).toMatchObject({
+      left: { message: "Missing after 1m: payment.confirmed of pay_1, payment.confirmed of pay_2" }
+    })
+  })
+)
+
+it.effect("the demo fails at once over an event that it cannot trust", () =>
+  Effect.gen(function* () {
+    expect(yield* failure({ kinds: whole, secret: "whsec_another" })).toContain("X-Service-Signature is wrong")
+    expect(yield* failure({ kinds: whole, txHash: "0xother" })).toContain(`was paid by ${hash}, not by 0xother`)
+    expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_1")
+  })
+)

@@ -1,0 +1,159 @@
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { request } from "undici"
+import { permissions } from "../../src/Domain/ApiKey.ts"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { confirmations, type Daemon, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { makeInbox } from "../lib/inbox.ts"
+import { tilld } from "../lib/tilld.ts"
+
+/** A daemon that has confirmed one payment and waits for another. */
+class Shop extends Context.Tag("test/Shop")<
+  Shop,
+  { readonly daemon: Daemon; readonly paid: PaymentObject; readonly open: PaymentObject; readonly hookUrl: string }
+>() {
+  static readonly layer = Layer.scoped(
+    Shop,
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      const inbox = yield* makeInbox()
+      const hookUrl = `${inbox.url}/hook`
+      const daemon = yield* serve(yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile }))
+      const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
+      const payment = yield* daemon.create({ ...order, webhookUrl: hookUrl })
+      yield* pay(chain, payment)
+      yield* chain.mine(confirmations)
+      yield* inbox.take("/hook", payment, "payment.created", "payment.detecting", "payment.confirmed")
+      return { daemon, hookUrl, paid: yield* daemon.payment(payment), open: yield* daemon.create(order) }
+    })
+  )
+}
+
+/** Runs a command with `--json` against the shop's daemon: nothing but one JSON value may come of it. */
+const json = <A>(...args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const { daemon } = yield* Shop
+    const { code, stderr, stdout } = yield* tilld([...args, "--json", "--config", daemon.home.config])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    const value = JSON.parse(stdout) as A
+    expect(stdout).toBe(`${JSON.stringify(value)}\n`)
+    return value
+  })
+
+const text = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(Shop, ({ daemon }) => tilld([...args, "--config", daemon.home.config]))
+
+interface Key {
+  readonly id: string
+  readonly key: string
+}
+
+const listWith = (key: string) =>
+  Effect.flatMap(Shop, ({ daemon }) =>
+    Effect.promise(async () => {
+      const { body, headers, statusCode } = await request(`${daemon.url}/v1/payments`, {
+        headers: { "x-api-key": key }
+      })
+      return { status: statusCode, body: (await body.json()) as unknown, type: headers["content-type"] }
+    })
+  )
+
+layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it) => {
+  it.scoped("a key that is made works at once, and is dead when its revocation returns", () =>
+    Effect.gen(function* () {
+      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till")
+      expect(made).toMatchObject({ mode: "test", account: "default", permissions })
+      expect((yield* listWith(made.key)).status).toBe(200)
+
+      yield* json("keys", "revoke", made.id)
+      const { body, status } = yield* listWith(made.key)
+      expect(status).toBe(401)
+      expect(body).toEqual({ error: { code: "UNAUTHORIZED", message: expect.any(String) } })
+    })
+  )
+
+  it.scoped("a key has the permissions that it was given, and no others", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* Shop
+      const { key } = yield* json<Key>(
+        "keys",
+        "create",
+        "--mode",
+        "test",
+        "--name",
+        "hooks",
+        "--permissions",
+        "webhooks:read"
+      )
+      expect(yield* listWith(key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
+      const live = yield* json<Key>("keys", "create", "--mode", "live", "--name", "live")
+      expect(yield* listWith(live.key)).toMatchObject({ status: 200, body: { data: [] } })
+      expect(yield* listWith(daemon.key)).toMatchObject({ status: 200 })
+    })
+  )
+
+  it.scoped("keys list shows every key, dead ones too, and never the key itself", () =>
+    Effect.gen(function* () {
+      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "listed", "--expires", "90d")
+      yield* json("keys", "revoke", made.id)
+      const keys = yield* json<ReadonlyArray<Key & { readonly revokedAt?: string }>>("keys", "list")
+      expect(keys.find(({ id }) => id === made.id)).toMatchObject({ name: "listed", revokedAt: expect.any(String) })
+      const { code, stdout } = yield* text("keys", "list")
+      expect(code).toBe(0)
+      expect(stdout).toContain(made.id)
+      for (const output of [stdout, JSON.stringify(keys)]) expect(output).not.toContain(made.key)
+    })
+  )
+
+  it.scoped("payments list shows what the API lists, and filters as it does", () =>
+    Effect.gen(function* () {
+      const { open, paid } = yield* Shop
+      const all = yield* json<ReadonlyArray<PaymentObject>>("payments", "list")
+      expect(all.map(({ id, status }) => ({ id, status }))).toEqual([
+        { id: open.id, status: "pending" },
+        { id: paid.id, status: "confirmed" }
+      ])
+      const confirmed = yield* json<ReadonlyArray<PaymentObject>>("payments", "list", "--status", "confirmed")
+      expect(confirmed).toEqual([{ ...paid, account: "default", mode: "test" }])
+      const { stdout } = yield* text("payments", "list", "--limit", "1")
+      expect(stdout).toContain(open.id)
+      expect(stdout).not.toContain(paid.id)
+    })
+  )
+
+  it.scoped("payments show tells a payment's whole story", () =>
+    Effect.gen(function* () {
+      const { hookUrl, paid } = yield* Shop
+      const story = yield* json("payments", "show", paid.id)
+      expect(story).toMatchObject({
+        payment: { ...paid, account: "default", mode: "test" },
+        receipts: [{ chain: "base", currency: "USDC", amount: "25000000", txHash: paid.txHash, canonical: true }],
+        transitions: [
+          { from: "pending", to: "detecting" },
+          { from: "detecting", to: "confirmed" }
+        ],
+        events: [{ kind: "payment.created" }, { kind: "payment.detecting" }, { kind: "payment.confirmed" }],
+        deliveries: [1, 2, 3].map(() => ({ url: hookUrl, status: "delivered", attempts: [{ number: 1, status: 204 }] }))
+      })
+      const { stdout } = yield* text("payments", "show", paid.id)
+      expect(stdout).toContain(paid.txHash)
+      expect(stdout).toContain("detecting -> confirmed")
+    })
+  )
+
+  it.scoped("what cannot be done ends with a message on standard error, and nothing on standard output", () =>
+    Effect.gen(function* () {
+      for (const [code, ...args] of [
+        [1, "keys", "revoke", "key_0000000000000000000000", "--json"],
+        [1, "payments", "show", "pay_0000000000000000000000", "--json"],
+        [2, "keys", "create", "--mode", "sandbox", "--name", "x", "--json"],
+        [2, "payments", "list", "--limit", "0", "--json"]
+      ] as const) {
+        const ended = yield* text(...args)
+        expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })
+        expect(ended.stderr).not.toBe("")
+        expect(ended.stderr).not.toContain("    at ")
+      }
+    })
+  )
+})

@@ -1,0 +1,235 @@
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:net"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+import { Array as Arr, Effect, Random, Schedule } from "effect"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { beginPayment, isRefused, untilRefused } from "../lib/inFlight.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { type RunOptions, root, start, startTilld } from "../lib/tilld.ts"
+
+/** Listens on a port until the scope ends; undefined where somebody else does. */
+const listenOn = (port: number) =>
+  Effect.acquireRelease(
+    Effect.async<Server | undefined>((resume) => {
+      const server = createServer()
+      server.once("error", () => resume(Effect.succeed(undefined)))
+      server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server?.close())
+  )
+
+/** Ports in a row that nobody listens on, below those that the system gives out by itself. */
+const freePorts = (count: number): Effect.Effect<ReadonlyArray<number>> =>
+  Effect.gen(function* () {
+    const first = yield* Random.nextIntBetween(20_000, 32_000)
+    const ports = Arr.makeBy(count, (i) => first + i)
+    const servers = yield* Effect.scoped(Effect.forEach(ports, listenOn, { concurrency: 1 }))
+    return servers.includes(undefined) ? yield* freePorts(count) : ports
+  })
+
+const isFree = (port: number) => isRefused(`http://127.0.0.1:${port}`)
+
+/** A folder with the sandbox's own configuration, on other ports: the API's, then the chains'. */
+const installation = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const ports = yield* freePorts(6)
+  const usual = ["8080", "8545", "8546", "8547", "8548", "8549"]
+  const text = readFileSync(join(root, "config/sandbox.toml"), "utf8").replaceAll(/\b8(?:080|54[5-9])\b/g, (port) =>
+    String(ports[usual.indexOf(port)])
+  )
+  mkdirSync(join(folder, "config"))
+  writeFileSync(join(folder, "config/sandbox.toml"), text)
+  const sandbox = (args: ReadonlyArray<string> = [], options: RunOptions = {}) =>
+    startTilld(["sandbox", ...args], { cwd: folder, ...options })
+  /** Starts it, and waits until it has said all that it has to say. */
+  const up = Effect.tap(sandbox(), ({ line }) => line("Ctrl-C stops everything"))
+  const nothingRuns = Effect.gen(function* () {
+    const free = yield* Effect.forEach(ports, isFree, { concurrency: "unbounded" })
+    expect(free).toEqual(ports.map(() => true))
+    const left = readdirSync(join(folder, ".sandbox"))
+    expect(left.filter((name) => /\.(?:pid|sock)$|^processes/.test(name))).toEqual([])
+  })
+  return { folder, ports, sandbox, up, nothingRuns }
+})
+
+const curl = fileURLToPath(new URL("../lib/curl.mjs", import.meta.url))
+
+/** Runs what the sandbox has printed in a shell, and gives the JSON that comes of it. */
+const shell = <A>(commands: string) =>
+  Effect.gen(function* () {
+    const standIn = `command -v curl >/dev/null || curl() { '${process.execPath}' '${curl}' "$@"; }`
+    const { ended } = yield* start("sh", ["-c", `${standIn}\n${commands}`])
+    const { code, stderr, stdout } = yield* ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    return JSON.parse(stdout) as A
+  }).pipe(Effect.scoped)
+
+interface List {
+  readonly data: ReadonlyArray<PaymentObject>
+}
+
+/** What the sandbox has written down of its chains. */
+const chainsOf = (folder: string) =>
+  JSON.parse(readFileSync(join(folder, ".sandbox/processes.json"), "utf8")) as ReadonlyArray<{
+    readonly pid: number
+    readonly port: number
+  }>
+
+describe("the sandbox", () => {
+  it.scopedLive("prints commands that work as they stand: a payment is made, paid and confirmed", () =>
+    Effect.gen(function* () {
+      const { ports, up } = yield* installation
+      const sandbox = yield* up
+      const printed = sandbox.lines().join("\n")
+      expect(printed).toMatch(/test key +svc_test_\w+/)
+      for (const port of ports) expect(printed).toContain(`http://127.0.0.1:${port}`)
+
+      const [create = "", pay = "", list = ""] = printed
+        .split("\n\n")
+        .filter((block) => /^ +(?:curl|ADDRESS=)/.test(block))
+      const payment = yield* shell<PaymentObject>(create)
+      expect(payment).toMatchObject({ status: "pending", merchantRef: "order-1", amount: "25000000", currency: "USDC" })
+      const { result } = yield* shell<{ readonly result: string }>(pay.replace("0x…", payment.address))
+      const confirmed = yield* shell<List>(list).pipe(
+        Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "confirmed")),
+        Effect.retry(Schedule.spaced("200 millis"))
+      )
+      expect(confirmed).toMatchObject({ id: payment.id, txHash: result })
+    })
+  )
+
+  it.scopedLive("refuses to run twice, and names the one that runs", () =>
+    Effect.gen(function* () {
+      const { sandbox, up } = yield* installation
+      const { pid } = yield* up
+      const second = yield* sandbox()
+      const { code, stderr, stdout } = yield* second.ended
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+      expect(stderr).toContain(`tilld sandbox, process ${pid}`)
+    })
+  )
+
+  it.scopedLive("shows the whole job with --demo, and is a success once both payments are confirmed", () =>
+    Effect.gen(function* () {
+      const { nothingRuns, sandbox } = yield* installation
+      const { code, stdout } = yield* (yield* sandbox(["--demo"])).ended
+      expect(code).toBe(0)
+      const webhooks = stdout.split("\n").filter((line) => line.startsWith("webhook "))
+      for (const kind of ["created", "detecting", "confirmed"]) {
+        const verified = webhooks.filter((line) => line.includes(`payment.${kind} `) && line.includes("verified"))
+        expect(verified, kind).toHaveLength(2)
+      }
+      yield* nothingRuns
+    })
+  )
+
+  it.scopedLive("fails loudly with --demo when a chain dies under it, and leaves nothing running", () =>
+    Effect.gen(function* () {
+      const { folder, nothingRuns, sandbox } = yield* installation
+      const demo = yield* sandbox(["--demo"])
+      yield* demo.line("paid ")
+      const [chain] = chainsOf(folder)
+      if (chain !== undefined) process.kill(chain.pid, "SIGKILL")
+      const { code, stderr } = yield* demo.ended
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/The local chain \w+ ended \(SIGKILL\)/)
+      yield* nothingRuns
+    })
+  )
+})
+
+describe("the end of a sandbox", () => {
+  it.scopedLive("by Ctrl-C, pressed twice, ends all that it started, and is a success", () =>
+    Effect.gen(function* () {
+      const { nothingRuns, ports, up } = yield* installation
+      const sandbox = yield* up
+      const url = `http://127.0.0.1:${ports[0]}`
+      const [key = ""] = /svc_test_\w+/.exec(sandbox.lines().join("\n")) ?? []
+      // It ends when this is answered, and not before.
+      const order = { chain: "base", currency: "ETH", amount: "1", merchantRef: "last" } as const
+      const payment = yield* beginPayment({ url, key }, order)
+      yield* sandbox.signal("SIGINT")
+      yield* untilRefused(url)
+      yield* sandbox.signal("SIGINT")
+      expect(yield* payment.finish).toMatchObject({ status: 201 })
+      expect(yield* sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: "" })
+      yield* nothingRuns
+    })
+  )
+
+  it.scopedLive("by a closed terminal is a Ctrl-C", () =>
+    Effect.gen(function* () {
+      const { nothingRuns, up } = yield* installation
+      const sandbox = yield* up
+      expect(yield* sandbox.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+      yield* nothingRuns
+    })
+  )
+
+  it.scopedLive("by SIGKILL leaves chains, which the next one ends and names before it starts its own", () =>
+    Effect.gen(function* () {
+      const { folder, nothingRuns, up } = yield* installation
+      const killed = yield* up
+      const left = chainsOf(folder)
+      expect(left).toHaveLength(5)
+      yield* killed.end("SIGKILL")
+      const next = yield* up
+      for (const { pid } of left) yield* next.line(`Ended process ${pid}`)
+      expect(yield* next.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
+      yield* nothingRuns
+    })
+  )
+})
+
+describe("a sandbox that cannot start", () => {
+  for (const [what, index] of [
+    ["the API", 0],
+    ["a chain", 3]
+  ] as const) {
+    it.scopedLive(`since the port of ${what} is taken exits 2, names the port, and leaves nothing running`, () =>
+      Effect.gen(function* () {
+        const { folder, ports, sandbox } = yield* installation
+        const port = ports[index] ?? 0
+        yield* listenOn(port)
+        const { code, stderr } = yield* (yield* sandbox()).ended
+        expect(code).toBe(2)
+        expect(stderr).toMatch(new RegExp(`\\b${port}\\b`))
+        const others = ports.filter((other) => other !== port)
+        expect(yield* Effect.forEach(others, isFree, { concurrency: 1 })).toEqual(others.map(() => true))
+        expect(readdirSync(join(folder, ".sandbox"))).not.toContain("processes.json")
+      })
+    )
+  }
+
+  it.scopedLive("since Anvil is not installed exits 2 with the command that installs it", () =>
+    Effect.gen(function* () {
+      const { folder, sandbox } = yield* installation
+      // The program as `npm install --omit=dev` leaves it.
+      cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true })
+      mkdirSync(join(folder, "node_modules"))
+      for (const name of ["better-sqlite3", "secp256k1"]) {
+        symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
+      }
+      const { code, stderr } = yield* (yield* sandbox([], { binary: join(folder, "dist/tilld.js") })).ended
+      expect(code).toBe(2)
+      expect(stderr).toContain("npm install --include=dev")
+    })
+  )
+
+  it.scopedLive("since the database is not a sandbox's exits 2 and deletes nothing", () =>
+    Effect.gen(function* () {
+      const { folder, sandbox } = yield* installation
+      const config = join(folder, "config/sandbox.toml")
+      writeFileSync(config, readFileSync(config, "utf8").replace(".sandbox/tilld.db", "shop/tilld.db"))
+      mkdirSync(join(folder, "shop"))
+      writeFileSync(join(folder, "shop/tilld.db"), "money")
+      const { code, stderr } = yield* (yield* sandbox()).ended
+      expect(code).toBe(2)
+      expect(stderr).toContain("config/sandbox.toml is not a sandbox's configuration")
+      expect(readFileSync(join(folder, "shop/tilld.db"), "utf8")).toBe("money")
+      expect(existsSync(join(folder, ".sandbox"))).toBe(false)
+    })
+  )
+})
