@@ -46,6 +46,37 @@ if (!quiet) {
 
 const { build } = await import("esbuild")
 
+const clients = `
+  export { request } from "undici/lib/api/index.js"
+  export { default as Agent } from "undici/lib/dispatcher/agent.js"
+  export { default as Client } from "undici/lib/dispatcher/client.js"
+  export { default as Pool } from "undici/lib/dispatcher/pool.js"
+`
+
+/**
+ * Leaves out what packages bring and tilld never runs: together a third of what a start would read.
+ * A name that is used after all and is not listed here fails the build.
+ */
+const trim = {
+  name: "trim",
+  setup({ onLoad, onResolve, resolve }) {
+    // Of undici, the clients: no fetch, WebSocket, caches and mocks.
+    onResolve({ filter: /^undici$/ }, ({ importer }) =>
+      importer.startsWith(join(root, "src")) ? { path: "undici", namespace: "clients" } : undefined
+    )
+    onLoad({ filter: /^/, namespace: "clients" }, () => ({ contents: clients, resolveDir: root }))
+    // @effect/cli reads options from such files, and effect's schemas make test data: neither is asked for here.
+    onResolve({ filter: /^(yaml|toml|ini|fast-check)$/ }, ({ path }) => ({ path, namespace: "nothing" }))
+    onLoad({ filter: /^/, namespace: "nothing" }, () => ({ contents: "module.exports = {}" }))
+    // Its package.json says so, and a second one beside the modules hides it: nine languages nobody asks for.
+    onResolve({ filter: /^@scure\/bip39\/wordlists\// }, async ({ path, ...from }) =>
+      from.pluginData === trim
+        ? undefined
+        : { ...(await resolve(path, { ...from, pluginData: trim })), sideEffects: false }
+    )
+  }
+}
+
 const options = {
   absWorkingDir: root,
   // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
@@ -68,6 +99,7 @@ const options = {
   sourcemap: "linked",
   sourcesContent: false,
   metafile: true,
+  plugins: [trim],
   legalComments: "none",
   logLevel: "warning"
 }

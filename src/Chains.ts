@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { type ChainHealth, makeWatcher } from "./Chains/Watcher.ts"
@@ -46,11 +46,9 @@ export class Chains extends Context.Tag("tilld/Chains")<
 
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
-        health: Effect.all(
-          watchers.map((watcher) => watcher.health),
-          { concurrency: 1 }
-        ),
-        gasPrice: (network) => byNetwork.get(networkKey(network))?.gasPrice ?? Effect.succeed(undefined),
+        health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
+        gasPrice: (network) =>
+          Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gasPrice(now)),
         wake: (mode) => {
           for (const watcher of watchers) if (watcher.mode === mode) watcher.wake()
         }

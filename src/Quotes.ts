@@ -14,6 +14,7 @@ import {
   type QuoteObject,
   RateUnavailable
 } from "./Domain/Quote.ts"
+import { iso } from "./Domain/Timestamp.ts"
 import { grossOf, networkFeeOf, rateOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
@@ -100,7 +101,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         const { fees, ...priced } = yield* price(owner.mode, request)
         const now = yield* Clock.currentTimeMillis
         const validUntil = now + validityMillis
-        const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: new Date(validUntil).toISOString(), fees }
+        const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
         yield* writer.write(Repo.insert(owner, quote, now, validUntil))
         return quote
       })

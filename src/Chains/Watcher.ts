@@ -52,9 +52,10 @@ type Message = { readonly _tag: "Wake" }
 export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
-  readonly health: Effect.Effect<ChainHealth>
-  /** Wei for a unit of gas; undefined when it is not known, or older than two minutes. */
-  readonly gasPrice: Effect.Effect<bigint | undefined>
+  /** At `now`, Unix milliseconds. */
+  readonly health: (now: number) => ChainHealth
+  /** Wei for a unit of gas; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
+  readonly gasPrice: (now: number) => bigint | undefined
   /** Somebody may pay from now on: an idle watcher looks at once. */
   readonly wake: () => void
 }
@@ -71,6 +72,8 @@ interface State {
   newest: number | undefined
   lastGoodTick: number | undefined
   reason: string | undefined
+  /** The last reason that the log was warned of, until the chain is read again. */
+  warned: string | undefined
 }
 
 const connect = Effect.fn("Watcher.connect")(function* ({ network, source: { chain, client } }: Watch) {
@@ -84,6 +87,7 @@ const note = (state: State, outcome: Outcome, now: number): void => {
   state.scanned = outcome.scanned
   if (outcome.gasPrice !== undefined) state.gasPrice = { wei: outcome.gasPrice, at: now }
   state.failures = 0
+  state.warned = undefined
   if (outcome._tag === "Waiting") {
     state.reason = outcome.reason
   } else {
@@ -92,23 +96,29 @@ const note = (state: State, outcome: Outcome, now: number): void => {
   }
 }
 
-/** Ticks once, and gives the milliseconds from the start of this tick to the next. */
+/** Ticks once, and gives the time of the next tick. */
 const round = Effect.fn("Watcher.round")(function* (watch: Watch, state: State) {
   const started = yield* Clock.currentTimeMillis
   if (!state.connected) yield* connect(watch)
   state.connected = true
   const priceIsOld = state.gasPrice === undefined || started - state.gasPrice.at >= gasPriceInterval
   const outcome = yield* tick(watch, { gasPrice: priceIsOld })
-  if (state.failures > 0) yield* Effect.logInfo("the chain is read again")
+  if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
+  if (outcome._tag === "Waiting" && state.reason === undefined) {
+    yield* Effect.logInfo("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
+  }
   note(state, outcome, yield* Clock.currentTimeMillis)
-  if (outcome._tag === "More") return 0
+  if (outcome._tag === "More") return started
   state.idle = !(yield* Watched.anyOpen(watch.reader, watch.network.mode))
-  return Duration.toMillis(state.idle ? idleInterval : watch.source.chain.pollInterval)
+  return started + Duration.toMillis(state.idle ? idleInterval : watch.source.chain.pollInterval)
 })
 
-/** Notes why a tick failed, and gives the milliseconds until the next. */
+/** Notes why a tick failed, and gives the time of the next. */
 const failed = Effect.fnUntraced(function* (state: State, error: RpcError | WrongChain | StoreUnavailable) {
-  const log = state.reason === error.message ? Effect.logDebug : Effect.logWarning
+  // One bad answer is daily business, and the next tick has forgotten it.
+  const notable = state.failures >= 2 && state.warned !== error.message
+  if (notable) state.warned = error.message
+  const log = notable ? Effect.logWarning : Effect.logDebug
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
   const jitter = yield* Random.nextRange(0.8, 1.2)
   const pause = Math.round(Math.min(firstBackOff * 2 ** Math.min(state.failures, 10) * jitter, longestBackOff))
@@ -116,7 +126,7 @@ const failed = Effect.fnUntraced(function* (state: State, error: RpcError | Wron
   state.idle = false
   state.failures++
   state.reason = error.message
-  return pause
+  return (yield* Clock.currentTimeMillis) + pause
 })
 
 const healthOf = ({ network, source }: Watch, state: State, now: number): ChainHealth => {
@@ -150,14 +160,14 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
     scanned: undefined,
     newest: undefined,
     lastGoodTick: undefined,
-    reason: undefined
+    reason: undefined,
+    warned: undefined
   }
   const mailbox = yield* Queue.sliding<Message>(1)
 
   const run = Effect.gen(function* () {
-    const started = yield* Clock.currentTimeMillis
-    const interval = yield* Effect.catchAll(round(watch, state), (error) => failed(state, error))
-    const left = Math.max(0, started + interval - (yield* Clock.currentTimeMillis))
+    const next = yield* Effect.catchAll(round(watch, state), (error) => failed(state, error))
+    const left = Math.max(0, next - (yield* Clock.currentTimeMillis))
     // A busy watcher looks often enough as it is: only an idle one is woken.
     yield* state.idle ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
@@ -165,10 +175,9 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
   const watcher: Watcher = {
     ...watch.network,
     run,
-    health: Effect.map(Clock.currentTimeMillis, (now) => healthOf(watch, state, now)),
-    gasPrice: Effect.map(Clock.currentTimeMillis, (now) =>
-      state.gasPrice !== undefined && now - state.gasPrice.at <= gasPriceLife ? state.gasPrice.wei : undefined
-    ),
+    health: (now) => healthOf(watch, state, now),
+    gasPrice: (now) =>
+      state.gasPrice !== undefined && now - state.gasPrice.at <= gasPriceLife ? state.gasPrice.wei : undefined,
     wake: () => void mailbox.unsafeOffer({ _tag: "Wake" })
   }
   return watcher

@@ -131,10 +131,11 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, options: 
     if (scan === undefined) return yield* begin(watch, head)
     // Watched since the batch was put together: the last scanned block must be looked at first.
     if (!watching && watched.size > 0) return { _tag: "More", scanned: scan.head.number } as const
-    if (head.number < scan.head.number || (watching && atLast === undefined)) {
+    const { number } = scan.head
+    if (head.number < number || (watching && atLast === undefined)) {
       // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
-      const reason = `${client.host} is behind: its head is ${head.number}, and ${scan.head.number} has been read`
-      return { _tag: "Waiting", scanned: scan.head.number, reason } as const
+      const reason = `${client.host} is behind: its head is ${head.number}, and ${number}, which it lacks, has been read`
+      return { _tag: "Waiting", scanned: number, reason } as const
     }
     return yield* advance(watch, scan, head, atLast)
   })

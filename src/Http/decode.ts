@@ -22,7 +22,7 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]): Decode<unknow
   }
 }
 
-const noBody: Decode<unknown> = () => Effect.succeed(undefined)
+const noBody: Decode<unknown> = () => Effect.void
 
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
   Option.match(schema, { onNone: () => noBody, onSome: (some) => compile(some, "field") })

@@ -3,7 +3,7 @@ import { networks } from "./file.ts"
 import { at, type Tree } from "./tree.ts"
 
 /** Sections and keys that are decoded, and that no feature of this version reads. */
-const always: ReadonlyArray<string> = [
+const unread: ReadonlyArray<string> = [
   "server.trusted_proxies",
   "admin",
   "limits",
@@ -15,8 +15,5 @@ const always: ReadonlyArray<string> = [
 ]
 
 /** What was given in vain, of `given`: the file and the environment without defaults. */
-export const unreadOf = (given: Tree): ReadonlyArray<string> => {
-  const sources = at(given, ["rates", "sources"])
-  const others = Array.isArray(sources) && sources.some((source) => source !== "fixed")
-  return [...always.filter((key) => at(given, key.split(".")) !== undefined), ...(others ? ["rates.sources"] : [])]
-}
+export const unreadOf = (given: Tree): ReadonlyArray<string> =>
+  unread.filter((key) => at(given, key.split(".")) !== undefined)

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
+import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
 import { Webhooks } from "../Webhooks.ts"
@@ -9,7 +10,7 @@ const toObject = ({ createdAt, events, id, url }: Endpoint) => ({
   id,
   url,
   events,
-  createdAt: new Date(createdAt).toISOString()
+  createdAt: iso(createdAt)
 })
 
 export const webhookHandlers = Effect.map(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, type Layer, Redacted } from "effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
 import { History } from "../../src/Chains/History.ts"
 import { Rpc } from "../../src/Chains/Rpc.ts"
@@ -189,8 +189,7 @@ describe("watching a real node", () => {
       yield* chain.payToken({ symbol: "USDT", to: address(2), amount: 1n })
       yield* chain.mine()
       const vetted = yield* Effect.flatMap(History, (history) => history.vet("test", [0, 1, 2, 3].map(address))).pipe(
-        Effect.provide(History.layer),
-        Effect.provide(world)
+        Effect.provide(Layer.provide(History.layer, world))
       )
       expect(vetted).toEqual({ used: new Set([address(1), address(2)]), unreachable: [] })
     })

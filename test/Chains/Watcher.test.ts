@@ -1,17 +1,28 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Queue, Redacted, TestClock } from "effect"
-import { getAddress, type Hex } from "viem"
+import { Duration, Effect, Queue, TestClock } from "effect"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Chains } from "../../src/Chains.ts"
-import type { ChainSettings } from "../../src/Settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
+import {
+  address,
+  alice,
+  around,
+  bridged,
+  forget,
+  health,
+  lookAlike,
+  reason,
+  second,
+  upTo,
+  usdc,
+  withTokens
+} from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
 import {
   chainSettings,
   committedTo,
   end,
   ledger,
-  nextCommit,
   notingSettlement,
   pay,
   paymentById,
@@ -20,30 +31,6 @@ import {
   watch,
   world
 } from "./world.ts"
-
-const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
-const contract = (n: number): string => `0x${n.toString(16).padStart(40, "c")}`
-const [usdc, bridged, lookAlike] = [contract(1), contract(2), contract(3)]
-const alice = address(0xa11ce)
-
-const withTokens = chainSettings({
-  tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
-  wrongTokens: [{ name: "USDC.e", address: bridged }]
-})
-
-/** A world around one model chain; nothing is watched until `watch`. */
-const around =
-  (chain: ModelChain, settings: ChainSettings = withTokens) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
-    )
-
-const health = Effect.flatMap(Chains, (chains) => chains.health).pipe(Effect.map((all) => all[0]))
-const upTo = (head: number) => until(health, (now) => now?.head === head && now.lagBlocks === 0)
-const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
-const second = TestClock.adjust("1 second")
-const forget = (chain: ModelChain) => Effect.asVoid(Queue.takeAll(chain.answered))
 
 describe("the first head", () => {
   it.scoped("fixes the start below it, and payments made before count from there", () => {
@@ -258,163 +245,6 @@ describe("reading", () => {
       // Money that comes late is seen all the same.
       yield* committedTo(16)
     }).pipe(around(chain))
-  })
-})
-
-describe("a provider in trouble", () => {
-  it.scoped("is asked again, and everything is caught up with in parts", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
-      chain.failure = "unreachable"
-      for (let i = 0; i < 250; i++)
-        chain.mine(...(i % 100 === 7 ? [coin(alice, BigInt(i)), token(usdc, alice, 1n)] : []))
-      yield* TestClock.adjust("2 minutes")
-      expect(yield* health).toMatchObject({ ready: false, head: 10 })
-      expect((yield* health)?.reason).toContain("any at model failed (unreachable)")
-      const tries = chain.batches.length
-      yield* TestClock.adjust("1 minute")
-      expect(chain.batches.length - tries).toBeGreaterThanOrEqual(5)
-      chain.failure = undefined
-      yield* TestClock.adjust("10 seconds")
-      const parts = [yield* nextCommit, yield* nextCommit, yield* nextCommit]
-      expect(parts.map((part) => [part.head.number, part.settled?.number])).toEqual([
-        [110, 108],
-        [210, 208],
-        [260, 258]
-      ])
-      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
-      expect(yield* upTo(260)).toEqual({ chain: "ethereum", mode: "test", ready: true, head: 260, lagBlocks: 0 })
-    }).pipe(around(chain))
-  })
-
-  it.scoped("that refuses large parts gets smaller ones", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
-      chain.mineMany(80)
-      chain.intercept = (batch) => {
-        chain.failure = batch.length > 9 ? "refused" : undefined
-      }
-      // Each refusal is followed by a wait.
-      yield* Effect.repeat(TestClock.adjust("10 seconds"), {
-        until: () => Effect.map(health, (now) => now?.head === 90)
-      })
-      yield* committedTo(90)
-    }).pipe(around(chain))
-  })
-
-  it.scoped("that is behind is waited for: nothing goes backwards", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
-      chain.mine(coin(alice, 1n))
-      yield* second
-      yield* committedTo(11)
-      yield* forget(chain)
-      chain.behind = 4
-      yield* second
-      expect(yield* reason).toContain("model is behind: its head is 7, and 11 has been read")
-      expect(yield* scanned).toMatchObject({ head_number: 11 })
-      expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([1])
-      chain.behind = 0
-      chain.mine()
-      yield* second
-      expect((yield* upTo(12))?.reason).toBeUndefined()
-    }).pipe(around(chain))
-  })
-
-  it.scoped.each<[string, (method: string, answer: unknown) => unknown]>([
-    ["a block that is not there", (method, answer) => (method === "full" ? null : answer)],
-    [
-      "a block of another number",
-      (method, answer) => (method === "full" ? { ...(answer as object), number: "0x1" } : answer)
-    ],
-    [
-      "a block without transactions",
-      (method, answer) => (method === "full" ? { ...(answer as object), transactions: null } : answer)
-    ],
-    ["a hash that is none", (method, answer) => (method === "full" ? { ...(answer as object), hash: "0x12" } : answer)],
-    [
-      "a broken link",
-      (method, answer) => (method === "full" ? { ...(answer as object), parentHash: `0x${"0".repeat(64)}` } : answer)
-    ],
-    ["logs that are no list", (method, answer) => (method === "eth_getLogs" ? {} : answer)],
-    [
-      "logs of another branch",
-      (method, answer) =>
-        method === "eth_getLogs"
-          ? (answer as Array<object>).map((log) => ({ ...log, blockHash: `0x${"1".repeat(64)}` }))
-          : answer
-    ],
-    [
-      "logs of another number",
-      (method, answer) =>
-        method === "eth_getLogs" ? (answer as Array<object>).map((log) => ({ ...log, blockNumber: "0xa" })) : answer
-    ],
-    ["a receipt that is not there", (method, answer) => (method === "eth_getTransactionReceipt" ? null : answer)],
-    [
-      "a receipt without a status",
-      (method, answer) => (method === "eth_getTransactionReceipt" ? { ...(answer as object), status: "0x2" } : answer)
-    ],
-    [
-      "a receipt of another block",
-      (method, answer) =>
-        method === "eth_getTransactionReceipt" ? { ...(answer as object), blockHash: `0x${"1".repeat(64)}` } : answer
-    ]
-  ])("that answers with %s changes nothing", ([, distort]) => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
-      yield* forget(chain)
-      chain.distort = ({ method, params }, answer) => distort(params[1] === true ? "full" : method, answer)
-      chain.mine(coin(alice, 1n), token(usdc, alice, 2n))
-      yield* second
-      expect(yield* reason).toContain("failed")
-      yield* TestClock.adjust("1 minute")
-      expect(yield* scanned).toMatchObject({ head_number: 10 })
-      expect(yield* ledger).toEqual([])
-      chain.distort = (_, answer) => answer
-      yield* TestClock.adjust("10 seconds")
-      yield* committedTo(11)
-      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["2", "1"])
-    }).pipe(around(chain))
-  })
-
-  it.scoped("holds up no other chain", () => {
-    const [broken, sound] = [new ModelChain(10), new ModelChain(10)]
-    const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
-    broken.failure = "timeout"
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
-      for (let i = 11; i < 15; i++) {
-        sound.mine(coin(alice, 1n))
-        yield* second
-        expect((yield* committedTo(i)).network.chain).toBe("base")
-      }
-      const all = yield* Effect.flatMap(Chains, (it) => it.health)
-      expect(all.map((one) => [one.chain, one.ready, one.head])).toEqual([
-        ["ethereum", false, undefined],
-        ["base", true, 14]
-      ])
-    }).pipe((test) =>
-      Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(
-          test,
-          world(path, chains, modelRpc({ "model:ethereum": broken, "model:base": sound }), notingSettlement)
-        )
-      )
-    )
   })
 })
 

@@ -65,7 +65,7 @@ const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<Operati
   ["a defect", Effect.die(new Error("a bug"))],
   [
     "a handler that throws",
-    Effect.sync(() => {
+    Effect.suspend(() => {
       throw new Error("a bug")
     })
   ],

@@ -1,7 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import type { Answered } from "../lib/api.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { testChain, testXpub } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
@@ -21,9 +20,6 @@ const order = (fields: Record<string, unknown> = {}) => {
   orders += 1
   return { merchantRef: `order ${orders}`, amount: "1000000", currency: "USDC", chain: "base", ...fields }
 }
-
-const problemsIn = ({ body }: Answered): Record<string, string> =>
-  Object.fromEntries(body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message]))
 
 const amountRule =
   'must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1'

@@ -1,11 +1,8 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 
 const app = testApp({ rates: { sources: ["fixed"], fixed: { EUR: "1.10", USDC: "1" } } })
-
-const problemsIn = ({ body }: Answered): Record<string, string> =>
-  Object.fromEntries(body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message]))
 
 const currencies = "must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC"
 const amountRule =

@@ -52,6 +52,7 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
     })
   )
   const chain = { payNative: () => Effect.succeed(hash), payToken: () => Effect.succeed(hash) }
+  const console = yield* Effect.console
   return yield* demo({
     url: "http://api",
     apiKey: "svc_test_key",
@@ -60,7 +61,12 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
       ["polygon", chain]
     ]),
     receiver: { url: "https://receiver", take: Queue.take(arrivals) }
-  }).pipe(Effect.provide(Layer.succeed(HttpClient.HttpClient, api)), Effect.either, Effect.fork)
+  }).pipe(
+    Effect.provide(Layer.succeed(HttpClient.HttpClient, api)),
+    Effect.withConsole({ ...console, log: () => Effect.void }),
+    Effect.either,
+    Effect.fork
+  )
 })
 
 const failure = (world: World) =>

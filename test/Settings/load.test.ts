@@ -37,7 +37,7 @@ const loadText = (text: string, env: Readonly<Record<string, string>> = {}) =>
 
 /** What is said of each place, and the whole message. */
 const problemsOf = (text: string, env: Readonly<Record<string, string>> = {}) =>
-  Effect.map(Effect.flip(loadText(text, env)), (error: SettingsInvalid) => ({
+  Effect.map(Effect.flip(Effect.asVoid(loadText(text, env))), (error: SettingsInvalid) => ({
     at: Object.fromEntries(error.problems.map((problem) => [problem.at, problem.message])),
     message: error.message
   }))
@@ -305,7 +305,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     Effect.gen(function* () {
       const { at } = yield* problemsOf("")
       expect(Object.keys(at)).toEqual(["server.public_url", "chains"])
-      const none = yield* Effect.flip(load({ path: "/nowhere/tilld.toml", env: {} }))
+      const none = yield* Effect.flip(Effect.asVoid(load({ path: "/nowhere/tilld.toml", env: {} })))
       expect(none.message).toMatch(/no file \/nowhere\/tilld.toml.*example.*--config/s)
     })
   )

@@ -1,6 +1,6 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 
 const secret = "whsec_0123456789abcdef"
 const endpoint = (fields: Record<string, unknown> = {}) => ({
@@ -9,9 +9,6 @@ const endpoint = (fields: Record<string, unknown> = {}) => ({
   secret,
   ...fields
 })
-
-const problemsIn = ({ body }: Answered): Record<string, string> =>
-  Object.fromEntries(body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message]))
 
 const kinds = "must be payment.created, payment.detecting, payment.confirmed, payment.expired or payment.failed"
 

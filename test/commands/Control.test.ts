@@ -171,7 +171,9 @@ it.live("what is no request of ours is refused or cut off, and harms nobody else
       for (const line of ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']) {
         expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
       }
-      expect(yield* exchange(database, Buffer.alloc(70_000, 0x20))).toBe("")
+      // At once, and not when the time for a request is over.
+      const tooLong = exchange(database, Buffer.alloc(70_000, 0x20))
+      expect(yield* Effect.timeout(tooLong, "4 seconds")).toBe("")
       expect(yield* exchange(database, Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
       expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
     })

@@ -1,5 +1,5 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { createServer, type Server } from "node:net"
+import { createServer } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
@@ -9,24 +9,24 @@ import { beginPayment, isRefused, untilRefused } from "../lib/inFlight.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { type RunOptions, root, start, startTilld } from "../lib/tilld.ts"
 
-/** Listens on a port until the scope ends; undefined where somebody else does. */
+/** Listens on a port until the scope ends; false where somebody else does. */
 const listenOn = (port: number) =>
-  Effect.acquireRelease(
-    Effect.async<Server | undefined>((resume) => {
-      const server = createServer()
-      server.once("error", () => resume(Effect.succeed(undefined)))
-      server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.sync(() => server?.close())
-  )
+  Effect.suspend(() => {
+    const server = createServer()
+    const listening = Effect.async<boolean>((resume) => {
+      server.once("error", () => resume(Effect.succeed(false)))
+      server.listen(port, "127.0.0.1", () => resume(Effect.succeed(true)))
+    })
+    return Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
+  })
 
 /** Ports in a row that nobody listens on, below those that the system gives out by itself. */
 const freePorts = (count: number): Effect.Effect<ReadonlyArray<number>> =>
   Effect.gen(function* () {
     const first = yield* Random.nextIntBetween(20_000, 32_000)
     const ports = Arr.makeBy(count, (i) => first + i)
-    const servers = yield* Effect.scoped(Effect.forEach(ports, listenOn, { concurrency: 1 }))
-    return servers.includes(undefined) ? yield* freePorts(count) : ports
+    const free = yield* Effect.scoped(Effect.forEach(ports, listenOn, { concurrency: 1 }))
+    return free.includes(false) ? yield* freePorts(count) : ports
   })
 
 const isFree = (port: number) => isRefused(`http://127.0.0.1:${port}`)

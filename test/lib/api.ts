@@ -28,6 +28,10 @@ export interface Answered {
   readonly body: any
 }
 
+/** The problems of a refusal by the field that each is about. */
+export const problemsIn = ({ body }: Answered): Record<string, string> =>
+  Object.fromEntries(body.error.details.map(({ message, path }: { message: string; path: string }) => [path, message]))
+
 const bytesOf = ({ body, json }: Sent) => (json === undefined ? body : JSON.stringify(json))
 
 /** A server, and a client that keeps its connections for as long as the test. */

@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
 const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))
 
 // Of the environment only what finds programs: whoever runs the tests may have TILLD_ variables of his own.
-const path = process.env.PATH ?? ""
+const { PATH } = process.env
 
 export interface Ended {
   readonly code: number | null
@@ -65,7 +65,7 @@ afterEach(({ task }) => {
 const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
-    env: { PATH: path, ...options.env },
+    env: { PATH, ...options.env },
     stdio: "pipe"
   })
   // It may end without reading.

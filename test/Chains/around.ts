@@ -1,0 +1,39 @@
+import { Effect, Queue, TestClock } from "effect"
+import { getAddress, type Hex } from "viem"
+import { Chains } from "../../src/Chains.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { type ModelChain, modelRpc } from "./ModelChain.ts"
+import { chainSettings, notingSettlement, until, world } from "./world.ts"
+
+export const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
+export const alice = address(0xa11ce)
+
+const contract = (n: number): string => `0x${n.toString(16).padStart(40, "c")}`
+export const usdc = contract(1)
+/** Known, and the wrong one. */
+export const bridged = contract(2)
+/** Anybody's. */
+export const lookAlike = contract(3)
+
+export const withTokens = chainSettings({
+  tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
+  wrongTokens: [{ name: "USDC.e", address: bridged }]
+})
+
+/** A world around one model chain, with a database of its own; nothing is watched until `watch`. */
+export const around =
+  (chain: ModelChain, settings = withTokens) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
+    )
+
+/** The health of the first chain. */
+export const health = Effect.flatMap(Chains, (chains) => Effect.map(chains.health, ([first]) => first))
+/** Waits until the watcher itself says that it has read up to this head, and that there is no more. */
+export const upTo = (head: number) => until(health, (now) => now?.head === head && now.lagBlocks === 0)
+/** Waits until the chain is not read, and gives the reason. */
+export const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
+export const second = TestClock.adjust("1 second")
+/** Forgets the batches that the node has answered so far. */
+export const forget = (chain: ModelChain) => Effect.asVoid(Queue.takeAll(chain.answered))
