@@ -46,25 +46,12 @@ if (!quiet) {
 
 const { build } = await import("esbuild")
 
-const clients = `
-  export { request } from "undici/lib/api/index.js"
-  export { default as Agent } from "undici/lib/dispatcher/agent.js"
-  export { default as Client } from "undici/lib/dispatcher/client.js"
-  export { default as Pool } from "undici/lib/dispatcher/pool.js"
-`
-
 /**
- * Leaves out what packages bring and tilld never runs: together a third of what a start would read.
- * A name that is used after all and is not listed here fails the build.
+ * Leaves out what packages bring and tilld never runs.
  */
 const trim = {
   name: "trim",
   setup({ onLoad, onResolve, resolve }) {
-    // Of undici, the clients: no fetch, WebSocket, caches and mocks.
-    onResolve({ filter: /^undici$/ }, ({ importer }) =>
-      importer.startsWith(join(root, "src")) ? { path: "undici", namespace: "clients" } : undefined
-    )
-    onLoad({ filter: /^/, namespace: "clients" }, () => ({ contents: clients, resolveDir: root }))
     // @effect/cli reads options from such files, and effect's schemas make test data: neither is asked for here.
     onResolve({ filter: /^(yaml|toml|ini|fast-check)$/ }, ({ path }) => ({ path, namespace: "nothing" }))
     onLoad({ filter: /^/, namespace: "nothing" }, () => ({ contents: "module.exports = {}" }))

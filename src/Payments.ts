@@ -22,8 +22,6 @@ import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
-export type { Cursor } from "./Payments/PaymentsRepo.ts"
-
 export type CreateError =
   | DuplicateMerchantRef
   | ChainNotConfigured
@@ -79,12 +77,23 @@ export class Payments extends Context.Tag("tilld/Payments")<
         if (!available.includes(currency)) return yield* new CurrencyNotOnChain({ currency, chain, available })
       })
 
+      const refuseDuplicate = Effect.fnUntraced(function* (owner: Owner, merchantRef: string) {
+        const paymentId = yield* Repo.idByMerchantRef(yield* Tx, owner, merchantRef)
+        if (paymentId !== undefined) return yield* new DuplicateMerchantRef({ paymentId })
+      })
+
+      const lockQuote = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, now: number) {
+        if (request.quoteId === undefined) return undefined
+        // First: who asks again must hear of the payment, and not that its quote is used.
+        yield* refuseDuplicate(owner, request.merchantRef)
+        return yield* quotes.lock(owner, request.quoteId, request, now)
+      })
+
       const store = (owner: Owner, request: CreatePayment, now: number) =>
         Effect.gen(function* () {
           const tx = yield* Tx
+          const quoteId = yield* lockQuote(owner, request, now)
           const { address, ...source } = yield* addresses.take(owner)
-          const quoteId =
-            request.quoteId === undefined ? undefined : yield* quotes.lock(owner, request.quoteId, request, now)
           const payment = yield* Repo.insert(
             {
               id: newPaymentId(),
@@ -110,10 +119,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
             source
           )
           if (payment === undefined) {
-            const paymentId = yield* Repo.idByMerchantRef(tx, owner, request.merchantRef)
-            return paymentId === undefined
-              ? yield* Effect.dieMessage(`merchantRef conflicts with no payment of ${owner.account}`)
-              : yield* new DuplicateMerchantRef({ paymentId })
+            yield* refuseDuplicate(owner, request.merchantRef)
+            return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
           yield* outbox.publish(payment, now)
           yield* tx.afterCommit(() => {

@@ -89,8 +89,8 @@ NodeRuntime.runMain(program, {
     done(
       Exit.match(exit, {
         onSuccess: (code) => (typeof code === "number" ? code : 0),
-        // SIGINT and SIGTERM interrupt: everything was closed, as asked.
-        onFailure: (cause) => (Cause.isInterruptedOnly(cause) ? 0 : 1)
+        // SIGINT and SIGTERM interrupt, which is a success where `untilStopped` has said so.
+        onFailure: (cause) => (Cause.isInterruptedOnly(cause) ? Number(process.exitCode ?? 1) : 1)
       })
     )
 })

@@ -31,7 +31,6 @@ export const nativeToken = (chain: ChainName): Token => (chain === "polygon" ? "
 export const tokensOn = (chain: ChainName): ReadonlyArray<Token> =>
   Token.literals.filter((token) => tokenChains[token].includes(chain))
 
-export const isFiat: (symbol: string) => symbol is Fiat = Schema.is(Fiat)
 export const isToken: (symbol: string) => symbol is Token = Schema.is(Token)
 
 /** Decimals of the token on public networks, of the fiat's minor unit otherwise. A local chain may configure others. */

@@ -9,7 +9,7 @@ const nativeTransferGas = 21_000n
 /**
  * Gas of an ERC-20 transfer to an address that held none of the token, as a payment's does: 21,000 for the transaction,
  * 22,100 and 5,000 for the two balances (EIP-2200, EIP-2929), calldata and log 2,500, and, for USDC, its proxy, pause
- * and block list 10,000: 60,600; USDT takes 63,200 on Ethereum. Wallets and explorers estimate with this round figure.
+ * and block list 10,000: 60,600, rounded up.
  */
 const tokenTransferGas = 65_000n
 

@@ -11,6 +11,14 @@ export class Invocation extends Context.Tag("tilld/commands/Invocation")<
 /** The command line asks for something that cannot be. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
 
+/** For a command that works until it is stopped: the signal is its success, where any other command has not done its work. */
+export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onInterrupt(effect, () =>
+    Effect.sync(() => {
+      process.exitCode = 0
+    })
+  )
+
 /** The options of every command. @effect/cli knows them only where they are declared. */
 export const common = {
   config: Options.text("config").pipe(

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { Invocation } from "./Invocation.ts"
+import { Invocation, untilStopped } from "./Invocation.ts"
 
 /** Local chains, their contracts and the daemon are read in only here. */
 const sandboxed = Effect.promise(() => import("./runSandbox.ts"))
@@ -21,6 +21,7 @@ export const sandbox = Command.make(
     const { env } = yield* Invocation
     const { runSandbox } = yield* sandboxed
     const path = Option.getOrElse(config, () => env.TILLD_CONFIG ?? "config/sandbox.toml")
-    yield* runSandbox({ source: { path, env }, demo })
+    const run = runSandbox({ source: { path, env }, demo })
+    yield* demo ? run : untilStopped(run)
   })
 ).pipe(Command.withDescription("Run five local chains and a daemon that watches them, to try things out"))

@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
-import { common, configPath, Invocation } from "./Invocation.ts"
+import { common, configPath, Invocation, untilStopped } from "./Invocation.ts"
 
 /** The daemon is read in only here: no other command should wait for all that it needs. */
 const daemon = Effect.promise(() => import("../main.ts"))
@@ -12,5 +12,5 @@ export const serve = Command.make(
     const { env } = yield* Invocation
     const { serve } = yield* daemon
     yield* serve({ path: yield* configPath(options), env })
-  })
+  }, untilStopped)
 ).pipe(Command.withDescription("Run the daemon until SIGTERM"))

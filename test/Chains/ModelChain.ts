@@ -63,6 +63,7 @@ export class ModelChain {
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
   distort: (request: RpcRequest, answer: unknown) => unknown = (_, answer) => answer
   #branch = 0
+  #lastBranch: ReadonlyArray<ModelBlock> = []
 
   constructor(height: number) {
     for (let i = 0; i <= height; i++) this.mine()
@@ -88,8 +89,19 @@ export class ModelChain {
 
   /** Takes back the last `depth` blocks; what is mined from now on is another branch. */
   rollback(depth: number): void {
-    this.blocks.length -= depth
+    this.#lastBranch = this.blocks.splice(this.blocks.length - depth)
     this.#branch++
+  }
+
+  /** The branch that was taken back last becomes the chain again, and grows past what it replaces. */
+  returnToLastBranch(): void {
+    const [first] = this.#lastBranch
+    const { height } = this
+    if (first === undefined || this.blocks[first.number - 1]?.hash !== first.parentHash) return
+    this.blocks.splice(first.number, Number.POSITIVE_INFINITY, ...this.#lastBranch)
+    this.#branch++
+    do this.mine()
+    while (this.height <= height)
   }
 
   readonly client: RpcClient = {

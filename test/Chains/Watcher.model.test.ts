@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import { getAddress, type Hex } from "viem"
 import type { RpcReason } from "../../src/Chains/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { ModelChain, modelRpc } from "./ModelChain.ts"
 import { chainSettings, committedTo, ledger, notingSettlement, pay, until, watch, world } from "./world.ts"
@@ -34,13 +35,14 @@ type Step =
   | { readonly does: "fallBehind"; readonly blocks: number }
   | { readonly does: "lie"; readonly call: number }
   | { readonly does: "pay" }
-  | { readonly does: "wait"; readonly seconds: number }
+  | { readonly does: "goBack" }
+  | { readonly does: "wait"; readonly seconds: number; readonly turns: number }
   | { readonly does: "restart" }
 
 const transaction = fc.record({
   payment: fc.nat(20),
-  value: fc.bigInt({ min: 0n, max: 10n ** 20n }),
-  fails: fc.boolean(),
+  value: fc.oneof({ weight: 5, arbitrary: fc.bigInt({ min: 1n, max: 10n ** 20n }) }, fc.constant(0n)),
+  fails: fc.constantFrom(false, false, false, true),
   token: fc.constantFrom(undefined, contract(1), contract(2), contract(3))
 })
 const weighted = (weight: number, arbitrary: fc.Arbitrary<Step>) => ({ weight, arbitrary })
@@ -66,13 +68,25 @@ const step = fc.oneof(
   weighted(1, fc.record({ does: fc.constant("fallBehind"), blocks: fc.nat(5) })),
   weighted(1, fc.record({ does: fc.constant("lie"), call: fc.nat(9) })),
   weighted(2, fc.constant({ does: "pay" })),
-  weighted(6, fc.record({ does: fc.constant("wait"), seconds: fc.constantFrom(1, 1, 1, 5, 61) })),
+  weighted(
+    6,
+    fc.record({
+      does: fc.constant("wait"),
+      seconds: fc.constantFrom(1, 1, 1, 5, 61),
+      // From the middle of a tick to well behind it.
+      turns: fc.constantFrom(0, 1, 2, 3, 5, 8, 40, 40)
+    })
+  ),
+  weighted(1, fc.constant({ does: "goBack" })),
   weighted(1, fc.constant({ does: "restart" }))
 )
 
 const start = 10
 const second = TestClock.adjust("1 second")
 const health = Effect.flatMap(Chains, (chains) => chains.health)
+
+const pass = (seconds: number, turns: number) =>
+  Effect.zipRight(TestClock.adjust(`${seconds} seconds`), Effect.repeatN(eventLoopTurn, turns))
 
 /** What must be in the ledger in the end: everything on the chain that pays somebody, once. */
 const expected = (chain: ModelChain, payments: number) => {
@@ -114,6 +128,8 @@ const change = (chain: ModelChain, one: Step, payments: number): void => {
     for (let i = 1; i < depth; i++) chain.mine()
     chain.mine(...(one.again ? dropped : []))
     for (let i = 0; i < one.more; i++) chain.mine()
+  } else if (one.does === "goBack") {
+    chain.returnToLastBranch()
   } else if (one.does === "fail") {
     chain.failure = one.reason
   } else if (one.does === "fallBehind") {
@@ -145,7 +161,7 @@ const play = (steps: ReadonlyArray<Step>) =>
         yield* watch
         for (const one of life) {
           if (one.does === "pay") yield* pay(address(payments++))
-          else if (one.does === "wait") yield* TestClock.adjust(`${one.seconds} seconds`)
+          else if (one.does === "wait") yield* pass(one.seconds, one.turns)
           else change(chain, one, payments)
         }
       }).pipe(inWorld, Effect.scoped)

@@ -1,17 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
-import { getAddress, type Hex } from "viem"
+import { Effect } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
+import { address, alice, around, second, usdc, withTokens } from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
 import {
   Announced,
-  chainSettings,
   committedTo,
   ledger,
   nextCommit,
-  notingSettlement,
   pay,
   paymentById,
   realSettlement,
@@ -21,19 +19,6 @@ import {
   world
 } from "./world.ts"
 
-const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
-const alice = address(0xa11ce)
-const usdc = `0x${"c".repeat(40)}`
-const settings = chainSettings({ tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }] })
-
-const around =
-  (chain: ModelChain) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
-    )
-
-const second = TestClock.adjust("1 second")
 const storedBlocks = Effect.flatMap(Reader, (reader) =>
   reader.all<{ number: number; hash: string }>("SELECT number, hash FROM blocks ORDER BY number")
 )
@@ -215,7 +200,7 @@ describe("a reorg, settled for real", () => {
     (chain: ModelChain) =>
     <A, E, R>(test: Effect.Effect<A, E, R>) =>
       Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), realSettlement))
+        Effect.provide(test, world(path, [withTokens], modelRpc({ "model:ethereum": chain }), realSettlement))
       )
 
   it.scoped("with the receipt on both branches changes nothing, and the payment is confirmed once", () => {

@@ -125,6 +125,16 @@ describe("the sandbox", () => {
     })
   )
 
+  it.scopedLive("is no success with --demo when it is stopped before it is done, and leaves nothing running", () =>
+    Effect.gen(function* () {
+      const { nothingRuns, sandbox } = yield* installation
+      const demo = yield* sandbox(["--demo"])
+      yield* demo.line("Starting five local chains")
+      expect(yield* demo.end("SIGTERM")).toMatchObject({ code: 1, signal: null })
+      yield* nothingRuns
+    })
+  )
+
   it.scopedLive("fails loudly with --demo when a chain dies under it, and leaves nothing running", () =>
     Effect.gen(function* () {
       const { folder, nothingRuns, sandbox } = yield* installation

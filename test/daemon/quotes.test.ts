@@ -1,0 +1,55 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { FiveChains, makeHome, serve } from "../lib/daemon.ts"
+
+interface Quote {
+  readonly id: string
+  readonly toAmount: string
+}
+
+interface Refusal {
+  readonly error: { readonly code: string; readonly details?: unknown }
+}
+
+/** Base units of an amount of USDC, as a client counts them. */
+const units = (amount: string): string => {
+  const [whole = "", fraction = ""] = amount.split(".")
+  return BigInt(whole + fraction.padEnd(6, "0")).toString()
+}
+
+layer(FiveChains.layer, { excludeTestServices: true })("a quote", (it) => {
+  it.scoped("locks its rate in for one payment, however many ask for it at once", () =>
+    Effect.gen(function* () {
+      const daemon = yield* serve(yield* makeHome({ chains: yield* FiveChains }))
+      // Its gas price comes with the first look at the chain.
+      yield* daemon.logged("first head: reading starts", { chain: "base" })
+      const request = { fromCurrency: "USD", toCurrency: "USDC", amount: "49.90", chain: "base" }
+      const quote = yield* daemon.call<Quote>("POST", "/v1/quotes", request)
+      expect(quote.status).toBe(201)
+
+      const order = (merchantRef: string) => ({
+        merchantRef,
+        amount: units(quote.body.toAmount),
+        currency: "USDC",
+        chain: "base",
+        quoteId: quote.body.id
+      })
+      const pay = (merchantRef: string) =>
+        daemon.call<Refusal & { readonly id: string }>("POST", "/v1/payments", order(merchantRef))
+      const refs = Array.from({ length: 10 }, (_, i) => `order ${i}`)
+      const answers = yield* Effect.forEach(refs, pay, { concurrency: "unbounded" })
+      const winner = answers.findIndex(({ status }) => status === 201)
+      const others = answers.filter((_, i) => i !== winner)
+      expect(others.map(({ body, status }) => [status, body.error.code])).toEqual(
+        others.map(() => [409, "QUOTE_ALREADY_USED"])
+      )
+
+      // Who asks again for the same payment hears of it, and not of its quote.
+      const again = yield* pay(`order ${winner}`)
+      expect([again.status, again.body.error]).toMatchObject([
+        409,
+        { code: "DUPLICATE_MERCHANT_REF", details: { paymentId: answers[winner]?.body.id } }
+      ])
+    })
+  )
+})
