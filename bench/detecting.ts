@@ -17,7 +17,9 @@ interface Created {
 }
 
 const pay = (chain: LocalChain, { address }: Created, i: number) =>
-  i % 2 === 0 ? chain.payNative({ to: address, amount: 1_000n }) : chain.payToken({ symbol: "USDC", to: address, amount: 1_000n })
+  i % 2 === 0
+    ? chain.payNative({ to: address, amount: 1_000n })
+    : chain.payToken({ symbol: "USDC", to: address, amount: 1_000n })
 
 /** From the moment in which a block is asked of the chain to the arrival of the event at a real HTTPS receiver. */
 export const detecting = Effect.gen(function* () {

@@ -4,12 +4,17 @@ import { Effect, Layer } from "effect"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
 import { holds, print } from "./Figure.ts"
+import { reads } from "./reads.ts"
 import { start } from "./start.ts"
 
-const parts = { start, create, detecting }
+/** Rows of the large table, unless `--rows=N` says otherwise. */
+const manyRows = 1_000_000
 
 const main = Effect.gen(function* () {
-  const wanted = process.argv.slice(2)
+  const options = process.argv.slice(2)
+  const wanted = options.filter((option) => !option.startsWith("--"))
+  const rows = Number(options.find((option) => option.startsWith("--rows="))?.slice("--rows=".length) ?? manyRows)
+  const parts = { start, create, reads: reads(rows), detecting }
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}`)
   let broken = 0
   for (const [name, part] of Object.entries(parts)) {

@@ -13,9 +13,8 @@ const [, , path = ""] = process.argv
 await Effect.runPromise(Effect.provide(Effect.void, Sql.layer(path)))
 
 const db = new Database(path)
-for (const pragma of ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY"]) {
-  db.pragma(pragma)
-}
+const pragmas = ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY"]
+for (const pragma of [...pragmas, "wal_autocheckpoint = 4000"]) db.pragma(pragma)
 db.exec("INSERT INTO accounts VALUES ('default', 'default', 0) ON CONFLICT DO NOTHING")
 db.exec("INSERT INTO wallets VALUES ('reference', 0) ON CONFLICT DO NOTHING")
 

@@ -21,6 +21,8 @@ export interface Round {
   /** Milliseconds. */
   readonly p50: number
   readonly p99: number
+  /** Milliseconds of each; over one connection in the order of the requests. */
+  readonly latencies: ReadonlyArray<number>
   /** The bodies of the answers, all of them 2xx. */
   readonly answers: ReadonlyArray<string>
 }
@@ -43,6 +45,7 @@ export const runLoad = (folder: string, port: number, connections: number, load:
       perSecond: said.acknowledged / said.seconds,
       p50: quantile(said.latencies, 0.5),
       p99: quantile(said.latencies, 0.99),
+      latencies: said.latencies,
       answers: JSON.parse(readFileSync(answersFile, "utf8"))
     }
     return round

@@ -2,7 +2,7 @@
 // With --quiet: no type check, nothing printed, and nothing done when the inputs are those of the last build.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -68,7 +68,6 @@ const options = {
   absWorkingDir: root,
   // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
   stdin: { contents: '#!/usr/bin/env node\nimport "./src/cli.ts"\n', resolveDir: root, sourcefile: "tilld.ts" },
-  outdir: "dist",
   bundle: true,
   format: "esm",
   platform: "node",
@@ -91,17 +90,24 @@ const options = {
   logLevel: "warning"
 }
 
-rmSync(join(root, "dist"), { recursive: true, force: true })
+// Built beside, and then put in place at once: somebody may be running what is there, or building too.
+const beside = `dist-${process.pid}`
 try {
-  const { metafile } = await build(options)
-  chmodSync(join(root, "dist/tilld.js"), 0o755)
-  writeFileSync(stamp, hash)
+  const { metafile } = await build({ ...options, outdir: beside })
+  chmodSync(join(root, beside, "tilld.js"), 0o755)
+  writeFileSync(join(root, beside, ".inputs"), hash)
+  const former = `${beside}-former`
+  if (existsSync(join(root, "dist"))) renameSync(join(root, "dist"), join(root, former))
+  renameSync(join(root, beside), join(root, "dist"))
+  rmSync(join(root, former), { recursive: true, force: true })
   if (!quiet) {
     const bytes = Object.values(metafile.outputs).map((output) => output.bytes)
     const total = bytes.reduce((sum, each) => sum + each, 0)
     console.log(`dist/tilld.js and ${bytes.length - 1} more files, ${(total / 2 ** 20).toFixed(1)} MiB`)
   }
-} catch {
-  // esbuild has said what is wrong.
+} catch (error) {
+  rmSync(join(root, beside), { recursive: true, force: true })
+  // Of its own errors esbuild has said what is wrong.
+  if (error.errors === undefined) console.error(error)
   process.exit(1)
 }

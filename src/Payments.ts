@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Array as Arr, Clock, Context, Data, Effect, Layer } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import type { ChainName, Mode } from "./Domain/Chain.ts"
@@ -22,14 +22,12 @@ import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
-export type CreateError =
-  | DuplicateMerchantRef
-  | ChainNotConfigured
-  | CurrencyNotOnChain
-  | WalletNotConfigured
-  | TargetRefused
-  | QuoteRefused
-  | StoreUnavailable
+/** What this installation cannot do of a request: at least one. */
+export class NotOffered extends Data.TaggedError("NotOffered")<{
+  readonly problems: ReadonlyArray<ChainNotConfigured | CurrencyNotOnChain | TargetRefused>
+}> {}
+
+export type CreateError = DuplicateMerchantRef | NotOffered | WalletNotConfigured | QuoteRefused | StoreUnavailable
 
 export interface Page {
   /** Newest first. */
@@ -131,10 +129,19 @@ export class Payments extends Context.Tag("tilld/Payments")<
           return payment
         })
 
+      /** Everything at once that this installation has against a request. */
+      const check = (mode: Mode, request: CreatePayment) =>
+        Effect.all(
+          [
+            checkOffered(mode, request),
+            request.webhookUrl === undefined ? Effect.void : webhooks.checkTarget(request.webhookUrl)
+          ],
+          { mode: "validate", concurrency: 1, discard: true }
+        ).pipe(Effect.mapError((problems) => new NotOffered({ problems: Arr.getSomes(problems) })))
+
       // Without a span: to make one, even for nobody, takes as many steps as the rest.
       const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment) {
-        yield* checkOffered(owner.mode, request)
-        if (request.webhookUrl !== undefined) yield* webhooks.checkTarget(request.webhookUrl)
+        yield* check(owner.mode, request)
         return yield* writer.write(store(owner, request, yield* Clock.currentTimeMillis))
       })
 

@@ -17,7 +17,10 @@ const pragmas: ReadonlyArray<readonly [pragma: string, value: string, readBack: 
   ["synchronous", "FULL", 2],
   ["foreign_keys", "ON", 1],
   ["busy_timeout", "5000", 5000],
-  ["temp_store", "MEMORY", 2]
+  ["temp_store", "MEMORY", 2],
+  // Pages of the log before they are moved into the file, four times the usual: random keys write the same pages over and
+  // over, and each move makes whoever commits wait.
+  ["wal_autocheckpoint", "4000", 4000]
 ]
 
 /** A connection until the scope closes. */

@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { appLayer } from "./App.ts"
 import { Keys } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
@@ -26,10 +26,13 @@ export const workers = Effect.gen(function* () {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
+// A command that found no daemon holds the lock for a moment. A refusal would tell systemd to give up.
+const whileACommandWorks = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
+
 /** The daemon on one configuration, until it is interrupted. */
 export const serve = Effect.fn("serve")(function* (source: Source) {
   const { settings, unread } = yield* load(source)
-  yield* InstanceLock.acquire(settings.database.path, "serve")
+  yield* InstanceLock.acquire(settings.database.path, "serve").pipe(Effect.retry(whileACommandWorks))
   return yield* Effect.gen(function* () {
     if (unread.length > 0) {
       yield* Effect.logWarning("keys of the configuration that this version does not use yet").pipe(

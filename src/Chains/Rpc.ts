@@ -42,6 +42,9 @@ const remedies: Readonly<Record<RpcReason, string>> = {
   garbage: "check that rpc_urls points to an Ethereum JSON-RPC endpoint"
 }
 
+/** Reasons whose detail is in the provider's own words. */
+const theirWords: ReadonlySet<RpcReason> = new Set(["http", "refused", "garbage"])
+
 /** A provider gave no usable answer. Nothing of it was stored; the watcher tries again. */
 export class RpcError extends Data.TaggedError("RpcError")<{
   /** Without the path: that carries the provider's key. */
@@ -52,6 +55,12 @@ export class RpcError extends Data.TaggedError("RpcError")<{
 }> {
   override get message() {
     return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${remedies[this.reason]}.`
+  }
+
+  /** The message without the provider's words, which may tell of the operator's account: for those who need no key. */
+  get summary() {
+    const detail = theirWords.has(this.reason) ? "" : `: ${this.detail}`
+    return `${this.method} at ${this.host} failed (${this.reason})${detail}`
   }
 }
 

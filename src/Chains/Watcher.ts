@@ -22,6 +22,9 @@ const gasPriceLife = Duration.toMillis("2 minutes")
 /** A chain is ready while its last good tick is no older than its pace and this. */
 const patience = Duration.toMillis("30 seconds")
 
+/** Milliseconds since `at`. What the clock says is yet to come is of unknown age: the clock was set back. */
+const age = (at: number, now: number): number => (at > now ? Number.POSITIVE_INFINITY : now - at)
+
 /** The provider serves another chain: nothing of it may be read. */
 export class WrongChain extends Data.TaggedError("WrongChain")<{
   readonly network: Network
@@ -101,7 +104,7 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, state: State) 
   const started = yield* Clock.currentTimeMillis
   if (!state.connected) yield* connect(watch)
   state.connected = true
-  const priceIsOld = state.gasPrice === undefined || started - state.gasPrice.at >= gasPriceInterval
+  const priceIsOld = state.gasPrice === undefined || age(state.gasPrice.at, started) >= gasPriceInterval
   const outcome = yield* tick(watch, { gasPrice: priceIsOld })
   if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   if (outcome._tag === "Waiting" && state.reason === undefined) {
@@ -125,7 +128,7 @@ const failed = Effect.fnUntraced(function* (state: State, error: RpcError | Wron
   state.connected = false
   state.idle = false
   state.failures++
-  state.reason = error.message
+  state.reason = error._tag === "RpcError" ? error.summary : error.message
   return (yield* Clock.currentTimeMillis) + pause
 })
 
@@ -134,7 +137,7 @@ const healthOf = ({ network, source }: Watch, state: State, now: number): ChainH
   const pace = Duration.toMillis(idle ? idleInterval : source.chain.pollInterval)
   return {
     ...network,
-    ready: scanned !== undefined && lastGoodTick !== undefined && now - lastGoodTick <= pace + patience,
+    ready: scanned !== undefined && lastGoodTick !== undefined && age(lastGoodTick, now) <= pace + patience,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
     ...(reason === undefined ? {} : { reason })
@@ -164,10 +167,12 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
     warned: undefined
   }
   const mailbox = yield* Queue.sliding<Message>(1)
+  const longestPace = Math.max(Duration.toMillis(idleInterval), Duration.toMillis(chain.pollInterval))
 
   const run = Effect.gen(function* () {
     const next = yield* Effect.catchAll(round(watch, state), (error) => failed(state, error))
-    const left = Math.max(0, next - (yield* Clock.currentTimeMillis))
+    // Nor longer than the longest pace, should the clock be set back meanwhile.
+    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longestPace)
     // A busy watcher looks often enough as it is: only an idle one is woken.
     yield* state.idle ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
@@ -177,7 +182,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
     run,
     health: (now) => healthOf(watch, state, now),
     gasPrice: (now) =>
-      state.gasPrice !== undefined && now - state.gasPrice.at <= gasPriceLife ? state.gasPrice.wei : undefined,
+      state.gasPrice !== undefined && age(state.gasPrice.at, now) <= gasPriceLife ? state.gasPrice.wei : undefined,
     wake: () => void mailbox.unsafeOffer({ _tag: "Wake" })
   }
   return watcher

@@ -128,14 +128,17 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
 }
 
 /**
- * Reads every block above `after` up to `to`, which the node has: the tokens' logs in one call, and the blocks with
+ * Reads every block above `after` up to `last`, which the node has: the tokens' logs in one call, and the blocks with
  * their transactions. Fails as a whole when anything is missing or does not belong to one branch of the chain.
+ *
+ * `last` was read before the logs are. So whatever becomes of the chain meanwhile, either the logs are of its branch, or
+ * its hash is no longer the chain's at the next look, and the range is read again.
  */
-export const readRange = Effect.fn("Chains.readRange")(function* (source: Source, after: BlockRef, to: number) {
+export const readRange = Effect.fn("Chains.readRange")(function* (source: Source, after: BlockRef, last: BlockRef) {
   const { chain, client, contracts, watched } = source
-  const numbers = Arr.range(after.number + 1, to)
-  const settledAt = to - chain.confirmations + 1
-  const getLogsOfRange = logsOf(source, after.number + 1, to)
+  const numbers = Arr.range(after.number + 1, last.number)
+  const settledAt = last.number - chain.confirmations + 1
+  const getLogsOfRange = logsOf(source, after.number + 1, last.number)
 
   const [logs = [], olderSettled, ...blocks] = yield* ask(client, [
     // An empty list of contracts would ask for every contract's logs.
@@ -155,6 +158,9 @@ export const readRange = Effect.fn("Chains.readRange")(function* (source: Source
   const read = [...first, ...rest.flat()]
   const headers = read.map((block) => block.header)
   const end = yield* checkLinks(client, after, headers)
+  if (end.hash !== last.hash) {
+    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end.hash}`)
+  }
 
   const stray = strayBlock(logs, new Set(headers.map((header) => header.hash)))
   if (stray !== undefined) {

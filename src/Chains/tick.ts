@@ -66,17 +66,24 @@ const retreat = Effect.fn("Watcher.retreat")(function* (watch: Watch, from: Bloc
   return block
 })
 
-/** Reads what follows `after`, no more than a span of it. */
-const read = ({ source, span }: Watch, after: BlockRef, head: Header) => {
+/** A reorg up to this deep is read in one piece, however small the provider's errors have made the span. */
+const oneReorg = 32
+
+/** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
+const read = Effect.fnUntraced(function* (watch: Watch, after: BlockRef, head: Header, reorgedTo: number) {
+  const { source, span } = watch
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (source.watched.size === 0) return Effect.succeed<Range>({ end: head, transfers: [], settled: undefined })
-  return readRange(source, after, Math.min(head.number, after.number + span.blocks)).pipe(
+  if (source.watched.size === 0) return { end: head, transfers: [], settled: undefined } satisfies Range
+  const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
+  const to = Math.min(head.number, after.number + blocks)
+  const [last] = to === head.number ? [head] : yield* ask(source.client, [getHeader(to)])
+  return yield* readRange(source, after, last).pipe(
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     })
   )
-}
+})
 
 /** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
 const advance = Effect.fnUntraced(function* (
@@ -96,7 +103,7 @@ const advance = Effect.fnUntraced(function* (
     const reason = `block ${head.number} was replaced and none has followed yet`
     return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
   }
-  const range = yield* read(watch, after, head)
+  const range = yield* read(watch, after, head, ancestor === undefined ? after.number : from.number)
   const stored = yield* watch.writer.write(
     commitReading(watch.settlement, { ...range, network: watch.network, from, ancestor })
   )

@@ -1,7 +1,7 @@
-import { Clock, Context, Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Queue, Redacted, Runtime } from "effect"
 import { walletContext, walletsOf } from "../Auth/AccountsRepo.ts"
 import { History } from "../Chains/History.ts"
-import type { Mode } from "../Domain/Chain.ts"
+import { type Mode, networkKey } from "../Domain/Chain.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { WalletNotConfigured } from "../Domain/PaymentErrors.ts"
 import { Secrets } from "../Secrets.ts"
@@ -15,8 +15,9 @@ import * as Repo from "./WalletsRepo.ts"
 
 /** How far numbering jumps when nothing tells how many addresses an older copy of the database had handed out. */
 const blindJump = 1000
-/** When a chain could not be asked about an address's history, it is asked again after this. */
+/** When a chain could not be asked about addresses' history, it is asked again after this, then after twice as long. */
 const vetAgain = Duration.minutes(1)
+const longestVetAgain = Duration.hours(1)
 /** Between two rounds of questions, so that a burst of payments does not become a burst of calls. */
 const vetPace = Duration.seconds(1)
 
@@ -42,7 +43,12 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const secrets = yield* Secrets
       const writer = yield* Writer
       const history = yield* History
-      const mark = yield* openIndexMark(settings.database.path)
+      const fork = Runtime.runFork(yield* Effect.runtime<never>())
+      const mark = yield* openIndexMark(settings.database.path, (cause) => {
+        fork(
+          Effect.logError("the file beside the database that remembers handed out addresses cannot be written", cause)
+        )
+      })
       /** By fingerprint: accounts that share an extended public key share the pool and the counter. */
       const pools = new Map<string, AddressPool>()
       /** By account and mode; what an account uses is decided when it is made. */
@@ -96,15 +102,12 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           const next = marked ?? (next_index > 0 ? next_index + blindJump : 0)
           if (next > next_index) {
             yield* Repo.jumpTo(fingerprint, next)
-            yield* Effect.logWarning(
-              "address numbering jumps ahead: the database is older than the last address handed out"
-            ).pipe(
-              Effect.annotateLogs({
-                wallet: fingerprint,
-                from: next_index,
-                to: next,
-                knownFromFile: marked !== undefined
-              })
+            const why =
+              marked === undefined
+                ? "the file beside the database that remembers handed out addresses is missing or unreadable"
+                : "the database is older than the last address handed out"
+            yield* Effect.logWarning(`address numbering jumps ahead: ${why}`).pipe(
+              Effect.annotateLogs({ wallet: fingerprint, from: next_index, to: next })
             )
           }
           const at = Math.max(next, next_index)
@@ -128,9 +131,10 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         })
       )
 
+      /** Gives the chains that could not be asked. */
       const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {
         const unvetted = pool.unvetted()
-        if (unvetted.length === 0) return true
+        if (unvetted.length === 0) return []
         const { unreachable, used } = yield* history.vet(
           pool.mode,
           unvetted.map(({ address }) => address)
@@ -142,7 +146,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           )
         }
         if (unreachable.length === 0) pool.vetted(unvetted)
-        return unreachable.length === 0
+        return unreachable.map((chain) => networkKey({ chain, mode: pool.mode }))
       })
 
       const refill = Effect.gen(function* () {
@@ -150,12 +154,27 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         for (const pool of [...pools.values()]) yield* pool.refill
       }).pipe(Effect.forever)
 
+      /** Rounds in a row in which a chain could not be asked. */
+      let incomplete = 0
+
       const vetAll = Effect.gen(function* () {
         yield* Queue.take(bells.vetting)
-        let complete = true
-        for (const pool of [...pools.values()]) complete = (yield* vet(pool)) && complete
-        if (!complete) ring("vetting")
-        yield* Clock.sleep(complete ? vetPace : vetAgain)
+        const missing = yield* Effect.forEach([...pools.values()], vet, { concurrency: 1 })
+        const chains = [...new Set(missing.flat())]
+        if (chains.length === 0) {
+          incomplete = 0
+          return yield* Clock.sleep(vetPace)
+        }
+        if (incomplete === 0) {
+          yield* Effect.logWarning("addresses are handed out without knowing their history on every chain").pipe(
+            Effect.annotateLogs({ unreachable: chains.join(", ") })
+          )
+        }
+        // Every chain is asked again, those that have answered too: not too often.
+        const pause = Duration.min(Duration.times(vetAgain, 2 ** Math.min(incomplete, 10)), longestVetAgain)
+        incomplete++
+        ring("vetting")
+        yield* Clock.sleep(pause)
       }).pipe(Effect.forever)
 
       const run = Effect.all([refill, vetAll], { concurrency: "unbounded", discard: true }).pipe(

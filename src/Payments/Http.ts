@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
+import { ApiError, invalid, notFound, type Problem } from "../Domain/ApiError.ts"
 import { alternatives } from "../Domain/must.ts"
 import { toObject } from "../Domain/Payment.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
-import { type CreateError, Payments } from "../Payments.ts"
+import { type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { PaymentsApi } from "./Api.ts"
 import { decodeCursor, encodeCursor } from "./cursor.ts"
@@ -16,16 +16,8 @@ const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
         message: "A payment with this merchantRef exists: details has its id.",
         details: { paymentId: error.paymentId }
       })
-    case "ChainNotConfigured":
-      return invalid([
-        { path: "chain", message: `${error.chain} is not available to this key: ${offer(error.available)}` }
-      ])
-    case "CurrencyNotOnChain":
-      return invalid([
-        { path: "currency", message: `${error.currency} is not available on ${error.chain}: ${offer(error.available)}` }
-      ])
-    case "TargetRefused":
-      return invalid([{ path: "webhookUrl", message: error.message }])
+    case "NotOffered":
+      return invalid(error.problems.map(problemOf))
     case "WalletNotConfigured":
       return new ApiError({
         code: "WALLET_NOT_CONFIGURED",
@@ -33,6 +25,20 @@ const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
       })
     case "QuoteRefused":
       return new ApiError({ code: error.code, message: error.message, details: error.details })
+  }
+}
+
+const problemOf = (error: NotOffered["problems"][number]): Problem => {
+  switch (error._tag) {
+    case "ChainNotConfigured":
+      return { path: "chain", message: `${error.chain} is not available to this key: ${offer(error.available)}` }
+    case "CurrencyNotOnChain":
+      return {
+        path: "currency",
+        message: `${error.currency} is not available on ${error.chain}: ${offer(error.available)}`
+      }
+    case "TargetRefused":
+      return { path: "webhookUrl", message: error.message }
   }
 }
 

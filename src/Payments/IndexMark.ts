@@ -23,7 +23,8 @@ export interface IndexMark {
   readonly write: () => void
 }
 
-export const openIndexMark = (databasePath: string) =>
+/** `onFailure` hears of a write that failed: the database has the numbers all the same, so nothing stops for it. */
+export const openIndexMark = (databasePath: string, onFailure: (cause: unknown) => void) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const path = `${databasePath}.index`
@@ -40,7 +41,13 @@ export const openIndexMark = (databasePath: string) =>
         note: (fingerprint, next) => {
           marks[fingerprint] = Math.max(next, marks[fingerprint] ?? 0)
         },
-        write: () => void write()
+        write: () => {
+          try {
+            write()
+          } catch (cause) {
+            onFailure(cause)
+          }
+        }
       }
       return { mark, file }
     }),

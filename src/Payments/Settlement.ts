@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
+import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -105,7 +106,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
               const now = yield* Clock.currentTimeMillis
               const before = settled.time * 1000 - rules.settleGrace
               const payments = yield* Repo.openExpiredBefore(tx, scan.network, before, behind, expiryChunk)
-              for (const payment of payments) yield* settlePayment(payment, horizon, now)
+              // A reorg may have lowered the head since: nothing is deeper than the rows say.
+              const stored = yield* LedgerRepo.scan(tx, scan.network)
+              const head = Math.min(horizon.head, stored?.head.number ?? 0)
+              for (const payment of payments) yield* settlePayment(payment, { ...horizon, head }, now)
               return payments
             })
           )

@@ -42,10 +42,11 @@ export class Deadlines {
     while (true) {
       const now = yield* Clock.currentTimeMillis
       const [first] = this.#underWay
-      yield* Effect.sleep(first === undefined ? this.#millis : Math.max(0, first.until - now))
+      yield* Effect.sleep(first === undefined ? this.#millis : Math.min(Math.max(0, first.until - now), this.#millis))
       const then = yield* Clock.currentTimeMillis
       for (const timed of this.#underWay) {
-        if (timed.until > then) break
+        // One that would end later than if it began now began before the clock was set back.
+        if (timed.until > then && timed.until <= then + this.#millis) break
         this.#underWay.delete(timed)
         timed.expire()
       }

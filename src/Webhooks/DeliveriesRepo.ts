@@ -1,7 +1,8 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { EventKind } from "../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../Domain/Ids.ts"
+import type { DeliveryStatus } from "../Domain/Webhook.ts"
 import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt } from "./retryPolicy.ts"
@@ -155,17 +156,26 @@ const recordAttempt = (tx: Db, attempt: Attempt) =>
     )
   })
 
+/** What waits for these deliveries is due `now`: their first attempt is over, or will never be. */
+const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
+  Effect.gen(function* () {
+    if (sequences.length === 0) return
+    const tx = yield* Tx
+    yield* tx.run(
+      `UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL
+       WHERE after_sequence IN (SELECT value FROM json_each(?))`,
+      [now, JSON.stringify(sequences)]
+    )
+  })
+
 /** Stores attempts, what becomes of their deliveries, and that those which waited for a first attempt are due `now`. */
 export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const attempt of attempts) yield* recordAttempt(tx, attempt)
-    const first = attempts.filter(({ number }) => number === 1).map(({ sequence }) => sequence)
-    if (first.length === 0) return
-    yield* tx.run(
-      `UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL
-       WHERE after_sequence IN (SELECT value FROM json_each(?))`,
-      [now, JSON.stringify(first)]
+    yield* releaseBehind(
+      attempts.filter(({ number }) => number === 1).map(({ sequence }) => sequence),
+      now
     )
   })
 
@@ -178,19 +188,24 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
     const tx = yield* Tx
     const origin = yield* originOfEndpoint(tx, endpoint)
     const change = (rows: string, count: number) =>
-      tx.all(
+      tx.all<{ sequence: number; status: DeliveryStatus }>(
         `UPDATE deliveries SET
            status = iif(own_url = 1 OR status = 'failed', status, 'cancelled'),
            next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
            after_sequence = iif(own_url = 1, after_sequence, NULL),
            endpoint_id = iif(own_url = 1, NULL, endpoint_id),
            target = iif(own_url = 1, ?, target)
-         WHERE sequence IN (SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?) RETURNING sequence`,
+         WHERE sequence IN (SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?) RETURNING sequence, status`,
         [origin, endpoint, count]
       )
     // Those that wait come first: they wait for deliveries to the same endpoint, and must not be left without.
     const waiting = yield* change("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
     const due = yield* change("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
+    const cancelled = [...waiting, ...due].filter(({ status }) => status === "cancelled")
+    yield* releaseBehind(
+      cancelled.map(({ sequence }) => sequence),
+      yield* Clock.currentTimeMillis
+    )
     return waiting.length + due.length < limit
   })
 

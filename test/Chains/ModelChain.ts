@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { Effect, Layer, Queue, Redacted } from "effect"
 import { Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`
 const hashOf = (text: string): string => `0x${createHash("sha256").update(text).digest("hex")}`
@@ -58,6 +59,8 @@ export class ModelChain {
   failure: RpcError["reason"] | undefined
   /** For tests that number their transactions themselves. */
   made = 0
+  /** Lets others have their turn before each answer, so that the chain can move in the middle of a tick. */
+  slow = false
   /** Blocks by which this node is behind. */
   behind = 0
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
@@ -107,15 +110,19 @@ export class ModelChain {
   readonly client: RpcClient = {
     host: "model",
     send: (calls) =>
-      Effect.suspend(() => {
-        this.batches.push(calls)
-        this.intercept(calls)
-        this.answered.unsafeOffer(calls)
-        if (this.failure !== undefined) {
-          return new RpcError({ host: "model", method: "any", reason: this.failure, detail: "as the test wants" })
-        }
-        return Effect.succeed(calls.map((call) => this.distort(call, this.#answer(call))))
-      })
+      Effect.suspend(() => (this.slow ? eventLoopTurn : Effect.void)).pipe(Effect.zipRight(this.#reply(calls)))
+  }
+
+  #reply(calls: ReadonlyArray<RpcRequest>) {
+    return Effect.suspend(() => {
+      this.batches.push(calls)
+      this.intercept(calls)
+      this.answered.unsafeOffer(calls)
+      if (this.failure !== undefined) {
+        return new RpcError({ host: "model", method: "any", reason: this.failure, detail: "as the test wants" })
+      }
+      return Effect.succeed(calls.map((call) => this.distort(call, this.#answer(call))))
+    })
   }
 
   /** Calls of a method so far. */

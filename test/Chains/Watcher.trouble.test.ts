@@ -87,6 +87,18 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
+  it.scoped("that is behind takes back nothing while nothing is watched", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(10)
+      chain.behind = 4
+      yield* TestClock.adjust("1 minute")
+      expect(yield* reason).toContain("its head is 6, and 10")
+      expect(yield* scanned).toMatchObject({ head_number: 10 })
+    }).pipe(around(chain))
+  })
+
   it.scoped.each<[string, (method: string, answer: unknown) => unknown]>([
     ["a block that is not there", (method, answer) => (method === "full" ? null : answer)],
     [

@@ -42,7 +42,10 @@ const installation = Effect.gen(function* () {
   mkdirSync(join(folder, "config"))
   writeFileSync(join(folder, "config/sandbox.toml"), text)
   const sandbox = (args: ReadonlyArray<string> = [], options: RunOptions = {}) =>
-    startTilld(["sandbox", ...args], { cwd: folder, ...options })
+    Effect.tap(startTilld(["sandbox", ...args], { cwd: folder, ...options }), ({ end }) =>
+      // Killed, as others are at the end of a test, it would leave its chains.
+      Effect.addFinalizer(() => end("SIGTERM"))
+    )
   /** Starts it, and waits until it has said all that it has to say. */
   const up = Effect.tap(sandbox(), ({ line }) => line("Ctrl-C stops everything"))
   const nothingRuns = Effect.gen(function* () {
@@ -185,7 +188,9 @@ describe("the end of a sandbox", () => {
       const left = chainsOf(folder)
       expect(left).toHaveLength(5)
       yield* killed.end("SIGKILL")
-      const next = yield* up
+      const next = yield* Effect.onError(up, () =>
+        Effect.sync(() => left.map(({ pid }) => process.kill(pid, "SIGKILL")))
+      )
       for (const { pid } of left) yield* next.line(`Ended process ${pid}`)
       expect(yield* next.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
       yield* nothingRuns
