@@ -6,6 +6,7 @@ import { detecting } from "./detecting.ts"
 import { holds, print } from "./Figure.ts"
 import { reads } from "./reads.ts"
 import { start } from "./start.ts"
+import { webhooks } from "./webhooks.ts"
 
 /** Rows of the large table, unless `--rows=N` says otherwise. */
 const manyRows = 1_000_000
@@ -14,7 +15,7 @@ const main = Effect.gen(function* () {
   const options = process.argv.slice(2)
   const wanted = options.filter((option) => !option.startsWith("--"))
   const rows = Number(options.find((option) => option.startsWith("--rows="))?.slice("--rows=".length) ?? manyRows)
-  const parts = { start, create, reads: reads(rows), detecting }
+  const parts = { start, create, reads: reads(rows), detecting, webhooks }
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}`)
   let broken = 0
   for (const [name, part] of Object.entries(parts)) {

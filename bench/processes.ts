@@ -14,6 +14,8 @@ export interface Running<A> {
   readonly said: A
   /** Milliseconds from its start to that. */
   readonly millis: number
+  /** Everything it has said, when it has ended by itself. */
+  readonly ended: Effect.Effect<string>
 }
 
 const stop = (child: ChildProcess) =>
@@ -38,27 +40,26 @@ export const start = <A>(
       Effect.sync(() => spawn(process.execPath, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })),
       stop
     )
+    let output = ""
+    const ended = Effect.async<string>((resume) => {
+      if (child.exitCode !== null) return resume(Effect.succeed(output))
+      child.once("close", () => resume(Effect.succeed(output)))
+    })
     return yield* Effect.async<Running<A>, ProcessEnded>((resume) => {
-      let output = ""
       for (const stream of [child.stdout, child.stderr]) {
         let rest = ""
-        const hear = (text: string) => {
+        stream.setEncoding("utf8").on("data", (text: string) => {
           output += text
           const lines = `${rest}${text}`.split("\n")
           rest = lines.pop() ?? ""
-          for (const line of lines) {
-            const said = read(line)
-            if (said === undefined) continue
-            resume(Effect.succeed({ pid: child.pid ?? 0, said, millis: performance.now() - started }))
-            // Read on, and dropped: it would hang on a full pipe.
-            stream.off("data", hear).resume()
-          }
-        }
-        stream.setEncoding("utf8").on("data", hear)
+          const [said] = lines.map(read).filter((one) => one !== undefined)
+          if (said === undefined) return
+          resume(Effect.succeed({ pid: child.pid ?? 0, said, millis: performance.now() - started, ended }))
+        })
       }
-      child.once("close", () =>
+      child.once("close", () => {
         resume(new ProcessEnded({ message: `${args.join(" ")} ended: ${output.slice(-2000)}` }))
-      )
+      })
     })
   })
 

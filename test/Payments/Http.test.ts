@@ -343,6 +343,20 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
     })
   )
 
+  it.effect("everything that this installation has against a request is told at once", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const json = order({ currency: "WBTC", chain: "base", webhookUrl: "https://10.0.0.7/hook" })
+      const { body, status } = yield* api.call("POST", "/v1/payments", { key, json })
+      expect(status).toBe(400)
+      expect(body.error.details.map(({ path }: { readonly path: string }) => path)).toEqual([
+        expect.stringMatching(/^(chain|currency)$/),
+        "webhookUrl"
+      ])
+    })
+  )
+
   it.effect("a quote is refused with its own code, and locked once", () =>
     Effect.gen(function* () {
       const api = yield* TestApi

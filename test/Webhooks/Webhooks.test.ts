@@ -4,6 +4,7 @@ import type { EventKind } from "../../src/Domain/Event.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecret } from "../../src/Webhooks/DefaultSecrets.ts"
+import { recordAttempts } from "../../src/Webhooks/DeliveriesRepo.ts"
 import { TargetRefused } from "../../src/Webhooks/TargetGuard.ts"
 import { TooManyEndpoints, Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -229,6 +230,30 @@ it.scoped("the default secret is made once for each account and mode", () =>
       expect(Buffer.from(value.slice(6), "base64")).toHaveLength(32)
       expect(Redacted.value(yield* defaultSecret(merchant.account, "test"))).toBe(value)
       expect(Redacted.value(yield* defaultSecret(merchant.account, "live"))).not.toBe(value)
+    })
+  )
+)
+
+it.scoped("what waited for a delivery that a deletion cancels, and is owed to the payment's own URL, is due", () =>
+  onStore(
+    Effect.gen(function* () {
+      const url = "https://shop.example/own"
+      const webhooks = yield* Webhooks
+      yield* register(url, ["payment.created"])
+      const both = yield* register(url, ["payment.created", "payment.confirmed"])
+      const payment = yield* newPayment(url)
+      yield* publish(payment, "pending", 1)
+      const [, first] = yield* deliveries
+      const attempt = { sequence: first?.sequence ?? 0, number: 1, startedAt: 1, endedAt: 1, status: 200 }
+      const writer = yield* Writer
+      yield* writer.write(recordAttempts([{ ...attempt, error: undefined, bodyStart: undefined }], 1))
+      yield* publish(payment, "confirmed", 2)
+      // The second event goes to the second endpoint as the payment's own URL, behind the first event's delivery there.
+      const waiting = (yield* deliveries).find((row) => row.after_sequence !== null)
+      expect(waiting).toMatchObject({ endpoint_id: both.id, own_url: 1 })
+      yield* webhooks.remove(merchant, both.id)
+      const after = (yield* deliveries).find((row) => row.sequence === waiting?.sequence)
+      expect(after).toMatchObject({ endpoint_id: null, status: "pending", after_sequence: null, next_attempt_at: 0 })
     })
   )
 )
