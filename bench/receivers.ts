@@ -4,8 +4,9 @@ import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import type { Identity } from "../src/Sandbox/Authority.ts"
 
-// HTTPS receivers in a process of their own, each of whose answers takes a moment. It says their ports, and, when they
-// have had all that was expected, how fast it came. As bare as can be: it must not be what is measured.
+// HTTPS receivers in a process of their own, each of whose answers takes a moment. It says their ports, and how fast
+// everything came when they have had all that was expected, or nothing for a while. As bare as can be: it must not be
+// what is measured.
 const [, , identityFile = "", count = "", latencyMillis = "", expected = ""] = process.argv
 const { certificate, key }: Identity = JSON.parse(readFileSync(identityFile, "utf8"))
 
@@ -19,9 +20,12 @@ const conclude = () => {
   process.exit(0)
 }
 
+const patience = setTimeout(conclude, 20_000)
+
 const servers = Array.from({ length: Number(count) }, () =>
   createServer({ key, cert: certificate }, (request, response) => {
     request.resume().once("end", () => {
+      patience.refresh()
       arrivals.push(performance.now())
       ids.add(request.headers["webhook-id"])
       setTimeout(() => response.writeHead(204).end(), Number(latencyMillis))

@@ -9,6 +9,7 @@ import { FiveChains, makeHome } from "./lib/daemon.ts"
 import { temporaryFolder } from "./lib/store.ts"
 import { root, startTilld, tilld, tilldJson } from "./lib/tilld.ts"
 
+const path = process.env.PATH
 const readme = readFileSync(join(root, "README.md"), "utf8")
 
 /** The code blocks of a language under a heading. */
@@ -43,7 +44,7 @@ describe("README", () => {
         encoding: "utf8",
         stdio: ["ignore", "pipe", "pipe"],
         env: {
-          PATH: process.env.PATH,
+          PATH: path,
           KEY: key,
           TILLD: `http://127.0.0.1:${listening.annotations.port}`
         }
@@ -88,7 +89,7 @@ describe("README", () => {
     const named = [...readme.matchAll(/npm (?:run )?([a-z]+)/g)].map(([, name = ""]) => name)
     for (const name of named.filter((each) => each !== "prune")) expect(scripts).toHaveProperty(name)
 
-    const commands = [...readme.matchAll(/^\| `tilld ([^`]+)` \|/gm)].flatMap(([, usage = ""]) => {
+    const commands = [...readme.matchAll(/^\| `tilld ([^`]+)` +\|/gm)].flatMap(([, usage = ""]) => {
       const [group = "", ...rest] = usage.replaceAll("\\|", "|").split(" ")
       const leaves = rest
         .join(" ")

@@ -47,7 +47,7 @@ export interface Payment {
   readonly failureReason: FailureReason | undefined
 }
 
-/** confirmed, expired and failed: nothing but an operator's word or a reorg changes them. */
+/** confirmed, expired and failed: nothing that comes later changes them. */
 export const isEnded = (status: PaymentStatus): boolean => status !== "pending" && status !== "detecting"
 
 const timestamp = Schema.String.annotations({

@@ -9,7 +9,8 @@ export interface RunningChain extends LocalChain {
   readonly confirmations: number
 }
 
-interface Instructions {
+/** A sandbox that is up. */
+interface Sandbox {
   /** Base of the API. */
   readonly url: string
   readonly apiKey: string
@@ -25,8 +26,7 @@ const describe = ({ chainId, name, tokens, url }: RunningChain): string =>
 const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 /** A payment from its creation to its end, as commands for a shell. */
-const example = ({ apiKey, url }: Instructions, chain: RunningChain): string => `
-Create a payment of 25 USDC on ${chain.name}:
+const example = ({ apiKey, url }: Sandbox, chain: RunningChain): string => `Create a payment of 25 USDC on ${chain.name}:
 
   curl -sS ${url}/v1/payments \\
     -H 'X-API-Key: ${apiKey}' \\
@@ -46,17 +46,18 @@ See it confirm, ${chain.confirmations} blocks later:
   curl -sS ${url}/v1/payments -H 'X-API-Key: ${apiKey}'
 `
 
-/** What somebody who has just started the sandbox needs to see. */
-export const instructions = (sandbox: Instructions): string => {
-  const { apiKey, certificates, chains, url } = sandbox
-  return `${chains.map(describe).join("\n")}
+/** What runs, and where. */
+export const overview = ({ apiKey, chains, url }: Sandbox): string => `${chains.map(describe).join("\n")}
   API       ${url}/v1
   test key  ${apiKey}
-${chains
-  .filter(({ name }) => name === "base")
-  .map((chain) => example(sandbox, chain))
-  .join("")}
-A webhook receiver on this machine must speak https: ${certificates.certificate} and ${certificates.key}
+`
+
+/** What somebody who has just started the sandbox can do with it. */
+export const instructions = (sandbox: Sandbox): string => {
+  const { certificate, key } = sandbox.certificates
+  const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))
+  return `${examples.join("")}
+A webhook receiver on this machine must speak https: ${certificate} and ${key}
 are a certificate for localhost that this sandbox trusts. Ctrl-C stops everything.
 `
 }

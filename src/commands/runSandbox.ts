@@ -11,7 +11,7 @@ import * as InstanceLock from "../InstanceLock.ts"
 import { workers } from "../main.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
-import { instructions, type RunningChain } from "../Sandbox/instructions.ts"
+import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
 import { startLocalChain } from "../Sandbox/LocalChain.ts"
 import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
@@ -158,8 +158,9 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     const apiKey = yield* makeKey
     const { address } = yield* Http
     const url = `http://${address.host}:${address.port}`
-    yield* Console.log(instructions({ url, apiKey, chains, certificates }))
-    if (!options.demo) return yield* Effect.never
+    const sandbox = { url, apiKey, chains, certificates }
+    yield* Console.log(overview(sandbox))
+    if (!options.demo) return yield* Effect.zipRight(Console.log(instructions(sandbox)), Effect.never)
     const receiver = yield* startReceiver({ authority: certificates.authority })
     yield* runDemo({ url, apiKey, chains: new Map(chains.map((chain) => [chain.name, chain])), receiver })
   })

@@ -256,7 +256,7 @@ describe("for any history", () => {
 
   const start = payment()
 
-  it("an end state is final", () => {
+  it("an end state is final", () =>
     fc.assert(
       fc.property(
         fc.constantFrom("confirmed", "expired", "failed"),
@@ -266,19 +266,17 @@ describe("for any history", () => {
           expect(run(payment({ status } as Partial<Payment>), all, scanned(head))).toEqual([])
         }
       )
-    )
-  })
+    ))
 
-  it("deciding twice on the same facts changes nothing the second time", () => {
+  it("deciding twice on the same facts changes nothing the second time", () =>
     fc.assert(
       fc.property(receipts(start), fc.integer({ min: 100, max: 5000 }), (all, head) => {
         const settled = run(start, all, scanned(head)).at(-1)?.payment ?? start
         expect(run(settled, all, scanned(head))).toEqual([])
       })
-    )
-  })
+    ))
 
-  it("confirmed exactly when deep, canonical, on-time money of the right kind suffices", () => {
+  it("confirmed exactly when deep, canonical, on-time money of the right kind suffices", () =>
     fc.assert(
       fc.property(receipts(start), fc.integer({ min: 100, max: lastOnTime }), (all, head) => {
         const right = all.filter(
@@ -290,6 +288,5 @@ describe("for any history", () => {
         expect(run(start, all, scanned(head)).at(-1)?.payment.status === "confirmed").toBe(paid >= 1000n)
       }),
       { numRuns: 500 }
-    )
-  })
+    ))
 })

@@ -48,10 +48,11 @@ describe("a payment that nobody pays", () => {
     Effect.gen(function* () {
       const { chain, create, daemon, inbox } = yield* shop
       const payment = yield* create()
-      yield* mineAt(chain, over(payment) - 1, 10 * confirmations)
+      yield* mineAt(chain, over(payment) - 30, 10 * confirmations)
+      yield* mineAt(chain, over(payment) - 1, confirmations - 1)
       yield* daemon.hasRead(chain)
       expect(yield* daemon.payment(payment)).toEqual(payment)
-      yield* mineAt(chain, over(payment), confirmations - 1)
+      yield* mineAt(chain, over(payment) + 30, confirmations - 1)
       yield* inbox.take(path, payment, "payment.created", "payment.expired")
     })
   )
@@ -69,14 +70,14 @@ describe("a payment that is paid", () => {
         const { chain, create, daemon, inbox } = yield* shop
         const payment = yield* create()
         const hash = yield* pay(chain, { ...payment, ...sent })
-        yield* mineAt(chain, over(payment) - 1, confirmations)
+        yield* mineAt(chain, over(payment) - 1, confirmations - 1)
         yield* daemon.hasRead(chain)
         const isPart = sent.currency === payment.currency
         const received = isPart ? { amountReceived: sent.amount, txHash: hash } : {}
         const open = { ...payment, ...received, status: isPart ? "detecting" : "pending" }
         expect(yield* daemon.payment(payment)).toEqual(open)
 
-        yield* mineAt(chain, over(payment), confirmations - 1)
+        yield* mineAt(chain, over(payment) + 30, confirmations - 1)
         const detecting = isPart ? (["payment.detecting"] as const) : []
         const events = yield* inbox.take(path, payment, "payment.created", ...detecting, "payment.failed")
         expect(events.at(-1)?.event.data).toEqual({ ...open, status: "failed", failureReason })
@@ -97,7 +98,7 @@ describe("a payment that is paid", () => {
 
       const hash = yield* pay(chain, inTime)
       yield* mineAt(chain, over(inTime) - 1)
-      yield* mineAt(chain, over(inTime), 10 * confirmations)
+      yield* mineAt(chain, over(inTime) + 30, 10 * confirmations)
       const [, , confirmed] = yield* inbox.take(
         path,
         inTime,

@@ -265,6 +265,6 @@ export const pay = (
     : chain.payToken({ symbol: token, to, amount: BigInt(amount) })
 }
 
-/** Mines a block of this time, in Unix seconds, and then as many of the same time as `after` says. */
+/** Mines a block of exactly this time, in Unix seconds, and as many `after` it: the chain's clock goes on from there. */
 export const mineAt = (chain: LocalChain, timestamp: number, after = 0) =>
   Effect.zipRight(chain.rpc("evm_setNextBlockTimestamp", [toHex(timestamp)]), chain.mine(1 + after))
