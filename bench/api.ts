@@ -12,4 +12,4 @@ export const post = <A>(port: number, apiKey: string, path: string, body: unknow
     const response = yield* client.execute(request)
     if (response.status !== 201) return yield* Effect.dieMessage(`POST ${path}: ${yield* response.text}`)
     return (yield* response.json) as A
-  })
+  }).pipe(Effect.orDie)

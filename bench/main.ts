@@ -12,8 +12,8 @@ import { webhooks } from "./webhooks.ts"
 // How fast and how large it is, each figure beside a reference that is measured in the same run, so that a busy machine
 // changes both. `npm run bench -- create reads` runs these parts; `--rows=200000` makes the large table smaller.
 
-/** A floor of the project does not hold. */
-class FloorBroken extends Data.TaggedError("FloorBroken")<{ readonly message: string }> {}
+/** A floor does not hold, or a part that was asked for does not exist. */
+class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}
 
 const matching = Effect.sync((): ReadonlyArray<Figure> => {
   const { bytesPerAddress, matchMs, parseMs, ratio } = Matching.run()
@@ -39,7 +39,8 @@ const main = Effect.gen(function* () {
   const wanted = options.filter((option) => !option.startsWith("--"))
   const unknown = wanted.filter((name) => parts.every(([part]) => part !== name))
   if (unknown.length > 0) {
-    return yield* Effect.dieMessage(`no part ${unknown.join(", ")}: ${parts.map(([name]) => name).join(", ")}`)
+    const known = parts.map(([name]) => name).join(", ")
+    return yield* new BenchFailed({ message: `There is no ${unknown.join(", ")}: choose from ${known}` })
   }
 
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}, load ${loadavg()[0]?.toFixed(1)}`)
@@ -52,7 +53,15 @@ const main = Effect.gen(function* () {
       if (!holds(figure)) broken.push(figure.what)
     }
   }
-  if (broken.length > 0) return yield* new FloorBroken({ message: `Below the floor: ${broken.join("; ")}` })
+  if (broken.length > 0) return yield* new BenchFailed({ message: `\nA floor does not hold: ${broken.join("; ")}` })
 })
 
-NodeRuntime.runMain(main.pipe(Effect.provide(Layer.merge(NodeContext.layer, NodeHttpClient.layer))))
+const complain = ({ message }: { readonly message: string }) =>
+  Effect.sync(() => {
+    console.error(message)
+    process.exitCode = 1
+  })
+
+NodeRuntime.runMain(
+  main.pipe(Effect.catchAll(complain), Effect.provide(Layer.merge(NodeContext.layer, NodeHttpClient.layer)))
+)

@@ -7,9 +7,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FiveChains, makeHome } from "./lib/daemon.ts"
 import { temporaryFolder } from "./lib/store.ts"
-import { root, startTilld, tilld, tilldJson } from "./lib/tilld.ts"
+import { PATH, root, startTilld, tilld, tilldJson } from "./lib/tilld.ts"
 
-const path = process.env.PATH
 const readme = readFileSync(join(root, "README.md"), "utf8")
 
 /** The code blocks of a language under a heading. */
@@ -44,7 +43,7 @@ describe("README", () => {
         encoding: "utf8",
         stdio: ["ignore", "pipe", "pipe"],
         env: {
-          PATH: path,
+          PATH,
           KEY: key,
           TILLD: `http://127.0.0.1:${listening.annotations.port}`
         }

@@ -1,5 +1,5 @@
 import { Context, Data, Duration, Effect, Layer, Predicate, Redacted } from "effect"
-import { Agent, type Dispatcher, request } from "undici"
+import { Agent, type Dispatcher } from "undici"
 
 /** For one batch: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
@@ -129,8 +129,7 @@ const basicAuthorization = ({ password, username }: URL): string =>
 
 const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   const scrub = scrubber(url)
-  const target = new URL(url)
-  target.username = target.password = ""
+  const target = { origin: url.origin, path: `${url.pathname}${url.search}` }
   const headers = {
     "content-type": "application/json",
     accept: "application/json",
@@ -147,9 +146,9 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
 
     const { status, text } = yield* Effect.tryPromise({
       try: (signal) =>
-        request(target, { dispatcher: agent, method: "POST", headers, body, signal }).then((response) =>
-          response.body.text().then((text) => ({ status: response.statusCode, text }))
-        ),
+        agent
+          .request({ ...target, method: "POST", headers, body, signal })
+          .then((response) => response.body.text().then((text) => ({ status: response.statusCode, text }))),
       // A host with several addresses fails with an error that has a code and no message.
       catch: (cause) => failed(reasonOf(cause), (cause instanceof Error && cause.message) || String(codeOf(cause)))
     }).pipe(

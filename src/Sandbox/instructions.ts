@@ -26,7 +26,10 @@ const describe = ({ chainId, name, tokens, url }: RunningChain): string =>
 const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 /** A payment from its creation to its end, as commands for a shell. */
-const example = ({ apiKey, url }: Sandbox, chain: RunningChain): string => `Create a payment of 25 USDC on ${chain.name}:
+const example = (
+  { apiKey, url }: Sandbox,
+  chain: RunningChain
+): string => `Create a payment of 25 USDC on ${chain.name}:
 
   curl -sS ${url}/v1/payments \\
     -H 'X-API-Key: ${apiKey}' \\

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { createSecureContext, rootCertificates } from "node:tls"
+import { createSecureContext, rootCertificates, type SecureContext } from "node:tls"
 import { Clock, Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../Settings.ts"
 import { type Connection, NoAnswer, open } from "./connection.ts"
@@ -35,18 +35,20 @@ const certificatesIn = (path: string): string => {
   return pem
 }
 
-// Made once: reading the roots for each connection would cost more than its handshake.
-const secureContextWith = (extraCaFile: string) =>
-  Effect.try({
-    try: () =>
-      extraCaFile === ""
-        ? createSecureContext()
-        : createSecureContext({ ca: [...rootCertificates, certificatesIn(extraCaFile)] }),
-    catch: (cause) =>
-      new ExtraCaUnusable({
-        message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
+/**
+ * What connections trust. Made once, since reading the roots takes longer than a handshake, and not before it is used,
+ * but for a file that may be of no use: that is for the start to tell.
+ */
+const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<SecureContext>, ExtraCaUnusable> =>
+  extraCaFile === ""
+    ? Effect.cached(Effect.sync(() => createSecureContext()))
+    : Effect.try({
+        try: () => Effect.succeed(createSecureContext({ ca: [...rootCertificates, certificatesIn(extraCaFile)] })),
+        catch: (cause) =>
+          new ExtraCaUnusable({
+            message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
+          })
       })
-  })
 
 /**
  * Sends one POST and tells how it ended; it never fails. Only addresses that the target guard lets pass are connected
@@ -70,7 +72,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
       const openTo = (target: Target) =>
         Effect.gen(function* () {
           const addresses = yield* guard.addresses(target)
-          const connection = yield* open(target, addresses, secureContext, yield* Clock.currentTimeMillis)
+          const connection = yield* open(target, addresses, yield* secureContext, yield* Clock.currentTimeMillis)
           connection.client.on("disconnect", () => idle.forget(connection))
           return connection
         }).pipe(

@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
 const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))
 
 // Of the environment only what finds programs: whoever runs the tests may have TILLD_ variables of his own.
-const { PATH } = process.env
+export const { PATH } = process.env
 
 export interface Ended {
   readonly code: number | null
