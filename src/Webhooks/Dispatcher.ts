@@ -101,7 +101,11 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
             yield* queue.flush
           }).pipe(Effect.ignoreLogged)
         )
-        yield* Effect.raceFirst(Effect.forever(schedule), Effect.raceFirst(Effect.forever(listen), Fiber.join(senders)))
+        // Not a race: that would not wait for its losers, and a stop would store beside them.
+        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), Fiber.join(senders)], {
+          concurrency: "unbounded",
+          discard: true
+        })
         return yield* Effect.dieMessage("the webhook dispatcher ended by itself")
       }).pipe(Effect.scoped, Effect.annotateLogs({ service: "webhooks" }))
 
