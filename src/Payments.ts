@@ -1,7 +1,7 @@
-import { Array as Arr, Clock, Context, Data, Effect, Layer } from "effect"
+import { Array as Arr, Clock, Context, Data, Effect, Layer, Option } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
-import type { ChainName, Mode } from "./Domain/Chain.ts"
+import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
 import { newPaymentId } from "./Domain/Ids.ts"
@@ -59,20 +59,31 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const matchSet = yield* MatchSet
       const chains = yield* Chains
 
-      const currenciesOn = (chain: ChainName, mode: Mode): ReadonlyArray<PaymentCurrency> | undefined => {
-        const network = settings.chains.find((candidate) => candidate.chain === chain && candidate.mode === mode)
-        if (network === undefined) return undefined
-        const here = new Set<string>([nativeToken(chain), ...network.tokens.map((token) => token.symbol)])
-        return PaymentCurrency.literals.filter((currency) => here.has(currency))
+      const currencies = new Map(
+        settings.chains.map((network) => {
+          const here = new Set<string>([nativeToken(network.chain), ...network.tokens.map((token) => token.symbol)])
+          return [networkKey(network), PaymentCurrency.literals.filter((currency) => here.has(currency))]
+        })
+      )
+
+      const refusalOf = (mode: Mode, { chain, currency }: CreatePayment) => {
+        const available = currencies.get(networkKey({ chain, mode }))
+        if (available === undefined) {
+          const watched = settings.chains.filter((network) => network.mode === mode)
+          return Option.some(new ChainNotConfigured({ chain, available: watched.map((network) => network.chain) }))
+        }
+        return available.includes(currency)
+          ? Option.none()
+          : Option.some(new CurrencyNotOnChain({ currency, chain, available }))
       }
 
-      const checkOffered = Effect.fnUntraced(function* (mode: Mode, { chain, currency }: CreatePayment) {
-        const available = currenciesOn(chain, mode)
-        if (available === undefined) {
-          const watched = settings.chains.filter((candidate) => candidate.mode === mode)
-          return yield* new ChainNotConfigured({ chain, available: watched.map((candidate) => candidate.chain) })
-        }
-        if (!available.includes(currency)) return yield* new CurrencyNotOnChain({ currency, chain, available })
+      /** Everything at once that this installation has against a request. */
+      const check = Effect.fnUntraced(function* (mode: Mode, request: CreatePayment) {
+        const { webhookUrl } = request
+        const target =
+          webhookUrl === undefined ? Option.none() : yield* Effect.option(Effect.flip(webhooks.checkTarget(webhookUrl)))
+        const problems = Arr.getSomes([refusalOf(mode, request), target])
+        if (problems.length > 0) return yield* new NotOffered({ problems })
       })
 
       const refuseDuplicate = Effect.fnUntraced(function* (owner: Owner, merchantRef: string) {
@@ -128,16 +139,6 @@ export class Payments extends Context.Tag("tilld/Payments")<
           })
           return payment
         })
-
-      /** Everything at once that this installation has against a request. */
-      const check = (mode: Mode, request: CreatePayment) =>
-        Effect.all(
-          [
-            checkOffered(mode, request),
-            request.webhookUrl === undefined ? Effect.void : webhooks.checkTarget(request.webhookUrl)
-          ],
-          { mode: "validate", concurrency: 1, discard: true }
-        ).pipe(Effect.mapError((problems) => new NotOffered({ problems: Arr.getSomes(problems) })))
 
       // Without a span: to make one, even for nobody, takes as many steps as the rest.
       const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment) {

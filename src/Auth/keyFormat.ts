@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto"
+import { hash, randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Redacted } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
@@ -35,4 +35,4 @@ export const isKey = (text: string): boolean =>
   form.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 
 /** What is stored in a key's place: SHA-256 is enough, since nobody can go through 2^256 keys. */
-export const hashOf = (key: string): Buffer => createHash("sha256").update(key).digest()
+export const hashOf = (key: string): Buffer => hash("sha256", key, "buffer")
