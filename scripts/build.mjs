@@ -78,15 +78,10 @@ const trim = {
 
 const options = {
   absWorkingDir: root,
-  // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
-  stdin: { contents: '#!/usr/bin/env node\nimport "./src/cli.ts"\n', resolveDir: root, sourcefile: "tilld.ts" },
   bundle: true,
   format: "esm",
   platform: "node",
   target: "node20.19",
-  splitting: true,
-  entryNames: "tilld",
-  chunkNames: "chunks/[name]-[hash]",
   // These load a native binding from their own folder.
   external: ["better-sqlite3", "secp256k1"],
   // CommonJS packages in the bundle require Node's own modules.
@@ -102,10 +97,23 @@ const options = {
   logLevel: "warning"
 }
 
+const program = {
+  ...options,
+  // The shebang belongs to the entry alone, so the entry is this line and not src/cli.ts.
+  stdin: { contents: '#!/usr/bin/env node\nimport "./src/cli.ts"\n', resolveDir: root, sourcefile: "tilld.ts" },
+  splitting: true,
+  entryNames: "tilld",
+  chunkNames: "chunks/[name]-[hash]"
+}
+
+// A thread starts from a file of its own, which the chunks look for beside them.
+const thread = { ...options, entryPoints: ["src/Payments/deriver.ts"], entryNames: "chunks/[name]" }
+
 // Built beside, and then put in place at once: somebody may be running what is there, or building too.
 const beside = `dist-${process.pid}`
 try {
-  const { metafile } = await build({ ...options, outdir: beside })
+  const { metafile } = await build({ ...program, outdir: beside })
+  await build({ ...thread, outdir: beside })
   chmodSync(join(root, beside, "tilld.js"), 0o755)
   writeFileSync(join(root, beside, ".inputs"), hash)
   const former = `${beside}-former`

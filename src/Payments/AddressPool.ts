@@ -1,12 +1,15 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
+import type { Derive } from "./derivingThread.ts"
 import type { HdWallet } from "./hdWallet.ts"
 
 /** Addresses derived ahead, so that a burst of payments waits for no elliptic curve. */
 const depth = 1000
 /** A refill derives this many, about four milliseconds, before it lets others run: as many as a busy turn takes. */
 const batch = 64
+/** A refill that follows the last one as soon as this is part of a burst: it leaves the processor to the requests. */
+const burstMillis = 5_000
 /** How many of the next addresses are asked about on the chains: each costs a few calls. */
 const vettingWindow = 50
 
@@ -20,15 +23,18 @@ export class AddressPool {
   readonly fingerprint: string
   readonly mode: Mode
   readonly #wallet: HdWallet
+  readonly #derive: Derive
   readonly #wanting: (what: "addresses" | "vetting") => void
   readonly #ahead = new Map<number, string>()
   readonly #skipped = new Set<number>()
   readonly #vetted = new Set<number>()
   #next = 0
+  #filledAt = Number.NEGATIVE_INFINITY
 
-  /** `wanting` is called when addresses or their vetting run low. */
-  constructor(wallet: HdWallet, mode: Mode, wanting: (what: "addresses" | "vetting") => void) {
+  /** `derive` helps in a burst; `wanting` is called when addresses or their vetting run low. */
+  constructor(wallet: HdWallet, mode: Mode, derive: Derive, wanting: (what: "addresses" | "vetting") => void) {
     this.#wallet = wallet
+    this.#derive = derive
     this.#wanting = wanting
     this.fingerprint = wallet.fingerprint
     this.mode = mode
@@ -82,12 +88,31 @@ export class AddressPool {
   }
 
   readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {
+    const isBurst = (yield* Clock.currentTimeMillis) - this.#filledAt < burstMillis
+    yield* isBurst ? Effect.catchTag(this.#fillByThread, "NoThread", () => this.#fill) : this.#fill
+    this.#filledAt = yield* Clock.currentTimeMillis
+  })
+
+  // In both, what is passed meanwhile is left out: nobody would ever take it from here again.
+  readonly #fill = Effect.gen(this, function* () {
     let derived = 0
-    // What is passed meanwhile is left out: nobody would ever take it from here again.
-    for (let index = this.#next; index < this.#next + depth; index = Math.max(index + 1, this.#next)) {
-      if (this.#ahead.has(index)) continue
-      this.address(index)
+    for (let i = this.#next; i < this.#next + depth && derived < depth; i = Math.max(i + 1, this.#next)) {
+      if (this.#ahead.has(i)) continue
+      this.address(i)
       if (++derived % batch === 0) yield* eventLoopTurn
     }
+  })
+
+  readonly #fillByThread = Effect.gen(this, function* () {
+    let from = this.#next
+    while (this.#ahead.has(from)) from++
+    const addresses = yield* this.#derive({
+      external: this.#wallet.external,
+      from,
+      count: this.#next + depth - from
+    })
+    addresses.forEach((address, i) => {
+      if (from + i >= this.#next) this.#ahead.set(from + i, address)
+    })
   })
 }

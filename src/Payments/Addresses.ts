@@ -8,6 +8,7 @@ import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { AddressPool } from "./AddressPool.ts"
+import { derivingThread } from "./derivingThread.ts"
 import { hdWallet } from "./hdWallet.ts"
 import { openIndexMark } from "./IndexMark.ts"
 import type { AddressSource } from "./PaymentsRepo.ts"
@@ -49,6 +50,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           Effect.logError("the file beside the database that remembers handed out addresses cannot be written", cause)
         )
       })
+      const derive = yield* derivingThread()
       /** By fingerprint: accounts that share an extended public key share the pool and the counter. */
       const pools = new Map<string, AddressPool>()
       /** By account and mode; what an account uses is decided when it is made. */
@@ -58,7 +60,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const poolOf = (xpub: string, mode: Mode): AddressPool => {
         const wallet = hdWallet(xpub)
-        const pool = pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, ring)
+        const pool = pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, derive, ring)
         pools.set(wallet.fingerprint, pool)
         return pool
       }

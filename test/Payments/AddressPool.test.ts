@@ -1,59 +1,106 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { AddressPool } from "../../src/Payments/AddressPool.ts"
+import { type Derive, NoThread, type Range } from "../../src/Payments/derivingThread.ts"
 
-/** A pool whose wallet counts how often each address is derived, and how often addresses were asked for. */
-const countingPool = () => {
+const addressOf = (index: number) => `address ${index}`
+
+const byThread: Derive = ({ count, from }) =>
+  Effect.succeed(Array.from({ length: count }, (_, i) => addressOf(from + i)))
+
+/** A pool whose wallet counts how often each address is derived here, and which tells what it asks others for. */
+const observedPool = (derive: Derive = byThread) => {
   const derived = new Map<number, number>()
   const wanted = { addresses: 0, vetting: 0 }
+  const asked: Array<Omit<Range, "external">> = []
   const wallet = {
     fingerprint: "wallet",
+    external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },
     address: (index: number) => {
       derived.set(index, (derived.get(index) ?? 0) + 1)
-      return `address ${index}`
+      return addressOf(index)
     }
   }
-  const pool = new AddressPool(wallet, "test", (what) => {
+  const observed: Derive = (range) => {
+    asked.push({ from: range.from, count: range.count })
+    return derive(range)
+  }
+  const pool = new AddressPool(wallet, "test", observed, (what) => {
     wanted[what] += 1
   })
-  return { pool, derived, wanted }
+  const take = (count: number, from: number) => {
+    for (let index = from; index < from + count; index++) {
+      expect(pool.address(index)).toBe(addressOf(index))
+      pool.passed(index)
+    }
+  }
+  return { pool, derived, wanted, asked, take }
 }
 
 it.live("an address is derived once, also when they are taken faster than a refill goes", () =>
   Effect.gen(function* () {
-    const { derived, pool, wanted } = countingPool()
+    const { derived, pool, take, wanted } = observedPool()
     pool.startAt(0)
     const refill = yield* Effect.fork(pool.refill)
-    const taken: Array<string> = []
     for (let turn = 0; turn < 20; turn++) {
-      for (let i = 0; i < 200; i++) {
-        const index = taken.length
-        taken.push(pool.address(index))
-        pool.passed(index)
-      }
+      take(200, turn * 200)
       yield* eventLoopTurn
     }
     yield* Fiber.join(refill)
-    expect(taken[3999]).toBe("address 3999")
     expect(Math.max(...derived.values())).toBe(1)
-    expect(derived.size).toBe(4000 + 1000)
+    yield* pool.refill
+    expect(derived.size).toBe(4000)
 
     const before = wanted.addresses
-    for (let i = 4000; i < 4501; i++) pool.passed(i)
+    for (let index = 4000; index < 4501; index++) pool.passed(index)
     expect(wanted.addresses).toBe(before + 1)
   })
 )
 
 it("addresses that were asked about are not derived again when they are taken", () => {
-  const { derived, pool } = countingPool()
+  const { derived, pool } = observedPool()
   pool.startAt(7)
-  expect(
-    pool
-      .unvetted()
-      .map(({ index }) => index)
-      .slice(0, 2)
-  ).toEqual([7, 8])
-  expect(pool.address(7)).toBe("address 7")
+  const unvetted = pool.unvetted()
+  expect(unvetted.map(({ index }) => index).slice(0, 2)).toEqual([7, 8])
+  expect(pool.address(7)).toBe(addressOf(7))
   expect(derived.get(7)).toBe(1)
 })
+
+it.effect("a refill soon after the last one is the thread's; what is taken meanwhile is left out", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool((range) =>
+      Effect.zipRight(
+        Effect.sync(() => take(10, 600)),
+        byThread(range)
+      )
+    )
+    pool.startAt(0)
+    yield* pool.refill
+    expect(asked).toEqual([])
+    take(600, 0)
+    yield* TestClock.adjust("4 seconds")
+    yield* pool.refill
+    expect(asked).toEqual([{ from: 1000, count: 600 }])
+    expect(derived.size).toBe(1000)
+    take(990, 610)
+    expect(derived.size).toBe(1000)
+
+    yield* TestClock.adjust("1 minute")
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(2000)
+  })
+)
+
+it.effect("without a thread a burst's refill is done here", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool(() => Effect.fail(new NoThread({ cause: "none" })))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(1600)
+  })
+)

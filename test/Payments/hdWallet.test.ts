@@ -2,7 +2,8 @@ import { pbkdf2Sync } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { bytesToHex } from "viem"
 import { HDKey, mnemonicToAccount } from "viem/accounts"
-import { childKey, hdWallet, parseExtendedKey } from "../../src/Payments/hdWallet.ts"
+import { childKey } from "../../src/Payments/childKey.ts"
+import { hdWallet, parseExtendedKey } from "../../src/Payments/hdWallet.ts"
 
 // The published vectors of BIP-32: parent, index, child, as extended public keys.
 const vectors: ReadonlyArray<readonly [name: string, parent: string, index: number, child: string]> = [
