@@ -23,6 +23,8 @@ export interface Db {
     params?: ReadonlyArray<Param>
   ) => Effect.Effect<Row | undefined, StoreUnavailable>
   readonly run: (sql: string, params?: ReadonlyArray<Param>) => Effect.Effect<void, StoreUnavailable>
+  /** Statements so far that may have changed the database. */
+  readonly writes: () => number
 }
 
 /** The transaction that a command of the writer runs in. */
@@ -65,11 +67,14 @@ const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
  */
 export const fromDatabase = (database: Database.Database): Db => {
   const prepared = new Map<string, Database.Statement>()
+  let writes = 0
   const prepare = (sql: string): Database.Statement => {
-    const known = prepared.get(sql)
-    if (known !== undefined) return known
-    const statement = database.prepare(sql)
-    prepared.set(sql, statement)
+    let statement = prepared.get(sql)
+    if (statement === undefined) {
+      statement = database.prepare(sql)
+      prepared.set(sql, statement)
+    }
+    if (!statement.readonly) writes++
     return statement
   }
   return {
@@ -77,6 +82,7 @@ export const fromDatabase = (database: Database.Database): Db => {
       attempt(() => prepare(sql).all(params) as ReadonlyArray<Row>),
     get: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
       attempt(() => prepare(sql).get(params) as Row | undefined),
-    run: (sql, params = []) => attempt(() => void prepare(sql).run(params))
+    run: (sql, params = []) => attempt(() => void prepare(sql).run(params)),
+    writes: () => writes
   }
 }

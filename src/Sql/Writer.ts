@@ -1,4 +1,4 @@
-import { Cause, Context, Effect, Exit, Option, Queue, type Scope } from "effect"
+import { Cause, Context, Data, Effect, Exit, Option, Queue, type Scope } from "effect"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 
@@ -8,10 +8,11 @@ const groupSize = 256
 const groupMillis = 10
 
 /**
- * The one writer of the database. Commands that arrive together share a commit; each runs under a savepoint, so that one
- * refusal leaves the others standing, and each is answered, refusals included, only when the commit is on disk.
+ * The one writer of the database. Commands that arrive together share a commit; one refusal leaves the others standing,
+ * and each is answered, refusals included, only when the commit is on disk.
  *
- * A command touches nothing but its `Tx`: whatever waited inside it would hold up everybody.
+ * A command touches nothing but its `Tx`: whatever waited inside it would hold up everybody. It may run twice, when what
+ * another command of its group wrote has to be taken back.
  */
 export class Writer extends Context.Tag("tilld/Sql/Writer")<
   Writer,
@@ -31,11 +32,18 @@ interface Outcome {
 const isStoreUnavailable = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && Option.exists(Cause.failureOption(exit.cause), (error) => error instanceof StoreUnavailable)
 
-/** Runs commands in one transaction until all are done or time is up; gives the outcome of each that ran. */
+/** A command failed after it had written, and nothing but the whole transaction can be taken back. */
+class NotGuarded extends Data.TaggedError("NotGuarded") {}
+
+/**
+ * Runs commands in one transaction until all are done or time is up; gives the outcome of each that ran. `guarded` is
+ * with a savepoint around each.
+ */
 const commitGroup = (
   db: Db,
-  commands: ReadonlyArray<Command>
-): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
+  commands: ReadonlyArray<Command>,
+  guarded: boolean
+): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable | NotGuarded> =>
   Effect.gen(function* () {
     const clock = yield* Effect.clock
     const started = clock.unsafeCurrentTimeMillis()
@@ -46,12 +54,16 @@ const commitGroup = (
     const run = (command: Command) =>
       Effect.gen(function* () {
         afterCommit = []
-        yield* db.run("SAVEPOINT command")
+        if (guarded) yield* db.run("SAVEPOINT command")
+        const before = db.writes()
         const exit = yield* Effect.exit(command.run)
         // A full disk rolls back the whole transaction, savepoints and all: the group cannot go on.
         if (isStoreUnavailable(exit)) return yield* exit as Exit.Exit<never, StoreUnavailable>
-        if (Exit.isFailure(exit)) yield* db.run("ROLLBACK TO command")
-        yield* db.run("RELEASE command")
+        if (Exit.isFailure(exit) && db.writes() > before) {
+          if (!guarded) return yield* new NotGuarded()
+          yield* db.run("ROLLBACK TO command")
+        }
+        if (guarded) yield* db.run("RELEASE command")
         outcomes.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
       })
 
@@ -66,6 +78,16 @@ const commitGroup = (
     return outcomes
   })
 
+/**
+ * Commands seldom fail after they have written. So they run without savepoints, which would make SQLite copy each page
+ * that a command changes, and again with them when one does.
+ */
+const commit = (db: Db, commands: ReadonlyArray<Command>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
+  commitGroup(db, commands, false).pipe(
+    Effect.catchTag("NotGuarded", () => Effect.zipRight(db.run("ROLLBACK"), commitGroup(db, commands, true))),
+    Effect.catchTag("NotGuarded", (error) => Effect.die(error))
+  )
+
 /** Starts the writer on a connection that nobody else uses. It ends with the scope; what still waits is interrupted. */
 export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -79,7 +101,7 @@ export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, n
 
     const settle = Effect.gen(function* () {
       const commands = waiting.slice(0, groupSize)
-      const group = yield* Effect.exit(commitGroup(db, commands))
+      const group = yield* Effect.exit(commit(db, commands))
       if (Exit.isFailure(group)) {
         // The transaction may be gone already (see above), and then there is nothing to roll back.
         yield* Effect.exit(db.run("ROLLBACK"))
