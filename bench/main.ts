@@ -1,6 +1,7 @@
 import { cpus, loadavg } from "node:os"
 import { NodeContext, NodeHttpClient, NodeRuntime } from "@effect/platform-node"
 import { Data, Effect, Layer } from "effect"
+import { cost } from "./cost.ts"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
@@ -30,7 +31,7 @@ const matching = Effect.sync((): ReadonlyArray<Figure> => {
   ]
 })
 
-const partsOf = (rows: number) => ({ start, create, reads: reads(rows), detecting, webhooks, matching })
+const partsOf = (rows: number) => ({ start, create, reads: reads(rows), detecting, webhooks, matching, cost })
 
 const main = Effect.gen(function* () {
   const options = process.argv.slice(2)

@@ -2,6 +2,7 @@ import { Layer } from "effect"
 import { Accounts, Keys } from "./Auth.ts"
 import { History } from "./Chains/History.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
+import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
@@ -30,6 +31,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
   Payments.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
+    Layer.provideMerge(Networks.layer),
     Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
     Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
@@ -40,4 +42,14 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provide(Telemetry.layer(settings.log))
+  )
+
+/** What repairs a chain's ledger where no daemon runs. The caller holds the instance lock of the database. */
+export const repairLayer = (settings: SettingsShape) =>
+  Chains.layer.pipe(
+    Layer.provideMerge(Networks.layer),
+    Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Outbox.layer),
+    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(Layer.succeed(Settings, settings))
   )

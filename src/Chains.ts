@@ -1,7 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
-import { Rpc } from "./Chains/Rpc.ts"
-import { type ChainHealth, makeWatcher } from "./Chains/Watcher.ts"
+import { Networks } from "./Chains/Networks.ts"
+import { type ChainHealth, makeWatcher, type Watcher } from "./Chains/Watcher.ts"
 import { type Mode, type Network, networkKey } from "./Domain/Chain.ts"
 import { Settings } from "./Settings.ts"
 
@@ -16,6 +16,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly health: Effect.Effect<ReadonlyArray<ChainHealth>>
     /** Wei for a unit of gas; undefined when it is not known, or older than two minutes. */
     readonly gasPrice: (network: Network) => Effect.Effect<bigint | undefined>
+    /** Works on a configured network's rows between two ticks of its watcher; anything else is a bug. */
+    readonly exclusively: (network: Network) => Watcher["exclusively"]
     /** To be called when a payment was made: watchers of its mode that have been idle look at once. */
     readonly wake: (mode: Mode) => void
   }
@@ -24,21 +26,11 @@ export class Chains extends Context.Tag("tilld/Chains")<
     Chains,
     Effect.gen(function* () {
       const settings = yield* Settings
-      const rpc = yield* Rpc
+      const networks = yield* Networks
       const matchSet = yield* MatchSet
       const watchers = yield* Effect.forEach(
         settings.chains,
-        (chain) =>
-          Effect.gen(function* () {
-            const [url, ...others] = chain.rpcUrls
-            if (url === undefined) return yield* Effect.dieMessage(`chains.${networkKey(chain)} has no rpc_urls`)
-            if (others.length > 0) {
-              yield* Effect.logWarning(
-                "only the first of rpc_urls is used: this version does not switch providers"
-              ).pipe(Effect.annotateLogs({ chain: chain.chain, mode: chain.mode }))
-            }
-            return yield* makeWatcher(chain, rpc.client(url))
-          }),
+        (chain) => makeWatcher(chain, networks.connected(chain)),
         { concurrency: 1 }
       )
       const byNetwork = new Map(watchers.map((watcher) => [networkKey(watcher), watcher]))
@@ -49,6 +41,11 @@ export class Chains extends Context.Tag("tilld/Chains")<
         health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
         gasPrice: (network) =>
           Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gasPrice(now)),
+        exclusively: (network) => {
+          const watcher = byNetwork.get(networkKey(network))
+          if (watcher === undefined) throw new Error(`chains.${networkKey(network)} is not configured`)
+          return watcher.exclusively
+        },
         wake: (mode) => {
           for (const watcher of watchers) if (watcher.mode === mode) watcher.wake()
         }

@@ -3,7 +3,8 @@ import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
-import { nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
+import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
+import type { PaymentException } from "./Domain/Exception.ts"
 import { newPaymentId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Payment } from "./Domain/Payment.ts"
@@ -16,7 +17,10 @@ import {
 } from "./Domain/PaymentErrors.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/Addresses.ts"
+import * as Exceptions from "./Payments/ExceptionsRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
+import { usdValueOf } from "./Payments/policies.ts"
+import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
@@ -29,9 +33,15 @@ export class NotOffered extends Data.TaggedError("NotOffered")<{
 
 export type CreateError = DuplicateMerchantRef | NotOffered | WalletNotConfigured | QuoteRefused | StoreUnavailable
 
+/** A payment, and the money of it that needs or needed a person. */
+export interface Accounted {
+  readonly payment: Payment
+  readonly exceptions: ReadonlyArray<PaymentException>
+}
+
 export interface Page {
   /** Newest first. */
-  readonly data: ReadonlyArray<Payment>
+  readonly data: ReadonlyArray<Accounted>
   /** Where the next page starts; undefined at the end. */
   readonly next: Repo.Cursor | undefined
 }
@@ -42,7 +52,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
   {
     /** Stored, watched and announced when this returns. */
     readonly create: (owner: Owner, request: CreatePayment) => Effect.Effect<Payment, CreateError>
-    readonly get: (owner: Owner, id: string) => Effect.Effect<Payment | undefined, StoreUnavailable>
+    readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
     readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<Page, StoreUnavailable>
   }
 >() {
@@ -58,6 +68,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const webhooks = yield* Webhooks
       const matchSet = yield* MatchSet
       const chains = yield* Chains
+      const prices = yield* Prices
 
       const currencies = new Map(
         settings.chains.map((network) => {
@@ -65,6 +76,24 @@ export class Payments extends Context.Tag("tilld/Payments")<
           return [networkKey(network), PaymentCurrency.literals.filter((currency) => here.has(currency))]
         })
       )
+
+      // A chain of one's own may give a token other decimals.
+      const decimals = new Map(
+        settings.chains.flatMap((network) =>
+          network.tokens.map((token) => [`${networkKey(network)} ${token.symbol}`, token.decimals])
+        )
+      )
+
+      /** What a payment is worth now; undefined while no price is known. */
+      const usdValue = (mode: Mode, { amount, chain, currency }: CreatePayment): string | undefined => {
+        const price = prices.usd(currency)
+        if (price === undefined) return undefined
+        return usdValueOf(
+          amount,
+          decimals.get(`${networkKey({ chain, mode })} ${currency}`) ?? decimalsOf[currency],
+          price
+        )
+      }
 
       const refusalOf = (mode: Mode, { chain, currency }: CreatePayment) => {
         const available = currencies.get(networkKey({ chain, mode }))
@@ -120,6 +149,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,
               quoteId,
+              usdValue: usdValue(owner.mode, request),
               amountReceived: undefined,
               txHash: undefined,
               confirmedAt: undefined,
@@ -149,16 +179,29 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {
         // One more than asked for tells whether there is a next page.
         const found = yield* Repo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
-        const data = found.slice(0, filter.limit)
-        const last = data.at(-1)
+        const page = found.slice(0, filter.limit)
+        const exceptions = yield* Exceptions.ofPayments(
+          reader,
+          page.map((payment) => payment.id)
+        )
+        const data = page.map((payment) => ({
+          payment,
+          exceptions: exceptions.filter((exception) => exception.payment === payment.id)
+        }))
+        const last = page.at(-1)
         const next =
-          found.length > data.length && last !== undefined
+          found.length > page.length && last !== undefined
             ? { createdAt: last.createdAt, sequence: last.sequence }
             : undefined
         return { data, next }
       })
 
-      return { create, get: (owner, id) => Repo.byOwner(reader, owner, id), list }
+      const get = Effect.fnUntraced(function* (owner: Owner, id: string) {
+        const payment = yield* Repo.byOwner(reader, owner, id)
+        return payment && { payment, exceptions: yield* Exceptions.ofPayment(reader, payment.id) }
+      })
+
+      return { create, get, list }
     })
   )
 }

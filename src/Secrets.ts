@@ -52,11 +52,15 @@ const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsShape => 
   }
 }
 
+/** What tells one master key from another, and nothing of either. */
+export const fingerprintOf = (masterKey: Redacted.Redacted<Uint8Array>): string =>
+  derive(masterKey, "fingerprint", 16).toString("hex")
+
 const metaKey = "master_key_fingerprint"
 
 /** The key that the database was first started with is the one it needs ever after. */
 const checkFingerprint = Effect.fn("Secrets.checkFingerprint")(function* (masterKey: Redacted.Redacted<Uint8Array>) {
-  const fingerprint = derive(masterKey, "fingerprint", 16).toString("hex")
+  const fingerprint = fingerprintOf(masterKey)
   const reader = yield* Reader
   const writer = yield* Writer
   const select = "SELECT value FROM meta WHERE key = ?"

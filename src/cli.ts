@@ -5,11 +5,14 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { accounts } from "./commands/accounts.ts"
+import { claim } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
+import { doctor } from "./commands/doctor.ts"
 import { Invocation } from "./commands/Invocation.ts"
 import { keys } from "./commands/keys.ts"
 import { complain } from "./commands/Output.ts"
 import { payments } from "./commands/payments.ts"
+import { rescan } from "./commands/rescan.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { serve } from "./commands/serve.ts"
 import { webhooks } from "./commands/webhooks.ts"
@@ -17,7 +20,7 @@ import { commandLogger } from "./Telemetry.ts"
 
 const tilld = Command.make("tilld").pipe(
   Command.withDescription("A self-hosted crypto payments daemon"),
-  Command.withSubcommands([serve, sandbox, config, keys, accounts, payments, webhooks])
+  Command.withSubcommands([serve, sandbox, config, keys, accounts, payments, webhooks, rescan, claim, doctor])
 )
 
 /** What the operator must change before it can work: the command line, the configuration, or what else runs. */

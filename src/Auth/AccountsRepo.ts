@@ -58,6 +58,16 @@ export const walletsOf = (db: Db, account: AccountId) =>
     (rows): ReadonlyArray<AccountWallet> => rows.map(({ xpub, ...row }) => ({ ...row, sealed: xpub }))
   )
 
+/** An account that uses the wallet, and its sealed key; undefined where none does. */
+export const walletBy = (db: Db, fingerprint: string) =>
+  Effect.map(
+    db.get<{ account_id: AccountId; mode: Mode; xpub: Uint8Array }>(
+      "SELECT account_id, mode, xpub FROM account_wallets WHERE fingerprint = ? LIMIT 1",
+      [fingerprint]
+    ),
+    (row) => row && { account: row.account_id, mode: row.mode, sealed: row.xpub }
+  )
+
 interface Row {
   readonly id: string
   readonly name: string

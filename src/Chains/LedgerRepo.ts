@@ -10,23 +10,54 @@ interface ScanRow {
   readonly head_number: number
   readonly head_hash: string
   readonly head_time: number
+  readonly checked_number: number | null
+  readonly checked_time: number | null
+  readonly safe_number: number | null
+  readonly finalized_number: number | null
+  readonly verified_number: number
 }
 
 /** How far the chain has been read; undefined before its first head is known. */
 export const scan = (db: Db, { chain, mode }: Network) =>
   Effect.map(
-    db.get<ScanRow>("SELECT head_number, head_hash, head_time FROM scans WHERE chain = ? AND mode = ?", [chain, mode]),
+    db.get<ScanRow>(
+      `SELECT head_number, head_hash, head_time, checked_number, checked_time, safe_number, finalized_number,
+         verified_number
+       FROM scans WHERE chain = ? AND mode = ?`,
+      [chain, mode]
+    ),
     (row): Scan | undefined =>
-      row && { chain, mode, head: { number: row.head_number, hash: row.head_hash, time: row.head_time } }
+      row && {
+        chain,
+        mode,
+        head: { number: row.head_number, hash: row.head_hash, time: row.head_time },
+        checked:
+          row.checked_number === null || row.checked_time === null
+            ? undefined
+            : { number: row.checked_number, time: row.checked_time },
+        safe: row.safe_number ?? undefined,
+        finalized: row.finalized_number ?? undefined,
+        verified: row.verified_number
+      }
+  )
+
+/** The hash of the chain's first block, as it was when reading started; undefined where no node could tell. */
+export const genesisHash = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.get<{ genesis_hash: string | null }>("SELECT genesis_hash FROM scans WHERE chain = ? AND mode = ?", [
+      chain,
+      mode
+    ]),
+    (row) => row?.genesis_hash ?? undefined
   )
 
 /** Fixes where reading starts: above `checkpoint`. What was fixed before stays. */
-export const startScan = ({ chain, mode }: Network, checkpoint: BlockRef) =>
+export const startScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef, genesis: string | undefined) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (chain, mode) DO NOTHING`,
-      [chain, mode, checkpoint.number + 1, checkpoint.number, checkpoint.hash, checkpoint.time]
+      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain, mode) DO NOTHING`,
+      [chain, mode, number + 1, number, hash, time, number, genesis ?? null]
     )
   )
 
@@ -49,6 +80,10 @@ export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, li
     [chain, mode, number, limit]
   )
 
+/** The newest stored block at or below `number`. */
+export const newestBlockAt = (db: Db, network: Network, number: number) =>
+  Effect.map(blocksBelow(db, network, number + 1, 1), ([block]) => block)
+
 /** Keeps what a later reorg will be measured against. */
 export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>) =>
   Effect.gen(function* () {
@@ -62,44 +97,65 @@ export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>)
     }
   })
 
-/** Takes back every block above `number`. Gives the payments whose receipts no longer count. */
-export const orphanAbove = ({ chain, mode }: Network, number: number) =>
+/** Takes back every block above `block`. Gives the payments whose receipts no longer count. */
+export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", [chain, mode, number])
-    const rows = yield* tx.all<{ payment_id: string }>(
+    const where = [chain, mode, block.number]
+    yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run(
+      `UPDATE scans SET checked_number = ?, checked_time = ?
+       WHERE chain = ? AND mode = ? AND checked_number > ?`,
+      [block.number, block.time, ...where]
+    )
+    for (const column of ["verified_number", "safe_number", "finalized_number"]) {
+      yield* tx.run(`UPDATE scans SET ${column} = ? WHERE chain = ? AND mode = ? AND ${column} > ?`, [
+        block.number,
+        ...where
+      ])
+    }
+    const rows = yield* tx.all<{ payment_id: string | null }>(
       `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND block_number > ? AND canonical = 1
        RETURNING payment_id`,
-      [chain, mode, number]
+      where
     )
-    return rows.map((row) => row.payment_id as PaymentId)
+    return rows.flatMap((row) => (row.payment_id === null ? [] : [row.payment_id as PaymentId]))
   })
 
-/** A transfer, with the time of its block. */
-export interface DatedTransfer extends Transfer {
+/** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
+export interface DatedTransfer extends Omit<Transfer, "txHash"> {
+  readonly txHash: string | undefined
   /** Unix seconds. */
   readonly blockTime: number
 }
 
+/** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
+const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
+  tx.get<{ payment: string | null }>(
+    `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
+     UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
+    [address, mode, address, mode]
+  )
+
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again. An address that belongs to no payment is passed over. Gives the payments.
+ * again. An address that was never handed out is passed over. Gives the payments.
+ *
+ * @param agreed no second provider has to be asked about them
  */
-export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>) =>
+export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
     const payments: Array<PaymentId> = []
     for (const transfer of transfers) {
-      const owner = yield* tx.get<{ id: string }>("SELECT id FROM payments WHERE address = ? AND mode = ?", [
-        getAddress(transfer.address as Hex),
-        mode
-      ])
+      const owner = yield* ownerOf(tx, mode, getAddress(transfer.address as Hex))
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-           amount, payment_id, canonical, seen_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)
+           amount, payment_id, canonical, agreed, seen_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1`,
         [
           chain,
@@ -109,14 +165,105 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           transfer.position,
           transfer.blockNumber,
           transfer.blockTime,
-          transfer.txHash,
+          transfer.txHash ?? null,
           transfer.currency,
           transfer.amount.toString(),
-          owner.id,
+          owner.payment,
+          agreed ? 1 : 0,
           now
         ]
       )
-      payments.push(owner.id as PaymentId)
+      if (owner.payment !== null) payments.push(owner.payment as PaymentId)
     }
     return payments
   })
+
+/** What names a receipt on its chain. */
+interface ReceiptKey {
+  readonly blockHash: string
+  readonly address: string
+  readonly position: string
+}
+
+export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
+
+/** The keys of those receipts that are in the ledger and count. */
+export const countedKeys = (db: Db, { chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const keys = new Set<string>()
+    for (const key of receipts) {
+      const row = yield* db.get<{ canonical: number }>(
+        `SELECT canonical FROM receipts
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1`,
+        [chain, mode, key.blockHash, key.address, key.position]
+      )
+      if (row !== undefined) keys.add(keyOf(key))
+    }
+    return keys
+  })
+
+/** A receipt that only one provider has spoken of. */
+export interface Unagreed extends ReceiptKey {
+  readonly blockNumber: number
+  readonly txHash: string
+  readonly payment: PaymentId | undefined
+}
+
+interface UnagreedRow {
+  readonly block_hash: string
+  readonly address: string
+  readonly position: string
+  readonly block_number: number
+  readonly tx_hash: string
+  readonly payment_id: string | null
+}
+
+/** Oldest first. */
+export const unagreed = (db: Db, { chain, mode }: Network, limit: number) =>
+  Effect.map(
+    db.all<UnagreedRow>(
+      `SELECT block_hash, address, position, block_number, tx_hash, payment_id FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+       ORDER BY block_number LIMIT ?`,
+      [chain, mode, limit]
+    ),
+    (rows) =>
+      rows.map(
+        (row): Unagreed => ({
+          blockHash: row.block_hash,
+          address: row.address,
+          position: row.position,
+          blockNumber: row.block_number,
+          txHash: row.tx_hash,
+          payment: (row.payment_id ?? undefined) as PaymentId | undefined
+        })
+      )
+  )
+
+export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
+      [chain, mode, blockHash, address, position]
+    )
+  )
+
+/** Every block up to `number` has been read a second time. */
+export const moveVerified = ({ chain, mode }: Network, number: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
+  )
+
+/** The chain's tags. Without a reorg they never go back: a node that says so is behind. */
+export const setTags = (
+  { chain, mode }: Network,
+  { finalized, safe }: { readonly safe: number | undefined; readonly finalized: number | undefined }
+) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE scans SET safe_number = max(coalesce(safe_number, ?), coalesce(?, safe_number)),
+         finalized_number = max(coalesce(finalized_number, ?), coalesce(?, finalized_number))
+       WHERE chain = ? AND mode = ?`,
+      [safe ?? null, safe ?? null, finalized ?? null, finalized ?? null, chain, mode]
+    )
+  )

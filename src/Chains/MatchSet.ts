@@ -9,8 +9,9 @@ import * as Repo from "./WatchedRepo.ts"
 const housekeepingInterval = Duration.hours(1)
 
 /**
- * The addresses that are looked for: those of open payments, and of ended ones within `late_window`. One set a mode,
- * shared by all its chains, since money may come on any. All but `keep` is synchronous: the writer changes the set
+ * The addresses that are looked for: those of open payments, and, within `late_window`, those of ended ones and those
+ * that a lost newer copy of the database may have handed out. One set a mode, shared by all its chains, since money may
+ * come on any. All but `keep` is synchronous: the writer changes the set
  * after its commit and before anybody is told of it.
  */
 export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
@@ -42,12 +43,15 @@ export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
         const add = (address: string) => void sets[mode].add(address)
         yield* Repo.visitOpen(reader, mode, add)
         yield* Repo.visitEnded(reader, mode, gone, Number.MAX_SAFE_INTEGER, add)
+        yield* Repo.visitGaps(reader, mode, gone, Number.MAX_SAFE_INTEGER, add)
       }
 
       const removeLate = Effect.gen(function* () {
         const until = (yield* Clock.currentTimeMillis) - lateWindow
         for (const mode of modes) {
-          yield* Repo.visitEnded(reader, mode, gone, until, (address) => void sets[mode].delete(address))
+          const remove = (address: string) => void sets[mode].delete(address)
+          yield* Repo.visitEnded(reader, mode, gone, until, remove)
+          yield* Repo.visitGaps(reader, mode, gone, until, remove)
         }
         gone = until
       })

@@ -1,5 +1,18 @@
-import { Context, Data, Duration, Effect, Layer, Predicate, Redacted } from "effect"
+import {
+  Array as Arr,
+  Clock,
+  Context,
+  Data,
+  Duration,
+  Effect,
+  Either,
+  Layer,
+  Option,
+  Predicate,
+  Redacted
+} from "effect"
 import { Agent, type Dispatcher } from "undici"
+import { badStatus, type Failed, inOrder, parse, retryAfterOf } from "./answers.ts"
 
 /** For one batch: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
@@ -17,17 +30,23 @@ export interface RpcRequest {
 }
 
 /**
- * What went wrong: no connection, no answer in time, an HTTP status, an answer over the size limit, an error of the
- * provider's, something that the node should have and does not, blocks that do not belong together, or bytes that are
- * no such answer.
+ * What went wrong: no connection, no answer in time, an HTTP status, too many calls in too short a time, a range of
+ * blocks or an answer over the size limit, state that the node has let go, a method or parameter that it does not serve,
+ * another error of the provider's, something that the node should have and does not, a head that is behind what has been
+ * read, blocks that do not belong together, or bytes that are no such answer.
  */
 export type RpcReason =
   | "unreachable"
   | "timeout"
   | "http"
+  | "rate_limited"
+  | "range"
   | "too_large"
+  | "state"
+  | "unsupported"
   | "refused"
   | "missing"
+  | "behind"
   | "inconsistent"
   | "garbage"
 
@@ -35,15 +54,30 @@ const remedies: Readonly<Record<RpcReason, string>> = {
   unreachable: "check the address in rpc_urls and that the node runs",
   timeout: "the provider is slow or hangs; tilld tries again with smaller parts",
   http: "check the key in rpc_urls and the provider's limits",
+  rate_limited: "tilld waits; a larger plan or another provider in rpc_urls takes more calls",
+  range: "tilld tries again with smaller parts",
   too_large: "tilld tries again with smaller parts",
+  state: "add a provider to rpc_urls that keeps older state",
+  unsupported: "add a provider to rpc_urls that serves it",
   refused: "check the provider's limits and which methods it serves",
   missing: "the node is behind or does not keep enough; tilld tries again",
+  behind: "tilld waits for it, or asks another provider of rpc_urls; check that the node is synchronised",
   inconsistent: "the chain moved or a balancer mixed its nodes; tilld reads again",
   garbage: "check that rpc_urls points to an Ethereum JSON-RPC endpoint"
 }
 
 /** Reasons whose detail is in the provider's own words. */
-const theirWords: ReadonlySet<RpcReason> = new Set(["http", "refused", "garbage"])
+const theirWords: ReadonlySet<RpcReason> = new Set([
+  "http",
+  "rate_limited",
+  "range",
+  "too_large",
+  "state",
+  "unsupported",
+  "refused",
+  "missing",
+  "garbage"
+])
 
 /** A provider gave no usable answer. Nothing of it was stored; the watcher tries again. */
 export class RpcError extends Data.TaggedError("RpcError")<{
@@ -52,6 +86,12 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   readonly method: string
   readonly reason: RpcReason
   readonly detail: string
+  /** Milliseconds for which the provider wants to be left alone, with HTTP 429 and 503. */
+  readonly retryAfter?: number | undefined
+  /** The most blocks that the provider takes at once, where it says so. */
+  readonly maxBlocks?: number | undefined
+  /** The most calls that the provider takes in one batch, where it says so. */
+  readonly maxCalls?: number | undefined
 }> {
   override get message() {
     return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${remedies[this.reason]}.`
@@ -64,12 +104,40 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   }
 }
 
+/** What a client has cost since it was made. Bytes are those of the bodies. */
+export interface Counters {
+  readonly calls: number
+  readonly batches: number
+  readonly sent: number
+  readonly received: number
+}
+
+/** The answer to one call of a batch. */
+export type Reply = Either.Either<unknown, RpcError>
+
 /** One provider of one chain. */
 export interface RpcClient {
   readonly host: string
   /** The results in the order of the calls, unchecked. One call that fails, or is not answered, fails the batch. */
   readonly send: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<unknown>, RpcError>
+  /** The same, where one call may fail and the others count. */
+  readonly sendEach: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<Reply>, RpcError>
+  /** As they are at the moment. */
+  readonly counters: Counters
 }
+
+/** A client whose `send` fails with the error of one call: with what a provider says, before what it leaves out. */
+export const makeClient = ({ counters, host, sendEach }: Omit<RpcClient, "send">): RpcClient => ({
+  host,
+  sendEach,
+  counters,
+  send: (calls) =>
+    Effect.flatMap(sendEach(calls), (replies) => {
+      const errors = replies.flatMap((reply) => (Either.isLeft(reply) ? [reply.left] : []))
+      const error = errors.find(({ reason }) => reason !== "missing") ?? errors[0]
+      return error ?? Effect.succeed(replies.map(Either.getOrThrow))
+    })
+})
 
 /** How to reach providers. The URL is a secret, and nothing of it but the host is ever shown. */
 export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
@@ -118,12 +186,6 @@ const reasonOf = (cause: unknown): RpcReason => {
   return typeof code === "string" && /^UND_ERR_.*TIMEOUT$/.test(code) ? "timeout" : "unreachable"
 }
 
-/** What a provider says of an error: JSON-RPC's own form, or whatever else is there. */
-const errorText = (error: unknown): string =>
-  Predicate.isRecord(error) && typeof error.message === "string"
-    ? `${error.message}${typeof error.code === "number" ? ` (${error.code})` : ""}`
-    : (JSON.stringify(error) ?? "an error without words")
-
 const basicAuthorization = ({ password, username }: URL): string =>
   `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")}`
 
@@ -135,20 +197,19 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     accept: "application/json",
     ...(url.username === "" ? {} : { authorization: basicAuthorization(url) })
   }
+  const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
+  let batchLimit = Number.POSITIVE_INFINITY
 
-  const send = Effect.fn("Rpc.send")(function* (calls: ReadonlyArray<RpcRequest>) {
-    const method = [...new Set(calls.map((call) => call.method))].join(", ")
-    const failed = (reason: RpcReason, detail: string) =>
-      new RpcError({ host: url.host, method, reason, detail: scrub(detail) })
-    const body = JSON.stringify(
-      calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
-    )
-
-    const { status, text } = yield* Effect.tryPromise({
+  /** One exchange, counted. */
+  const post = (body: string, failed: Failed) =>
+    Effect.tryPromise({
       try: (signal) =>
-        agent
-          .request({ ...target, method: "POST", headers, body, signal })
-          .then((response) => response.body.text().then((text) => ({ status: response.statusCode, text }))),
+        agent.request({ ...target, method: "POST", headers, body, signal }).then((response) =>
+          response.body.text().then((text) => {
+            counters.received += Buffer.byteLength(text)
+            return { status: response.statusCode, text, retryAfter: response.headers["retry-after"] }
+          })
+        ),
       // A host with several addresses fails with an error that has a code and no message.
       catch: (cause) => failed(reasonOf(cause), (cause instanceof Error && cause.message) || String(codeOf(cause)))
     }).pipe(
@@ -157,41 +218,44 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
         onTimeout: () => failed("timeout", `no answer within ${Duration.format(deadline)}`)
       })
     )
-    if (status < 200 || status > 299)
-      return yield* failed("http", `HTTP ${status}${text === "" ? "" : `: ${text.slice(0, 1000)}`}`)
-    const answers = yield* Effect.try({
-      try: (): unknown => JSON.parse(text),
-      catch: () => failed("garbage", "no JSON")
+
+  const exchange = Effect.fn("Rpc.send")(function* (calls: ReadonlyArray<RpcRequest>) {
+    const methods = [...new Set(calls.map((call) => call.method))].join(", ")
+    const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
+      new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
+    const body = JSON.stringify(
+      calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
+    )
+    counters.calls += calls.length
+    counters.batches += 1
+    counters.sent += Buffer.byteLength(body)
+
+    const { retryAfter, status, text } = yield* post(body, failed)
+    if (status < 200 || status > 299) {
+      const now = yield* Clock.currentTimeMillis
+      return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), failed)
+    }
+    const answers = yield* Option.match(parse(text), {
+      onNone: () => failed("garbage", "no JSON"),
+      onSome: Effect.succeed
     })
     return yield* inOrder(calls, answers, failed)
   })
 
-  return { host: url.host, send }
-}
+  /** As one batch, or as many as the provider has been found to want. */
+  const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<Reply>, RpcError> =>
+    Effect.suspend(() =>
+      calls.length > batchLimit
+        ? Effect.map(Effect.forEach(Arr.chunksOf(calls, batchLimit), sendEach, { concurrency: 1 }), Arr.flatten)
+        : Effect.catchIf(
+            exchange(calls),
+            ({ maxCalls }) => maxCalls !== undefined && maxCalls < calls.length,
+            ({ maxCalls = batchLimit }) => {
+              batchLimit = maxCalls
+              return sendEach(calls)
+            }
+          )
+    )
 
-/** Results by the calls' order: a provider may answer a batch in any. */
-const inOrder = (
-  calls: ReadonlyArray<RpcRequest>,
-  answers: unknown,
-  failed: (reason: RpcReason, detail: string) => RpcError
-): Effect.Effect<ReadonlyArray<unknown>, RpcError> => {
-  if (!Array.isArray(answers)) {
-    // A batch that is refused as a whole is answered by one error.
-    return Predicate.isRecord(answers) && answers.error !== undefined
-      ? failed("refused", errorText(answers.error))
-      : failed("garbage", "a batch was not answered by a list")
-  }
-  const results = new Map<number, unknown>()
-  for (const answer of answers as ReadonlyArray<unknown>) {
-    if (!Predicate.isRecord(answer)) return failed("garbage", "an answer is not an object")
-    if (answer.error !== undefined && answer.error !== null) return failed("refused", errorText(answer.error))
-    const { id, result } = answer
-    if (typeof id !== "number" || calls[id] === undefined || results.has(id) || result === undefined) {
-      return failed("garbage", "an answer belongs to no call, or has no result")
-    }
-    results.set(id, result)
-  }
-  return results.size === calls.length
-    ? Effect.succeed(calls.map((_, id) => results.get(id)))
-    : failed("missing", `${calls.length - results.size} of ${calls.length} calls were not answered`)
+  return makeClient({ host: url.host, sendEach, counters })
 }

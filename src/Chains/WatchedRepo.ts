@@ -46,6 +46,26 @@ export const visitOpen = (db: Db, mode: Mode, visit: (address: string) => void) 
     }
   )
 
+/**
+ * Addresses of a mode that a lost newer copy of the database may have handed out, by when they were found missing: in
+ * (after, until], Unix ms.
+ */
+export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
+  Effect.gen(function* () {
+    let last = ""
+    while (true) {
+      const rows = yield* db.all<{ address: string }>(
+        `SELECT address FROM gap_addresses
+         WHERE mode = ? AND created_at > ? AND created_at <= ? AND address > ? ORDER BY address LIMIT ?`,
+        [mode, after, until, last, page]
+      )
+      for (const { address } of rows) visit(address)
+      const end = rows.at(-1)
+      if (end === undefined || rows.length < page) return
+      last = end.address
+    }
+  })
+
 /** Whether a payment of the mode is open, on any chain. */
 export const anyOpen = (db: Db, mode: Mode) =>
   Effect.map(

@@ -1,42 +1,34 @@
-import { Clock, Data, Duration, Effect, Queue, Random } from "effect"
-import { type Network, networkKey } from "../Domain/Chain.ts"
+import { Clock, Duration, Effect, Queue } from "effect"
+import type { Network } from "../Domain/Chain.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
 import { Settlement } from "../Payments/Settlement.ts"
-import type { ChainSettings } from "../Settings.ts"
+import { type ChainSettings, Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
-import { ask, getChainId } from "./calls.ts"
+import { agree } from "./agreement.ts"
+import { type Chores, makeChores } from "./chores.ts"
 import { MatchSet } from "./MatchSet.ts"
-import type { RpcClient, RpcError } from "./Rpc.ts"
-import { makeSource } from "./range.ts"
-import { Span } from "./Span.ts"
+import type { Connected } from "./Networks.ts"
+import { overtaken } from "./overtaken.ts"
+import type { Provider, Providers, WrongChain } from "./Providers.ts"
+import { RpcError } from "./Rpc.ts"
 import { type Outcome, tick, type Watch } from "./tick.ts"
+import { contractsOf } from "./transfers.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 /** Pace while no payment of the mode is open. */
-const idleInterval = Duration.minutes(1)
-/** The first wait after an error, and the longest. */
-const firstBackOff = 250
-const longestBackOff = 10_000
+export const idleInterval = Duration.minutes(1)
+/** Pause after the store could not be written. */
+const storeRetry = Duration.toMillis("1 second")
 /** The gas price is asked for again after this, and not given out when it is older than `gasPriceLife`. */
-const gasPriceInterval = Duration.toMillis("30 seconds")
+export const gasPriceInterval = Duration.toMillis("30 seconds")
 const gasPriceLife = Duration.toMillis("2 minutes")
+/** When a head has stood still for this long, another provider is asked for its own. */
+const stillInterval = Duration.toMillis("15 seconds")
 /** A chain is ready while its last good tick is no older than its pace and this. */
 const patience = Duration.toMillis("30 seconds")
 
 /** Milliseconds since `at`. What the clock says is yet to come is of unknown age: the clock was set back. */
 const age = (at: number, now: number): number => (at > now ? Number.POSITIVE_INFINITY : now - at)
-
-/** The provider serves another chain: nothing of it may be read. */
-export class WrongChain extends Data.TaggedError("WrongChain")<{
-  readonly network: Network
-  readonly host: string
-  readonly expected: number
-  readonly found: number
-}> {
-  override get message() {
-    const key = `chains.${networkKey(this.network)}`
-    return `${this.host} serves chain ${this.found}, and ${key} is chain ${this.expected}: nothing is read from it. Remedy: check rpc_urls and chain_id of ${key}.`
-  }
-}
 
 export interface ChainHealth extends Network {
   /** The first head is stored, and the last good tick is recent. */
@@ -45,8 +37,10 @@ export interface ChainHealth extends Network {
   readonly head?: number
   /** Blocks that the chain is ahead of that. */
   readonly lagBlocks?: number
-  /** Why the chain is not read. */
+  /** Why the chain is not read, or what is not as it should be. */
   readonly reason?: string
+  /** Each provider of the chain, by its host; the reason is why it is put aside. */
+  readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
 }
 
 /** What a watcher can be told. */
@@ -55,6 +49,10 @@ type Message = { readonly _tag: "Wake" }
 export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
+  /** Between two ticks, with the rows of this network to itself. */
+  readonly exclusively: <A, E, R>(
+    work: (watch: Watch, provider: Provider) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | RpcError | WrongChain, R>
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
   /** Wei for a unit of gas; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
@@ -65,25 +63,21 @@ export interface Watcher extends Network {
 
 /** What a watcher knows besides the store. */
 interface State {
-  /** The chain id has been checked since the last error. */
-  connected: boolean
   /** Errors since the last good tick. */
   failures: number
   idle: boolean
   gasPrice: { readonly wei: bigint; readonly at: number } | undefined
   scanned: number | undefined
   newest: number | undefined
+  /** When the head was seen to move, or compared with another provider's. */
+  movedAt: number
   lastGoodTick: number | undefined
   reason: string | undefined
   /** The last reason that the log was warned of, until the chain is read again. */
   warned: string | undefined
 }
 
-const connect = Effect.fn("Watcher.connect")(function* ({ network, source: { chain, client } }: Watch) {
-  const [found] = yield* ask(client, [getChainId])
-  if (found === chain.chainId) return
-  return yield* new WrongChain({ network, host: client.host, expected: chain.chainId, found })
-})
+const decidesAlone = "one provider decides alone: no other one is healthy"
 
 const note = (state: State, outcome: Outcome, now: number): void => {
   state.newest = outcome.newest
@@ -91,86 +85,149 @@ const note = (state: State, outcome: Outcome, now: number): void => {
   if (outcome.gasPrice !== undefined) state.gasPrice = { wei: outcome.gasPrice, at: now }
   state.failures = 0
   state.warned = undefined
-  if (outcome._tag === "Waiting") {
-    state.reason = outcome.reason
-  } else {
-    state.reason = undefined
-    state.lastGoodTick = now
-  }
+  state.reason = undefined
+  if (outcome._tag === "Waiting") state.reason = outcome.reason
+  else if (outcome._tag === "Behind") state.reason = outcome.error.summary
+  else state.lastGoodTick = now
 }
 
+/** What is done once the chain's head has been read; gives what is not as it should be. */
+const afterHead = Effect.fn("Watcher.afterHead")(function* (
+  watch: Watch,
+  provider: Provider,
+  chores: Chores,
+  head: BlockRef,
+  idle: boolean
+) {
+  // Nothing can have come to nobody.
+  if (watch.watched.size === 0) return undefined
+  const alone = yield* agree(watch, provider, head)
+  const undone = yield* chores.run(provider, head, idle)
+  return undone ?? (alone ? decidesAlone : undefined)
+})
+
+/** What shows that this provider no longer follows the chain, whose head it says has not moved. */
+const standsStill = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  state: State,
+  { newest }: Outcome,
+  now: number
+) {
+  if (newest === state.newest && age(state.movedAt, now) < stillInterval) return undefined
+  const moved = newest !== state.newest
+  state.movedAt = now
+  return moved ? undefined : yield* overtaken(watch, provider, newest)
+})
+
 /** Ticks once, and gives the time of the next tick. */
-const round = Effect.fn("Watcher.round")(function* (watch: Watch, state: State) {
+const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, chores: Chores, state: State) {
   const started = yield* Clock.currentTimeMillis
-  if (!state.connected) yield* connect(watch)
-  state.connected = true
   const priceIsOld = state.gasPrice === undefined || age(state.gasPrice.at, started) >= gasPriceInterval
-  const outcome = yield* tick(watch, { gasPrice: priceIsOld })
+  const outcome = yield* tick(watch, provider, { gasPrice: priceIsOld })
   if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   if (outcome._tag === "Waiting" && state.reason === undefined) {
     yield* Effect.logInfo("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
   }
-  note(state, outcome, yield* Clock.currentTimeMillis)
+  if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
+  else watch.providers.succeeded(provider)
+  if (outcome._tag === "CaughtUp") {
+    const behind = yield* standsStill(watch, provider, state, outcome, started)
+    if (behind !== undefined) {
+      yield* watch.providers.failed(provider, behind)
+      return started
+    }
+  }
+  const trouble =
+    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, chores, outcome.head, state.idle) : undefined
+  const ended = yield* Clock.currentTimeMillis
+  note(state, outcome, ended)
+  if (trouble !== undefined) state.reason = trouble
   if (outcome._tag === "More") return started
+  // Another provider may have what this one lacks.
+  if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.idle = !(yield* Watched.anyOpen(watch.reader, watch.network.mode))
-  return started + Duration.toMillis(state.idle ? idleInterval : watch.source.chain.pollInterval)
+  return started + Duration.toMillis(state.idle ? idleInterval : watch.chain.pollInterval)
 })
 
 /** Notes why a tick failed, and gives the time of the next. */
-const failed = Effect.fnUntraced(function* (state: State, error: RpcError | WrongChain | StoreUnavailable) {
+const failed = Effect.fnUntraced(function* (
+  providers: Providers,
+  state: State,
+  error: RpcError | WrongChain | StoreUnavailable
+) {
   // One bad answer is daily business, and the next tick has forgotten it.
   const notable = state.failures >= 2 && state.warned !== error.message
   if (notable) state.warned = error.message
   const log = notable ? Effect.logWarning : Effect.logDebug
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
-  const jitter = yield* Random.nextRange(0.8, 1.2)
-  const pause = Math.round(Math.min(firstBackOff * 2 ** Math.min(state.failures, 10) * jitter, longestBackOff))
-  state.connected = false
   state.idle = false
   state.failures++
   state.reason = error._tag === "RpcError" ? error.summary : error.message
-  return (yield* Clock.currentTimeMillis) + pause
+  const now = yield* Clock.currentTimeMillis
+  return error._tag === "StoreUnavailable" ? now + storeRetry : Math.max(now, providers.nextTry(now))
 })
 
-const healthOf = ({ network, source }: Watch, state: State, now: number): ChainHealth => {
+const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
   const { idle, lastGoodTick, newest, reason, scanned } = state
-  const pace = Duration.toMillis(idle ? idleInterval : source.chain.pollInterval)
+  const pace = Duration.toMillis(idle ? idleInterval : watch.chain.pollInterval)
   return {
-    ...network,
+    ...watch.network,
     ready: scanned !== undefined && lastGoodTick !== undefined && age(lastGoodTick, now) <= pace + patience,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
-    ...(reason === undefined ? {} : { reason })
+    ...(reason === undefined ? {} : { reason }),
+    providers: watch.providers.health(now)
   }
 }
 
 /** The watcher of one chain in one mode: the one owner of its scan and its ledger. */
-export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSettings, client: RpcClient) {
+export const makeWatcher = Effect.fn("Watcher.make")(function* (
+  chain: ChainSettings,
+  { genesis, providers }: Connected
+) {
   const matchSet = yield* MatchSet
+  const settings = yield* Settings
   const watch: Watch = {
     network: { chain: chain.chain, mode: chain.mode },
-    source: makeSource(client, chain, matchSet.of(chain.mode)),
-    span: new Span(),
+    chain,
+    contracts: contractsOf(chain),
+    watched: matchSet.of(chain.mode),
+    providers,
+    genesis,
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: yield* Settlement
   }
+  const chores = makeChores(watch, settings.payments)
   const state: State = {
-    connected: false,
     failures: 0,
     idle: false,
     gasPrice: undefined,
     scanned: undefined,
     newest: undefined,
+    movedAt: Number.NEGATIVE_INFINITY,
     lastGoodTick: undefined,
     reason: undefined,
     warned: undefined
   }
   const mailbox = yield* Queue.sliding<Message>(1)
+  const mine = yield* Effect.makeSemaphore(1)
   const longestPace = Math.max(Duration.toMillis(idleInterval), Duration.toMillis(chain.pollInterval))
 
+  const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
+    Effect.flatMap(providers.current, (provider) =>
+      Effect.tapError(work(provider), (error) => {
+        const cause: unknown = error
+        return cause instanceof RpcError ? providers.failed(provider, cause) : Effect.void
+      })
+    )
+
   const run = Effect.gen(function* () {
-    const next = yield* Effect.catchAll(round(watch, state), (error) => failed(state, error))
+    const next = yield* withProvider((provider) => round(watch, provider, chores, state)).pipe(
+      mine.withPermits(1),
+      Effect.catchAll((error) => failed(providers, state, error))
+    )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longestPace)
     // A busy watcher looks often enough as it is: only an idle one is woken.
@@ -180,6 +237,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
   const watcher: Watcher = {
     ...watch.network,
     run,
+    exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
     health: (now) => healthOf(watch, state, now),
     gasPrice: (now) =>
       state.gasPrice !== undefined && age(state.gasPrice.at, now) <= gasPriceLife ? state.gasPrice.wei : undefined,

@@ -96,6 +96,8 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
 /** A block's header as far as it is needed here. */
 export interface Header extends BlockRef {
   readonly parentHash: string
+  /** 256 bytes, hexadecimal, lower case; undefined where the node leaves it out. */
+  readonly logsBloom: string | undefined
 }
 
 /** A block with its transactions, which are checked where they are looked at. */
@@ -104,15 +106,22 @@ export interface FullBlock {
   readonly transactions: ReadonlyArray<unknown>
 }
 
-const RawHeader = Schema.Struct({ number: Count, hash: Hash, parentHash: Hash, timestamp: Count })
+const RawHeader = Schema.Struct({
+  number: Count,
+  hash: Hash,
+  parentHash: Hash,
+  timestamp: Count,
+  logsBloom: Schema.optional(lowerCase(hex(512)))
+})
 const decodeRawHeader = decoder(RawHeader)
 
 const decodeHeader = (result: unknown): Either.Either<Header, string> =>
-  Either.map(decodeRawHeader(result), ({ hash, number, parentHash, timestamp }) => ({
+  Either.map(decodeRawHeader(result), ({ hash, logsBloom, number, parentHash, timestamp }) => ({
     number,
     hash,
     parentHash,
-    time: timestamp
+    time: timestamp,
+    logsBloom
   }))
 
 const numbered =
@@ -126,6 +135,9 @@ const quantity = (value: number): string => `0x${value.toString(16)}`
 
 /** The newest header. */
 export const getHead: Call<Header> = { method: "eth_getBlockByNumber", params: ["latest", false], decode: decodeHeader }
+
+/** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
+export const getTagged = (tag: "safe" | "finalized"): Call<Header> => ({ ...getHead, params: [tag, false] })
 
 export const getHeader = (number: number): Call<Header> => ({
   method: "eth_getBlockByNumber",
@@ -151,16 +163,27 @@ export const getFullBlock = (number: number): Call<FullBlock> => ({
     })
 })
 
-/** Logs of a range of blocks, both ends included. The single logs are checked where they are looked at. */
-export const getLogs = (filter: {
-  readonly fromBlock: number
-  readonly toBlock: number
+/** Which logs: every one of the topics matches, null any. */
+export interface LogFilter {
   readonly address: ReadonlyArray<string>
   readonly topics: ReadonlyArray<string | null | ReadonlyArray<string>>
-}): Call<ReadonlyArray<unknown>> => ({
+}
+
+const decodeLogs = (result: unknown): Either.Either<ReadonlyArray<unknown>, string> =>
+  Array.isArray(result) ? Either.right(result) : Either.left("no list of logs")
+
+/** Logs of a range of blocks, both ends included. The single logs are checked where they are looked at. */
+export const getLogs = (fromBlock: number, toBlock: number, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
   method: "eth_getLogs",
-  params: [{ ...filter, fromBlock: quantity(filter.fromBlock), toBlock: quantity(filter.toBlock) }],
-  decode: (result) => (Array.isArray(result) ? Either.right(result) : Either.left("no list of logs"))
+  params: [{ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }],
+  decode: decodeLogs
+})
+
+/** Logs of one block. */
+export const getBlockLogs = (blockHash: string, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
+  method: "eth_getLogs",
+  params: [{ ...filter, blockHash }],
+  decode: decodeLogs
 })
 
 const TransactionReceipt = Schema.Struct({
@@ -180,17 +203,16 @@ export const getTransactionReceipt = (hash: string): Call<typeof TransactionRece
   decode: decoder(TransactionReceipt)
 })
 
+/** Undefined where the node has no such transaction in a block. */
+export const findTransactionReceipt = (hash: string): Call<typeof TransactionReceipt.Type | undefined> => {
+  const call = getTransactionReceipt(hash)
+  return { ...call, decode: (result) => (result === null ? Either.right(undefined) : call.decode(result)) }
+}
+
 export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
 
 /** Wei for a unit of gas. */
 export const getGasPrice: Call<bigint> = { method: "eth_gasPrice", params: [], decode: decoder(Quantity) }
-
-/** Wei at the head. */
-export const getBalance = (address: string): Call<bigint> => ({
-  method: "eth_getBalance",
-  params: [address, "latest"],
-  decode: decoder(Quantity)
-})
 
 /** Transactions that an address has sent. */
 export const getTransactionCount = (address: string): Call<number> => ({

@@ -15,6 +15,10 @@ export interface Reading extends Range {
   readonly from: BlockRef
   /** The common ancestor, when `from` is no longer on the chain. */
   readonly ancestor: BlockRef | undefined
+  /** No second provider has to be asked about it. */
+  readonly agreed: boolean
+  /** Nobody was watched for: there is nothing that a second pass could find. */
+  readonly unwatched: boolean
 }
 
 const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number && a.hash === b.hash
@@ -26,31 +30,32 @@ const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number &
  */
 export const commitReading = (settlement: Settlement["Type"], reading: Reading) =>
   Effect.gen(function* () {
-    const { ancestor, end, from, network, settled, transfers } = reading
+    const { agreed, ancestor, end, from, network, transfers, unwatched } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
     if (scan === undefined || !sameBlock(scan.head, from)) return false
 
     const touched = new Set<PaymentId>()
     if (ancestor !== undefined) {
-      for (const payment of yield* Ledger.orphanAbove(network, ancestor.number)) touched.add(payment)
+      for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
       yield* Watched.lowerTo(network, ancestor.number)
       yield* Ledger.keepBlocks(network, [ancestor])
     }
-    for (const payment of yield* Ledger.keepReceipts(network, transfers)) touched.add(payment)
+    for (const payment of yield* Ledger.keepReceipts(network, transfers, agreed)) touched.add(payment)
     const hits = transfers.map(
       (hit): BlockRef => ({ number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime })
     )
     yield* Ledger.keepBlocks(network, [...new Map(hits.map((block) => [block.number, block])).values(), end])
     yield* Ledger.moveScan(network, end)
-    yield* settlement.settle({ network, head: end, settled }, touched)
+    if (unwatched) yield* Ledger.moveVerified(network, end.number)
+    yield* settlement.settle({ network, head: end }, touched)
     return true
   })
 
 /** Stores where reading starts, and lets payments that were made before count what comes above it. */
-export const commitStart = (network: Network, checkpoint: BlockRef) =>
+export const commitStart = (network: Network, checkpoint: BlockRef, genesis: string | undefined) =>
   Effect.gen(function* () {
-    yield* Ledger.startScan(network, checkpoint)
+    yield* Ledger.startScan(network, checkpoint, genesis)
     yield* Ledger.keepBlocks(network, [checkpoint])
     yield* Watched.startAt(network, checkpoint.number)
   })

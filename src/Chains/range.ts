@@ -1,23 +1,25 @@
-import { Array as Arr, Effect, Either } from "effect"
+import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { AddressSet } from "./AddressSet.ts"
+import { promises } from "./bloom.ts"
 import {
   ask,
   badAnswer,
   type FullBlock,
+  getBlockLogs,
   getFullBlock,
   getHeader,
   getLogs,
   getTransactionReceipt,
-  type Header
+  type Header,
+  type LogFilter
 } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 import {
   type Contracts,
-  contractsOf,
   nativeTransfers,
   strayBlock,
   type Transfer,
@@ -29,12 +31,12 @@ import {
 const blocksPerBatch = 10
 /** Batches of blocks under way at once. */
 const batchesAtOnce = 2
-/** Receipts in one batch; providers allow from 100 calls up. */
-const receiptsPerBatch = 50
+/** Headers or receipts in one batch; providers allow from 100 calls up. */
+const smallPerBatch = 50
 /** While no more addresses than this are watched, the provider picks their logs out. Longer lists are refused by some. */
 const maxAddressTopics = 500
 
-/** What to read a chain for. */
+/** What to read a chain for, and from whom. */
 export interface Source {
   readonly client: RpcClient
   readonly chain: ChainSettings
@@ -42,42 +44,43 @@ export interface Source {
   readonly watched: AddressSet
 }
 
-export const makeSource = (client: RpcClient, chain: ChainSettings, watched: AddressSet): Source => ({
-  client,
-  chain,
-  contracts: contractsOf(chain),
-  watched
-})
+/**
+ * Whether a chain's blocks are read with their transactions, which tells of the coins that were sent to an address. It
+ * is worth it where a block comes every twelve seconds; elsewhere the balances tell, for a fraction of the calls.
+ */
+export const readsFullBlocks = ({ chain }: ChainSettings): boolean => chain === "ethereum"
 
 /** A range of blocks that was read whole. */
 export interface Range {
   /** The last block of the range. */
   readonly end: BlockRef
   readonly transfers: ReadonlyArray<DatedTransfer>
-  /** The newest block with the chain's confirmations once `end` is the head; undefined on a chain shorter than that. */
-  readonly settled: BlockRef | undefined
+  /** Nobody was watched for, so that nothing was read. */
+  readonly unwatched: boolean
 }
 
-const logsOf = ({ contracts, watched }: Source, fromBlock: number, toBlock: number) => {
+const filterOf = ({ contracts, watched }: Source): LogFilter => {
   const receivers =
     watched.size <= maxAddressTopics
       ? [null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
       : []
-  return getLogs({ fromBlock, toBlock, address: [...contracts.keys()], topics: [transferTopic, ...receivers] })
+  return { address: [...contracts.keys()], topics: [transferTopic, ...receivers] }
 }
 
-/** What a block holds for us; its transactions are let go. */
+const moved = (client: RpcClient, method: string, detail: string) =>
+  new RpcError({ host: client.host, method, reason: "inconsistent", detail })
+
+const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(calls, size)
+
+/** A block's header and the coins that its transactions send to watched addresses; the transactions are let go. */
 const readBlock = ({ chain, client, watched }: Source, block: FullBlock) =>
   Either.match(nativeTransfers(block, nativeToken(chain.chain), watched), {
     onLeft: (detail) => badAnswer(client, getFullBlock(block.header.number), detail),
     onRight: (transfers) => Effect.succeed({ header: block.header, transfers })
   })
 
-const moved = (client: RpcClient, method: string, detail: string) =>
-  new RpcError({ host: client.host, method, reason: "inconsistent", detail })
-
-/** Fails unless each block is the parent of the next, from `after` on. */
-const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<Header>) =>
+/** Fails unless each block is the parent of the next, from `after` on, up to `last`. */
+const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<Header>, last: BlockRef) =>
   Effect.gen(function* () {
     let parent: BlockRef = after
     for (const header of headers) {
@@ -86,14 +89,16 @@ const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<H
       }
       parent = header
     }
-    return parent
+    if (parent.hash !== last.hash) {
+      return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${parent.hash}`)
+    }
   })
 
 /** Of transfers by a transaction's own value, those whose transaction succeeded. */
 const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
   Effect.gen(function* () {
     const kept: Array<Transfer> = []
-    for (const part of Arr.chunksOf(transfers, receiptsPerBatch)) {
+    for (const part of inBatches(transfers, smallPerBatch)) {
       const receipts = yield* ask(
         client,
         part.map((transfer) => getTransactionReceipt(transfer.txHash))
@@ -112,6 +117,17 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
     return kept
   })
 
+/** The headers of the blocks that `transfers` are in, `known` ones apart. */
+const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known: ReadonlyArray<Header>) =>
+  Effect.gen(function* () {
+    const there = new Set(known.map((header) => header.number))
+    const missing = [...new Set(transfers.map((transfer) => transfer.blockNumber))].filter((n) => !there.has(n))
+    const found = yield* Effect.forEach(inBatches(missing, smallPerBatch), (part) => ask(client, part.map(getHeader)), {
+      concurrency: batchesAtOnce
+    })
+    return [...known, ...found.flat()]
+  })
+
 /** Gives each transfer its block's time, by the block's own word; a transfer of another branch fails the range. */
 const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<Header>) => {
   const byHash = new Map(headers.map((header) => [header.hash, header]))
@@ -127,57 +143,111 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
   )
 }
 
-/**
- * Reads every block above `after` up to `last`, which the node has: the tokens' logs in one call, and the blocks with
- * their transactions. Fails as a whole when anything is missing or does not belong to one branch of the chain.
- *
- * `last` was read before the logs are. So whatever becomes of the chain meanwhile, either the logs are of its branch, or
- * its hash is no longer the chain's at the next look, and the range is read again.
- */
-export const readRange = Effect.fn("Chains.readRange")(function* (source: Source, after: BlockRef, last: BlockRef) {
-  const { chain, client, contracts, watched } = source
-  const numbers = Arr.range(after.number + 1, last.number)
-  const settledAt = last.number - chain.confirmations + 1
-  const getLogsOfRange = logsOf(source, after.number + 1, last.number)
+const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.blockHash : undefined)
 
-  const [logs = [], olderSettled, ...blocks] = yield* ask(client, [
+/**
+ * Fails when a block's bloom promises a log of ours, the answer has none of that block, and asking for the block alone
+ * brings one after all: a node behind a balancer answers a range that it does not have with an empty list.
+ */
+const doubtSilence = (
+  client: RpcClient,
+  filter: LogFilter,
+  logs: ReadonlyArray<unknown>,
+  headers: ReadonlyArray<Header>
+) =>
+  Effect.gen(function* () {
+    const speaking = new Set(logs.map(blockHashOf))
+    const doubtful = headers.filter(
+      ({ hash, logsBloom }) => !speaking.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
+    )
+    for (const part of inBatches(doubtful, smallPerBatch)) {
+      const alone = yield* ask(
+        client,
+        part.map(({ hash }) => getBlockLogs(hash, filter))
+      )
+      const hidden = part.find((_, i) => (alone[i]?.length ?? 0) > 0)
+      if (hidden !== undefined) {
+        return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
+      }
+    }
+  })
+
+/** The token transfers in the answer; what is wrong with it fails the range. */
+const decodeTokens = ({ client, contracts, watched }: Source, logs: ReadonlyArray<unknown>) =>
+  Either.match(tokenTransfers(logs, contracts, watched), {
+    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
+    onRight: Effect.succeed
+  })
+
+const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
+  const { client, contracts } = source
+  const filter = filterOf(source)
+  const numbers = Arr.range(after.number + 1, last.number)
+  const [logs = [], ...blocks] = yield* ask(client, [
     // An empty list of contracts would ask for every contract's logs.
-    contracts.size > 0 ? getLogsOfRange : undefined,
-    settledAt >= 0 && settledAt <= after.number ? getHeader(settledAt) : undefined,
+    contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined,
     ...numbers.slice(0, blocksPerBatch).map(getFullBlock)
   ])
-  const first = yield* Effect.forEach(blocks, (block) => readBlock(source, block), { concurrency: 1 })
+  const read = (found: ReadonlyArray<FullBlock>) =>
+    Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
+  const first = yield* read(blocks)
   const rest = yield* Effect.forEach(
-    Arr.chunksOf(numbers.slice(blocksPerBatch), blocksPerBatch),
-    (part) =>
-      Effect.flatMap(ask(client, part.map(getFullBlock)), (found) =>
-        Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
-      ),
+    inBatches(numbers.slice(blocksPerBatch), blocksPerBatch),
+    (part) => Effect.flatMap(ask(client, part.map(getFullBlock)), read),
     { concurrency: batchesAtOnce }
   )
-  const read = [...first, ...rest.flat()]
-  const headers = read.map((block) => block.header)
-  const end = yield* checkLinks(client, after, headers)
-  if (end.hash !== last.hash) {
-    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end.hash}`)
-  }
+  const all = [...first, ...rest.flat()]
+  const headers = all.map((block) => block.header)
+  yield* checkLinks(client, after, headers, last)
 
   const stray = strayBlock(logs, new Set(headers.map((header) => header.hash)))
   if (stray !== undefined) {
     return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
-  const tokens = yield* Either.match(tokenTransfers(logs, contracts, watched), {
-    onLeft: (detail) => badAnswer(client, getLogsOfRange, detail),
-    onRight: Effect.succeed
-  })
+  if (contracts.size > 0) yield* doubtSilence(client, filter, logs, headers)
+  const tokens = yield* decodeTokens(source, logs)
   const native = yield* succeeded(
     client,
-    read.flatMap((block) => block.transfers)
+    all.flatMap((block) => block.transfers)
   )
+  return yield* date(client, [...tokens, ...native], headers)
+})
+
+const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
+  const { client, contracts } = source
+  if (contracts.size === 0) return []
+  const filter = filterOf(source)
+  // In one batch: the node that answers for the logs has the block that ends them.
+  const [logs, end] = yield* ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)])
+  if (end.hash !== last.hash) {
+    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end.hash}`)
+  }
+  yield* doubtSilence(client, filter, logs, [end])
+  const tokens = yield* decodeTokens(source, logs)
+  const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
+  if (outside !== undefined) {
+    return yield* moved(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
+  }
+  return yield* date(client, tokens, yield* headersOf(client, tokens, [end]))
+})
+
+/**
+ * Reads every block above `after` up to `last`, which the node has: the tokens' logs in one call, and on some chains the
+ * blocks with their transactions. Fails as a whole when anything is missing or does not belong to one branch of the
+ * chain.
+ *
+ * `last` was read before the logs are. So whatever becomes of the chain meanwhile, either the logs are of its branch, or
+ * its hash is no longer the chain's at the next look, and the range is read again.
+ */
+export const readRange = Effect.fn("Chains.readRange")(function* (source: Source, after: BlockRef, last: BlockRef) {
+  const read = readsFullBlocks(source.chain) ? readFullBlocks : readLogs
   const range: Range = {
-    end: { number: end.number, hash: end.hash, time: end.time },
-    transfers: yield* date(client, [...tokens, ...native], headers),
-    settled: olderSettled ?? headers.find((header) => header.number === settledAt)
+    end: { number: last.number, hash: last.hash, time: last.time },
+    transfers: yield* read(source, after, last),
+    unwatched: false
   }
   return range
 })
+
+/** The token transfers of blocks that are known to be final; whose blocks they are is checked by their headers. */
+export const readTokens = readLogs

@@ -2,28 +2,52 @@ import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
+import type { ChainSettings } from "../Settings.ts"
 import type { Db, Writer } from "../Sql.ts"
+import type { AddressSet } from "./AddressSet.ts"
 import { findAncestor } from "./ancestor.ts"
 import { ask, findHeader, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
 import * as Ledger from "./LedgerRepo.ts"
+import type { Connected } from "./Networks.ts"
+import type { Provider, Providers } from "./Providers.ts"
+import { RpcError } from "./Rpc.ts"
 import { type Range, readRange, type Source } from "./range.ts"
-import type { Span } from "./Span.ts"
+import type { Contracts } from "./transfers.ts"
 
-/** What a tick works with. The watcher that ticks is the only one to change this network's rows. */
+/** What a watcher works with. It is the only one to change this network's rows. */
 export interface Watch {
   readonly network: Network
-  readonly source: Source
-  readonly span: Span
+  readonly chain: ChainSettings
+  readonly contracts: Contracts
+  readonly watched: AddressSet
+  readonly providers: Providers
+  readonly genesis: Connected["genesis"]
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
 }
 
-/** `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why. */
+/** The chain as one provider shows it. */
+export const sourceOf = ({ chain, contracts, watched }: Watch, { client }: Provider): Source => ({
+  client,
+  chain,
+  contracts,
+  watched
+})
+
+/** Nobody has to be asked about what a chain's only provider says. */
+export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
+
+/**
+ * `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why.
+ * `Behind`: this provider's node lacks what another has shown.
+ */
 type Step =
-  | { readonly _tag: "CaughtUp" | "More"; readonly scanned: number }
+  | { readonly _tag: "CaughtUp"; readonly scanned: number; readonly head: BlockRef }
+  | { readonly _tag: "More"; readonly scanned: number }
   | { readonly _tag: "Waiting"; readonly scanned: number | undefined; readonly reason: string }
+  | { readonly _tag: "Behind"; readonly scanned: number; readonly error: RpcError }
 
 /** What a tick has come to. */
 export type Outcome = Step & {
@@ -34,15 +58,19 @@ export type Outcome = Step & {
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
-const begin = Effect.fn("Watcher.begin")(function* ({ network, source, writer }: Watch, head: Header) {
-  const { confirmations, startBlock } = source.chain
+const begin = Effect.fn("Watcher.begin")(function* (
+  { chain, genesis, network, writer }: Watch,
+  { client }: Provider,
+  head: Header
+) {
+  const { confirmations, startBlock } = chain
   const start = startBlock === "latest" ? Math.max(head.number - confirmations, 0) : Math.max(startBlock - 1, 0)
   if (start > head.number) {
     const reason = `start_block ${startBlock} is above the chain's head ${head.number}`
     return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
   }
-  const [checkpoint] = yield* ask(source.client, [getHeader(start)])
-  yield* writer.write(commitStart(network, checkpoint))
+  const [checkpoint] = yield* ask(client, [getHeader(start)])
+  yield* writer.write(commitStart(network, checkpoint, genesis.known))
   yield* Effect.logInfo("first head: reading starts").pipe(
     Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })
   )
@@ -50,8 +78,18 @@ const begin = Effect.fn("Watcher.begin")(function* ({ network, source, writer }:
 })
 
 /** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
-const retreat = Effect.fn("Watcher.retreat")(function* (watch: Watch, from: BlockRef, now: Header) {
-  const { beyondStored, block } = yield* findAncestor(watch.source.client, watch.reader, watch.network, now)
+const retreat = Effect.fn("Watcher.retreat")(function* (
+  watch: Watch,
+  { client }: Provider,
+  { finalized, head: from }: Scan,
+  now: Header
+) {
+  const { beyondStored, block } = yield* findAncestor(client, watch.reader, watch.network, now)
+  if (finalized !== undefined && block.number < finalized) {
+    yield* Effect.logError("reorg below a block that the chain had called final").pipe(
+      Effect.annotateLogs({ ancestor: block.number, finalized })
+    )
+  }
   const log = beyondStored
     ? Effect.logError("reorg deeper than every stored block: reading goes on from where it once started")
     : Effect.logInfo("reorg: the new branch is read from the common ancestor")
@@ -70,14 +108,20 @@ const retreat = Effect.fn("Watcher.retreat")(function* (watch: Watch, from: Bloc
 const oneReorg = 32
 
 /** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
-const read = Effect.fnUntraced(function* (watch: Watch, after: BlockRef, head: Header, reorgedTo: number) {
-  const { source, span } = watch
+const read = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  after: BlockRef,
+  head: Header,
+  reorgedTo: number
+) {
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (source.watched.size === 0) return { end: head, transfers: [], settled: undefined } satisfies Range
+  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
+  const { client, span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
-  const [last] = to === head.number ? [head] : yield* ask(source.client, [getHeader(to)])
-  return yield* readRange(source, after, last).pipe(
+  const [last] = to === head.number ? [head] : yield* ask(client, [getHeader(to)])
+  return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
@@ -88,24 +132,26 @@ const read = Effect.fnUntraced(function* (watch: Watch, after: BlockRef, head: H
 /** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
 const advance = Effect.fnUntraced(function* (
   watch: Watch,
-  { head: from }: Scan,
+  provider: Provider,
+  scan: Scan,
   head: Header,
   atLast: Header | undefined
 ) {
+  const from = scan.head
   const replacement = atLast?.hash === from.hash ? undefined : atLast
   if (replacement === undefined && head.number === from.number) {
-    return { _tag: "CaughtUp", scanned: from.number } satisfies Step
+    return { _tag: "CaughtUp", scanned: from.number, head: from } satisfies Step
   }
-  const ancestor = replacement && (yield* retreat(watch, from, replacement))
+  const ancestor = replacement && (yield* retreat(watch, provider, scan, replacement))
   const after = ancestor ?? from
   if (after.number === head.number) {
     // The reorg goes below the first block that was stored, and the chain has nothing above it yet.
     const reason = `block ${head.number} was replaced and none has followed yet`
     return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
   }
-  const range = yield* read(watch, after, head, ancestor === undefined ? after.number : from.number)
+  const range = yield* read(watch, provider, after, head, ancestor === undefined ? after.number : from.number)
   const stored = yield* watch.writer.write(
-    commitReading(watch.settlement, { ...range, network: watch.network, from, ancestor })
+    commitReading(watch.settlement, { ...range, network: watch.network, from, ancestor, agreed: isAlone(watch) })
   )
   if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
   yield* Effect.logDebug("read").pipe(
@@ -116,7 +162,12 @@ const advance = Effect.fnUntraced(function* (
       receipts: range.transfers.length
     })
   )
-  return { _tag: range.end.number === head.number ? "CaughtUp" : "More", scanned: range.end.number } satisfies Step
+  const { end } = range
+  const step: Step =
+    end.number === head.number
+      ? { _tag: "CaughtUp", scanned: end.number, head: end }
+      : { _tag: "More", scanned: end.number }
+  return step
 })
 
 /**
@@ -125,8 +176,13 @@ const advance = Effect.fnUntraced(function* (
  * The look is one batch: the head, the header in the place of the last scanned block, which must be the stored one, and
  * the gas price when it is wanted. While nothing is watched the second is left out, since no reorg can matter.
  */
-export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, options: { readonly gasPrice: boolean }) {
-  const { client, watched } = watch.source
+export const tick = Effect.fn("Watcher.tick")(function* (
+  watch: Watch,
+  provider: Provider,
+  options: { readonly gasPrice: boolean }
+) {
+  const { watched } = watch
+  const { client } = provider
   const scan = yield* Ledger.scan(watch.reader, watch.network)
   const watching = scan !== undefined && watched.size > 0
   const [head, atLast, gasPrice] = yield* ask(client, [
@@ -135,16 +191,17 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, options: 
     options.gasPrice ? getGasPrice : undefined
   ])
   const step: Step = yield* Effect.gen(function* () {
-    if (scan === undefined) return yield* begin(watch, head)
-    // Watched since the batch was put together: the last scanned block must be looked at first.
-    if (!watching && watched.size > 0) return { _tag: "More", scanned: scan.head.number } as const
+    if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head
+    // Watched since the batch was put together: the last scanned block must be looked at first.
+    if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
     if (head.number < number || (watching && atLast === undefined)) {
       // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
-      const reason = `${client.host} is behind: its head is ${head.number}, and ${number}, which it lacks, has been read`
-      return { _tag: "Waiting", scanned: number, reason } as const
+      const detail = `its head is ${head.number}, and ${number}, which it lacks, has been read`
+      const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
+      return { _tag: "Behind", scanned: number, error } as const
     }
-    return yield* advance(watch, scan, head, atLast)
+    return yield* advance(watch, provider, scan, head, atLast)
   })
   return { ...step, newest: head.number, gasPrice } satisfies Outcome
 })

@@ -115,6 +115,7 @@ export const strayBlock = (logs: ReadonlyArray<unknown>, blocks: ReadonlySet<str
 }
 
 const Payment = Schema.Struct({
+  from: Address,
   to: Address,
   value: Quantity,
   hash: Hash,
@@ -147,7 +148,8 @@ export const nativeTransfers = (
     if (payment.blockHash !== header.hash || payment.blockNumber !== header.number) {
       return Either.left(`transaction ${payment.hash} is listed in block ${header.number} and names another`)
     }
-    if (payment.value === 0n) continue
+    // What an address sends to itself is no income.
+    if (payment.value === 0n || payment.from === payment.to) continue
     transfers.push({
       blockNumber: header.number,
       blockHash: header.hash,

@@ -52,3 +52,6 @@ const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", part
  */
 export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
   EventId.make(`evt_${derived(payment, kind, String(ordinal))}`, true)
+
+/** Derived as well: what needs a person at an address keeps its id through a restored database. */
+export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

@@ -40,14 +40,22 @@ export interface Payment {
   readonly webhookUrl: string | undefined
   readonly redirectUrl: string | undefined
   readonly quoteId: QuoteId | undefined
-  /** Canonical, on-time receipts of the requested currency and chain. Frozen at the end state. */
+  /** What `amount` was worth in USD when the payment was made, a decimal; undefined where no price was known. */
+  readonly usdValue: string | undefined
+  /** Canonical, on-time receipts of the requested currency and chain. Frozen at the end state, but for a reorg. */
   readonly amountReceived: bigint | undefined
   readonly txHash: string | undefined
   readonly confirmedAt: number | undefined
   readonly failureReason: FailureReason | undefined
+  /** When it was confirmed, expired or failed; undefined while it is open. */
+  readonly endedAt: number | undefined
 }
 
-/** confirmed, expired and failed: nothing that comes later changes them. */
+/** A payment that is about to be stored, which gives it its place in the order and in the chain. */
+export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "endedAt" | "usdValue"> &
+  Partial<Pick<Payment, "usdValue">>
+
+/** confirmed, expired and failed: only a reorg below what was final, or an operator, changes them. */
 export const isEnded = (status: PaymentStatus): boolean => status !== "pending" && status !== "detecting"
 
 const timestamp = Schema.String.annotations({

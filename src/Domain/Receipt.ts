@@ -23,16 +23,25 @@ export interface Receipt {
   readonly blockTime: number
   /** Lower case. */
   readonly address: string
-  /** `log:<index in the block>` for a token, `tx:<index in the block>` for the native coin. */
+  /**
+   * `log:<index in the block>` for a token; for the native coin `tx:<index in the block>` of a transaction to the
+   * address, `call:<hash>` of one that brought it from inside a contract, `unattributed` where no node can tell.
+   */
   readonly position: string
-  readonly txHash: string
+  /** Undefined for `unattributed` only. */
+  readonly txHash: string | undefined
   /** The currency's symbol, or a known wrong token's name such as `USDC.e`. */
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint
-  readonly payment: PaymentId
+  /** Undefined where a lost copy of the database handed out the address. */
+  readonly payment: PaymentId | undefined
+  /** A second provider has the transaction in the same block, or there is none to ask. */
+  readonly agreed: boolean
   /** False once a reorg has taken its block away. */
   readonly canonical: boolean
+  /** When it was first stored, Unix milliseconds. */
+  readonly seenAt: number
 }
 
 /** How far a chain has been read. */
@@ -41,4 +50,14 @@ export interface Scan {
   readonly mode: Mode
   /** Every block up to and including this one has been read. */
   readonly head: BlockRef
+  /**
+   * The block at which the balances of all open native payments, and of every payment that was over by its time, were
+   * last compared with the ledger. Undefined before the first time. `time` in Unix seconds.
+   */
+  readonly checked: { readonly number: number; readonly time: number } | undefined
+  /** Numbers of the chain's tags when they were last asked for; undefined where it has none or nobody has asked. */
+  readonly safe: number | undefined
+  readonly finalized: number | undefined
+  /** Up to this block, which is final, a second pass has read the chain again. */
+  readonly verified: number
 }

@@ -14,7 +14,14 @@ export const Readiness = Schema.Struct({
       ready: Schema.Boolean,
       head: Schema.optionalWith(Schema.Int, optional),
       lagBlocks: Schema.optionalWith(Schema.Int, optional),
-      reason: Schema.optionalWith(Schema.String, optional)
+      reason: Schema.optionalWith(Schema.String, optional),
+      providers: Schema.Array(
+        Schema.Struct({
+          host: Schema.String,
+          healthy: Schema.Boolean,
+          reason: Schema.optionalWith(Schema.String, optional)
+        })
+      )
     })
   ),
   dispatcher: Schema.Struct({ due: Schema.Int, oldestDueMillis: Schema.Int })

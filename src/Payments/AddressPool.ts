@@ -49,6 +49,22 @@ export class AddressPool {
     return address
   }
 
+  /** The addresses of `from` to `to`, exclusive, wherever the counter stands. Others have their turn meanwhile. */
+  range(from: number, to: number): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.gen(this, function* () {
+      const addresses: Array<string> = []
+      while (from + addresses.length < to) {
+        const next = from + addresses.length
+        const count = Math.min(depth, to - next)
+        const here = Effect.sync(() => Array.from({ length: count }, (_, i) => this.#wallet.address(next + i)))
+        const derived = this.#derive({ external: this.#wallet.external, from: next, count })
+        addresses.push(...(yield* Effect.catchTag(derived, "NoThread", () => here)))
+        yield* eventLoopTurn
+      }
+      return addresses
+    })
+  }
+
   hasHistory(index: number): boolean {
     return this.#skipped.has(index)
   }

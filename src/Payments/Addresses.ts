@@ -1,12 +1,13 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Redacted, Runtime } from "effect"
-import { walletContext, walletsOf } from "../Auth/AccountsRepo.ts"
+import { walletBy, walletContext, walletsOf } from "../Auth/AccountsRepo.ts"
 import { History } from "../Chains/History.ts"
+import { MatchSet } from "../Chains/MatchSet.ts"
 import { type Mode, networkKey } from "../Domain/Chain.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { WalletNotConfigured } from "../Domain/PaymentErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
-import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { AddressPool } from "./AddressPool.ts"
 import { derivingThread } from "./derivingThread.ts"
 import { hdWallet } from "./hdWallet.ts"
@@ -43,7 +44,9 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const settings = yield* Settings
       const secrets = yield* Secrets
       const writer = yield* Writer
+      const reader = yield* Reader
       const history = yield* History
+      const matchSet = yield* MatchSet
       const fork = Runtime.runFork(yield* Effect.runtime<never>())
       const mark = yield* openIndexMark(settings.database.path, (cause) => {
         fork(
@@ -96,42 +99,60 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return { address: pool.address(index), wallet: pool.fingerprint, index }
       })
 
+      /** The pool of a wallet that is in use; undefined of one whose key nobody has given any more. */
+      const poolBy = Effect.fnUntraced(function* (fingerprint: string) {
+        const known = pools.get(fingerprint)
+        if (known !== undefined) return known
+        const own = yield* walletBy(reader, fingerprint)
+        if (own === undefined) return undefined
+        const xpub = secrets.open(own.sealed, walletContext(own.account, own.mode))
+        return poolOf(Redacted.value(xpub), own.mode)
+      })
+
       /** After a restored older copy, numbering goes on where the file beside it says, or far enough ahead without it. */
-      const catchUp = Effect.gen(function* () {
-        const tx = yield* Tx
-        for (const { fingerprint, next_index } of yield* Repo.all(tx)) {
-          const marked = mark.next(fingerprint)
-          const next = marked ?? (next_index > 0 ? next_index + blindJump : 0)
-          if (next > next_index) {
-            yield* Repo.jumpTo(fingerprint, next)
-            const why =
-              marked === undefined
-                ? "the file beside the database that remembers handed out addresses is missing or unreadable"
-                : "the database is older than the last address handed out"
-            yield* Effect.logWarning(`address numbering jumps ahead: ${why}`).pipe(
-              Effect.annotateLogs({ wallet: fingerprint, from: next_index, to: next })
-            )
-          }
-          const at = Math.max(next, next_index)
-          yield* tx.afterCommit(() => {
-            mark.note(fingerprint, at)
-            pools.get(fingerprint)?.startAt(at)
+      const catchUp = Effect.fnUntraced(function* (fingerprint: string, from: number) {
+        const pool = yield* poolBy(fingerprint)
+        // Nobody takes from it. Should its key come back, it is looked at then.
+        if (pool === undefined) return
+        const marked = mark.next(fingerprint)
+        const to = Math.max(from, marked ?? (from > 0 ? from + blindJump : 0))
+        // Before the transaction: thousands take their time.
+        const skipped = yield* pool.range(from, to)
+        const now = yield* Clock.currentTimeMillis
+        yield* writer.write(
+          Effect.gen(function* () {
+            const tx = yield* Tx
+            if (to > from) {
+              yield* Repo.jumpTo(fingerprint, to)
+              yield* Repo.keepGap(fingerprint, pool.mode, from, skipped, now)
+            }
+            yield* tx.afterCommit(() => {
+              for (const address of skipped) matchSet.add(pool.mode, address)
+              mark.note(fingerprint, to)
+              pool.startAt(to)
+            })
+            yield* tx.afterCommit(mark.write)
           })
-          yield* tx.afterCommit(mark.write)
-        }
+        )
+        if (to === from) return
+        const why =
+          marked === undefined
+            ? "the file beside the database that remembers handed out addresses is missing or unreadable"
+            : "the database is older than the last address handed out"
+        yield* Effect.logWarning(`address numbering jumps ahead, and what it skips is watched: ${why}`).pipe(
+          Effect.annotateLogs({ wallet: fingerprint, from, to })
+        )
       })
 
       yield* writer.write(
         Effect.gen(function* () {
           for (const mode of ["live", "test"] as const) {
             const xpub = settings.wallets[mode]
-            if (xpub === undefined) continue
-            const pool = poolOf(Redacted.value(xpub), mode)
-            yield* Repo.ensure(pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
+            if (xpub !== undefined) yield* Repo.ensure(poolOf(Redacted.value(xpub), mode).fingerprint, 0)
           }
-          yield* catchUp
         })
       )
+      for (const { fingerprint, next_index } of yield* Repo.all(reader)) yield* catchUp(fingerprint, next_index)
 
       /** Gives the chains that could not be asked. */
       const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {

@@ -5,6 +5,7 @@ import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
+import { ExceptionObject } from "../Domain/Exception.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { PaymentObject, StatusFilter } from "../Domain/Payment.ts"
@@ -81,9 +82,15 @@ export const ListPaymentsQuery = Schema.Struct({
   cursor: Schema.optionalWith(must("be given once", Schema.String), optional)
 })
 
+/** A payment, with the money that needs or needed a person when there is any. Events do not carry that. */
+export const AccountedPayment = Schema.Struct({
+  ...PaymentObject.fields,
+  exceptions: Schema.optionalWith(Schema.Array(ExceptionObject), optional)
+}).annotations({ identifier: "AccountedPayment" })
+
 /** Newest first. `cursor` asks for the next page; null at the end. */
 export const PaymentPage = Schema.Struct({
-  data: Schema.Array(PaymentObject),
+  data: Schema.Array(AccountedPayment),
   cursor: Schema.NullOr(Schema.String)
 }).annotations({ identifier: "PaymentPage" })
 
@@ -102,7 +109,7 @@ export const PaymentsApi = HttpApiGroup.make("payments")
   .add(
     HttpApiEndpoint.get("get", "/v1/payments/:id")
       .setPath(Schema.Struct({ id: Schema.String }))
-      .addSuccess(PaymentObject)
+      .addSuccess(AccountedPayment)
       .addError(errorBody("NOT_FOUND"))
       .annotate(RequiredPermission, "payments:read")
   )

@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import { ApiError, invalid, notFound, type Problem } from "../Domain/ApiError.ts"
+import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import { toObject } from "../Domain/Payment.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
-import { type CreateError, type NotOffered, Payments } from "../Payments.ts"
+import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { PaymentsApi } from "./Api.ts"
 import { decodeCursor, encodeCursor } from "./cursor.ts"
@@ -52,6 +53,11 @@ const invalidCursor = new ApiError({
   message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
 })
 
+const accounted = ({ exceptions, payment }: Accounted) => ({
+  ...toObject(payment),
+  ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) })
+})
+
 export const paymentHandlers = Effect.map(
   Payments,
   (payments): Handlers<typeof PaymentsApi> => ({
@@ -65,8 +71,8 @@ export const paymentHandlers = Effect.map(
 
     get: ({ key, path }) =>
       Effect.gen(function* () {
-        const payment = yield* payments.get(key, path.id)
-        return payment === undefined ? yield* notFound("payment") : answer(toObject(payment))
+        const found = yield* payments.get(key, path.id)
+        return found === undefined ? yield* notFound("payment") : answer(accounted(found))
       }),
 
     list: ({ key, query: { chain, cursor = "", limit = defaults.limit, status } }) =>
@@ -76,7 +82,7 @@ export const paymentHandlers = Effect.map(
         if (after === undefined && cursor !== "") return yield* invalidCursor
         const page = yield* payments.list(key, { ...filters, limit, after })
         return answer({
-          data: page.data.map(toObject),
+          data: page.data.map(accounted),
           cursor: page.next === undefined ? null : encodeCursor(page.next, filters)
         })
       })

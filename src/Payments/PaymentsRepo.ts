@@ -3,7 +3,7 @@ import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import { type FailureReason, isEnded, type Payment, type PaymentStatus, type StatusFilter } from "../Domain/Payment.ts"
+import type { FailureReason, NewPayment, Payment, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
 
@@ -25,15 +25,17 @@ interface PaymentRow {
   readonly webhook_url: string | null
   readonly redirect_url: string | null
   readonly quote_id: string | null
+  readonly usd_value: string | null
   readonly amount_received: string | null
   readonly tx_hash: string | null
   readonly confirmed_at: number | null
   readonly failure_reason: FailureReason | null
+  readonly ended_at: number | null
 }
 
 const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
-  expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, amount_received, tx_hash, confirmed_at,
-  failure_reason`
+  expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
+  confirmed_at, failure_reason, ended_at`
 
 const fromRow = (row: PaymentRow): Payment => ({
   sequence: row.sequence,
@@ -53,10 +55,12 @@ const fromRow = (row: PaymentRow): Payment => ({
   webhookUrl: row.webhook_url ?? undefined,
   redirectUrl: row.redirect_url ?? undefined,
   quoteId: (row.quote_id ?? undefined) as QuoteId | undefined,
+  usdValue: row.usd_value ?? undefined,
   amountReceived: row.amount_received === null ? undefined : BigInt(row.amount_received),
   txHash: row.tx_hash ?? undefined,
   confirmedAt: row.confirmed_at ?? undefined,
-  failureReason: row.failure_reason ?? undefined
+  failureReason: row.failure_reason ?? undefined,
+  endedAt: row.ended_at ?? undefined
 })
 
 /** Where a payment's address comes from. */
@@ -69,13 +73,14 @@ export interface AddressSource {
  * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already
  * has a payment of that `merchantRef` in that mode.
  */
-export const insert = (payment: Omit<Payment, "sequence" | "createdHead">, source: AddressSource) =>
+export const insert = (payment: NewPayment, source: AddressSource) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<{ sequence: number; created_head: number | null }>(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?, ?)
+         status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?,
+         ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head`,
       [
@@ -97,15 +102,22 @@ export const insert = (payment: Omit<Payment, "sequence" | "createdHead">, sourc
         payment.metadata,
         payment.webhookUrl ?? null,
         payment.redirectUrl ?? null,
-        payment.quoteId ?? null
+        payment.quoteId ?? null,
+        payment.usdValue ?? null
       ]
     )
     if (row === undefined) return undefined
-    const stored: Payment = { ...payment, sequence: row.sequence, createdHead: row.created_head ?? undefined }
+    const stored: Payment = {
+      ...payment,
+      usdValue: payment.usdValue,
+      sequence: row.sequence,
+      createdHead: row.created_head ?? undefined,
+      endedAt: undefined
+    }
     return stored
   })
 
-/** Stores what a payment has become, and the transition when its status changed. */
+/** Stores what a payment has become `at` that time, Unix milliseconds, and the transition when its status changed. */
 export const update = (before: Payment, after: Payment, at: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -118,7 +130,7 @@ export const update = (before: Payment, after: Payment, at: number) =>
         after.txHash ?? null,
         after.confirmedAt ?? null,
         after.failureReason ?? null,
-        isEnded(after.status) ? at : null,
+        after.endedAt ?? null,
         after.id
       ]
     )
@@ -214,6 +226,29 @@ export const openExpiredBefore = (
     (rows) => rows.map(fromRow)
   )
 
+/** The oldest open payments of a chain. */
+export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
+  Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
+       ORDER BY expires_at, sequence LIMIT ?`,
+      [chain, mode, limit]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** Confirmed payments of a chain that a reorg took money from in blocks above `above`, up to `upTo`. */
+export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: number, upTo: number) =>
+  Effect.map(
+    db.all<PaymentRow>(
+      `SELECT ${columns} FROM payments WHERE status = 'confirmed' AND id IN (
+         SELECT payment_id FROM receipts
+         WHERE canonical = 0 AND chain = ? AND mode = ? AND block_number > ? AND block_number <= ?)`,
+      [chain, mode, above, upTo]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
 /** How many payments are open on each chain that has any. */
 export const openByNetwork = (db: Db) =>
   db.all<Network & { readonly payments: number }>(
@@ -229,34 +264,51 @@ interface ReceiptRow {
   readonly block_time: number
   readonly address: string
   readonly position: string
-  readonly tx_hash: string
+  readonly tx_hash: string | null
   readonly currency: string
   readonly amount: string
-  readonly payment_id: string
+  readonly payment_id: string | null
   readonly canonical: number
+  readonly agreed: number
+  readonly seen_at: number
 }
+
+const receiptColumns = `chain, mode, block_hash, block_number, block_time, address, position, tx_hash, currency, amount,
+  payment_id, canonical, agreed, seen_at`
+
+const receiptFrom = (row: ReceiptRow): Receipt => ({
+  chain: row.chain,
+  mode: row.mode,
+  blockHash: row.block_hash,
+  blockNumber: row.block_number,
+  blockTime: row.block_time,
+  address: row.address,
+  position: row.position,
+  txHash: row.tx_hash ?? undefined,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+  canonical: row.canonical === 1,
+  agreed: row.agreed === 1,
+  seenAt: row.seen_at
+})
 
 /** A payment's whole ledger, orphaned rows included. */
 export const receiptsOf = (db: Db, payment: PaymentId) =>
   Effect.map(
+    db.all<ReceiptRow>(`SELECT ${receiptColumns} FROM receipts WHERE payment_id = ? ORDER BY block_number, position`, [
+      payment
+    ]),
+    (rows): ReadonlyArray<Receipt> => rows.map(receiptFrom)
+  )
+
+/** Canonical receipts of a chain at addresses whose payments are lost. */
+export const unknownReceipts = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
     db.all<ReceiptRow>(
-      `SELECT chain, mode, block_hash, block_number, block_time, address, position, tx_hash, currency, amount, payment_id,
-         canonical FROM receipts WHERE payment_id = ? ORDER BY block_number, position`,
-      [payment]
+      `SELECT ${receiptColumns} FROM receipts
+       WHERE payment_id IS NULL AND chain = ? AND mode = ? AND canonical = 1 ORDER BY block_number, address, position`,
+      [chain, mode]
     ),
-    (rows): ReadonlyArray<Receipt> =>
-      rows.map((row) => ({
-        chain: row.chain,
-        mode: row.mode,
-        blockHash: row.block_hash,
-        blockNumber: row.block_number,
-        blockTime: row.block_time,
-        address: row.address,
-        position: row.position,
-        txHash: row.tx_hash,
-        currency: row.currency,
-        amount: BigInt(row.amount),
-        payment: row.payment_id as PaymentId,
-        canonical: row.canonical === 1
-      }))
+    (rows): ReadonlyArray<Receipt> => rows.map(receiptFrom)
   )

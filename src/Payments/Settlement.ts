@@ -1,41 +1,70 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
-import { type Network, networkKey } from "../Domain/Chain.ts"
+import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
-import type { BlockRef } from "../Domain/Receipt.ts"
+import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
-import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { follow, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
-import { advance, type Horizon } from "./statusMachine.ts"
+import { requirementOf } from "./policies.ts"
+import { advance, deadline, finalBlock, type Horizon, type Rules, undone } from "./statusMachine.ts"
 
 /** A chain's new scan, as the watcher has just stored it. */
 export interface ScanResult {
   readonly network: Network
   readonly head: BlockRef
-  /** The newest block that has the chain's confirmations. */
-  readonly settled: BlockRef | undefined
 }
 
 /** Payments that one commit may end: a chain that comes back after a day must not hold up everybody's writes. */
 const expiryChunk = 100
 /** Pause before expiry tries again when the store is unavailable. */
 const storeRetry = Duration.seconds(1)
+/** A chain whose scan is this far behind does not answer, and nobody waits for it for longer than this. */
+const silence = Duration.toMillis("2 minutes")
+
+/** Something that a person has to hear of. */
+interface Alarm {
+  readonly message: string
+  readonly about: Readonly<Record<string, string | number>>
+}
+
+const reorgedAlarm = ({ chain, id, mode, txHash = "" }: Payment): Alarm => ({
+  message: "a confirmed payment was undone by a reorg: what was delivered for it is not paid",
+  about: { payment: id, chain, mode, txHash }
+})
 
 /**
- * Turns the ledger into transitions. Each is stored with its event and its deliveries in one transaction, and is always
- * recomputed there from the rows.
+ * Whether a payment still waits to hear of money on another chain: that one answers, and has not compared the balance of
+ * the address after the deadline.
+ */
+const isAwaited = (scan: Scan | undefined, deadline: number, now: number): boolean =>
+  scan !== undefined &&
+  now - scan.head.time * 1000 <= silence &&
+  now - deadline <= silence &&
+  !(scan.checked !== undefined && scan.checked.time * 1000 > deadline)
+
+/** The time before which payments of a chain are over; undefined while none can be. Unix milliseconds. */
+const overBefore = ({ checked, settled }: Horizon, rules: Rules): number | undefined =>
+  settled === undefined || checked === undefined
+    ? undefined
+    : Math.min(settled.time, checked.time) * 1000 - rules.settleGrace
+
+/**
+ * Turns the ledger into transitions and exceptions. Each is stored with its event and its deliveries in one transaction,
+ * and is always recomputed there from the rows.
  */
 export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
   Settlement,
   {
     /**
-     * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, and those
-     * whose receipts it made deep enough.
+     * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, those whose
+     * receipts it made deep enough, and those that a reorg has undone for good.
      */
     readonly settle: (scan: ScanResult, touched: Iterable<PaymentId>) => Effect.Effect<void, StoreUnavailable, Tx>
-    /** The worker that ends payments whose time is over, behind each chain's scan. */
+    /** The worker that ends payments whose time is over, behind each chain's scan, and raises the alarms. */
     readonly expire: Effect.Effect<never>
   }
 >() {
@@ -45,74 +74,152 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       const settings = yield* Settings
       const outbox = yield* Outbox
       const writer = yield* Writer
-      const confirmations = new Map(settings.chains.map((chain) => [networkKey(chain), chain.confirmations]))
-      const rules = {
+      const reader = yield* Reader
+      const chains = new Map(settings.chains.map((chain) => [networkKey(chain), chain]))
+      const rules: Rules = {
         settleGrace: Duration.toMillis(settings.payments.settleGrace),
         toleranceBps: settings.payments.toleranceBps
       }
-      /** By network, the newest scan that expiry has not worked through. */
-      const scans = new Map<string, ScanResult>()
+      /** By network, up to where the blocks are final that reorgs have been looked at in. Lost at a restart: from the start. */
+      const looked = new Map<string, number>()
+      /** Modes with a new scan that expiry has not worked through. */
+      const moved = new Set<Mode>()
+      const alarms: Array<Alarm> = []
       const bell = yield* Queue.sliding<void>(1)
 
-      const horizonOf = ({ head, network, settled }: ScanResult): Horizon => ({
-        head: head.number,
-        settled,
-        confirmations: confirmations.get(networkKey(network)) ?? Number.POSITIVE_INFINITY
+      /** What the stored scan of a chain can vouch for; a payment's own part is still to be added. */
+      const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
+        const scan = yield* LedgerRepo.scan(db, network)
+        if (scan === undefined) return undefined
+        const { checked, finalized, head, safe } = scan
+        const confirmations = chains.get(networkKey(network))?.confirmations ?? Number.POSITIVE_INFINITY
+        const settled = yield* LedgerRepo.newestBlockAt(db, network, head.number - confirmations + 1)
+        const horizon: Horizon = {
+          head: head.number,
+          confirmations,
+          settled,
+          checked,
+          safe,
+          finalized,
+          requires: undefined,
+          elsewhereChecked: false
+        }
+        return horizon
       })
 
-      const settlePayment = Effect.fnUntraced(function* (payment: Payment, horizon: Horizon, now: number) {
-        const tx = yield* Tx
-        const receipts = yield* Repo.receiptsOf(tx, payment.id)
-        let before = payment
-        for (const step of advance(payment, receipts, horizon, rules, now)) {
-          yield* Repo.update(before, step.payment, now)
-          if (step.announced) yield* outbox.publish(step.payment, now)
-          before = step.payment
+      const raise = (alarm: Alarm) =>
+        Effect.flatMap(Tx, (tx) =>
+          tx.afterCommit(() => {
+            alarms.push(alarm)
+            bell.unsafeOffer(undefined)
+          })
+        )
+
+      const keepExceptions = Effect.fnUntraced(function* (payment: Payment, now: number) {
+        const receipts = yield* Repo.receiptsOf(yield* Tx, payment.id)
+        for (const { amount, currency, kind, txHash = "" } of yield* syncExceptions(payment, receipts, rules, now)) {
+          if (kind !== "found_late") continue
+          yield* raise({
+            message: "money that was on time was found after its payment had ended: tilld payments accept, or refunded",
+            about: { payment: payment.id, chain: payment.chain, amount: amount.toString(), currency, txHash }
+          })
         }
       })
 
-      const settle = Effect.fnUntraced(function* (scan: ScanResult, touched: Iterable<PaymentId>) {
+      /** Stores what becomes of a payment. Its exceptions follow from its receipts and its status. */
+      const settlePayment = Effect.fnUntraced(function* (
+        payment: Payment,
+        horizon: Horizon,
+        now: number,
+        receiptsChanged: boolean
+      ) {
+        const receipts = yield* Repo.receiptsOf(yield* Tx, payment.id)
+        const policies = chains.get(networkKey(payment))?.policies ?? []
+        const own: Horizon = { ...horizon, requires: requirementOf(policies, payment.usdValue) }
+        const back = undone(payment, receipts, own, rules, now)
+        const steps = back === undefined ? advance(payment, receipts, own, rules, now) : [back]
+        const after = yield* follow(outbox, payment, steps, now)
+        if (back !== undefined) yield* raise(reorgedAlarm(after))
+        if (receiptsChanged || after.status !== payment.status) yield* keepExceptions(after, now)
+      })
+
+      const tellOfUnknown = Effect.fnUntraced(function* (network: Network, now: number) {
+        for (const { address, amount, currency, txHash = "" } of yield* syncUnknown(network, now)) {
+          yield* raise({
+            message: "money came to an address that a lost copy of the database handed out: tilld payments exceptions",
+            about: { ...network, address, amount: amount.toString(), currency, txHash }
+          })
+        }
+      })
+
+      const settle = Effect.fnUntraced(function* ({ network }: ScanResult, touched: Iterable<PaymentId>) {
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
-        const horizon = horizonOf(scan)
-        const due = new Map<string, Payment>()
-        for (const payment of yield* Repo.detectingDownTo(tx, scan.network, horizon.head - horizon.confirmations + 1)) {
-          due.set(payment.id, payment)
+        const key = networkKey(network)
+        const stored = yield* horizonOf(tx, network)
+        if (stored === undefined) return
+        // The end of a payment's time is the worker's to judge, which is woken by this commit.
+        const horizon: Horizon = { ...stored, settled: undefined }
+        const changed = new Set(touched)
+        for (const id of changed) {
+          const payment = yield* Repo.byId(tx, id)
+          if (payment === undefined) continue
+          // Money on another chain than the payment's says nothing about that one's head and time.
+          if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
+          else yield* keepExceptions(payment, now)
         }
-        for (const id of touched) {
-          const payment = due.has(id) ? undefined : yield* Repo.byId(tx, id)
-          // Money on another chain than the payment's is that chain's to judge: it knows neither its head nor its time.
-          if (payment !== undefined && payment.chain === scan.network.chain) due.set(id, payment)
-        }
-        for (const payment of due.values()) {
-          yield* settlePayment(payment, { ...horizon, settled: undefined }, now)
-        }
+        const final = finalBlock(horizon)
+        const due = [
+          ...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)),
+          ...(yield* Repo.confirmedWithOrphans(tx, network, looked.get(key) ?? -1, final))
+        ]
+        for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
+        yield* tellOfUnknown(network, now)
         yield* tx.afterCommit(() => {
-          scans.set(networkKey(scan.network), scan)
+          looked.set(key, final)
+          moved.add(network.mode)
           bell.unsafeOffer(undefined)
         })
       })
 
-      /** Ends what is over on one chain, a chunk a commit; each payment is read again in the commit that ends it. */
-      const expireChain = Effect.fn("Settlement.expireChain")(function* (scan: ScanResult) {
-        const { settled } = scan
-        if (settled === undefined) return
-        const horizon = horizonOf(scan)
-        let behind = { expiresAt: 0, sequence: 0 }
+      /** Whether the chains that a payment may have been paid on by mistake have all been looked at. */
+      const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
+        const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
+        const scans = yield* Effect.forEach(others, (chain) => LedgerRepo.scan(db, chain), { concurrency: 1 })
+        return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment, rules), now))
+      })
+
+      /** Ends a chunk of what is over on one chain, behind the given one; each is read in the commit that ends it. */
+      const expireChunk = (network: Network, behind: { readonly expiresAt: number; readonly sequence: number }) =>
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          const now = yield* Clock.currentTimeMillis
+          const horizon = yield* horizonOf(tx, network)
+          const before = horizon && overBefore(horizon, rules)
+          if (horizon === undefined || before === undefined) return []
+          const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk)
+          const isChecked = yield* elsewhere(tx, network, now)
+          for (const payment of payments) {
+            yield* settlePayment(payment, { ...horizon, elsewhereChecked: isChecked(payment) }, now, false)
+          }
+          return payments
+        })
+
+      const start = { expiresAt: 0, sequence: 0 }
+
+      const anyOver = Effect.fnUntraced(function* (network: Network) {
+        const horizon = yield* horizonOf(reader, network)
+        const before = horizon && overBefore(horizon, rules)
+        return before !== undefined && (yield* Repo.openExpiredBefore(reader, network, before, start, 1)).length > 0
+      })
+
+      /** Ends what is over on one chain, a chunk a commit. */
+      const expireChain = Effect.fn("Settlement.expireChain")(function* (network: Network) {
+        // A look costs the writer nothing, and mostly there is nothing.
+        if (!(yield* anyOver(network))) return
+        let behind = start
         while (true) {
-          const chunk = yield* writer.write(
-            Effect.gen(function* () {
-              const tx = yield* Tx
-              const now = yield* Clock.currentTimeMillis
-              const before = settled.time * 1000 - rules.settleGrace
-              const payments = yield* Repo.openExpiredBefore(tx, scan.network, before, behind, expiryChunk)
-              // A reorg may have lowered the head since: nothing is deeper than the rows say.
-              const stored = yield* LedgerRepo.scan(tx, scan.network)
-              const head = Math.min(horizon.head, stored?.head.number ?? 0)
-              for (const payment of payments) yield* settlePayment(payment, { ...horizon, head }, now)
-              return payments
-            })
-          )
+          const chunk = yield* writer.write(expireChunk(network, behind))
           const last = chunk.at(-1)
           if (last === undefined || chunk.length < expiryChunk) return
           behind = last
@@ -121,10 +228,14 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
 
       const expire = Effect.gen(function* () {
         yield* Queue.take(bell)
-        const waiting = [...scans.values()]
-        scans.clear()
-        for (const scan of waiting) {
-          yield* expireChain(scan).pipe(
+        for (const { about, message } of alarms.splice(0)) {
+          yield* Effect.logError(message).pipe(Effect.annotateLogs(about))
+        }
+        // Of all chains of the mode: a payment may have waited for what another one says.
+        const waiting = settings.chains.filter((chain) => moved.has(chain.mode))
+        moved.clear()
+        for (const { chain, mode } of waiting) {
+          yield* expireChain({ chain, mode }).pipe(
             Effect.tapError((error) =>
               Effect.logWarning("payments that are over wait for the store").pipe(
                 Effect.annotateLogs({ reason: error.message })
@@ -134,7 +245,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
             Effect.orDie
           )
         }
-      }).pipe(Effect.forever, Effect.annotateLogs({ service: "expiry" }))
+      }).pipe(Effect.forever, Effect.annotateLogs({ service: "settlement" }))
 
       return { settle, expire }
     })

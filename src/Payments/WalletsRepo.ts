@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Mode } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
 
 export const all = (db: Db) =>
@@ -23,3 +24,15 @@ export const nextIndex = (fingerprint: string) =>
 
 export const jumpTo = (fingerprint: string, next: number) =>
   Effect.flatMap(Tx, (tx) => tx.run("UPDATE wallets SET next_index = ? WHERE fingerprint = ?", [next, fingerprint]))
+
+/** Remembers addresses that a lost newer copy of this database may have handed out: those of the indexes from `from` on. */
+export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses: ReadonlyArray<string>, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const [i, address] of addresses.entries()) {
+      yield* tx.run(
+        "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, ?, ?, ?, ?)",
+        [address, mode, fingerprint, from + i, now]
+      )
+    }
+  })

@@ -16,8 +16,11 @@ export const refuseDroppedChains = Layer.effectDiscard(
     const dropped = open.filter((network) => !watched.has(networkKey(network)))
     if (dropped.length === 0) return
     const each = dropped.map((network) => `chains.${networkKey(network)} (${network.payments} open)`).join(", ")
+    const commands = dropped.map(({ chain, mode }) => `tilld payments abandon --chain ${chain} --mode ${mode}`)
     return yield* new ChainDropped({
-      message: `Payments are open on chains that the configuration no longer has: ${each}. Put them back until those payments have ended.`
+      message:
+        `Payments are open on chains that the configuration no longer has: ${each}. Put them back until those ` +
+        `payments have ended, or let them fail: ${commands.join("; ")}`
     })
   })
 )

@@ -1,15 +1,27 @@
 import { required, sum } from "../Domain/Amount.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
-import type { BlockRef, Receipt } from "../Domain/Receipt.ts"
+import type { BlockRef, Receipt, Scan } from "../Domain/Receipt.ts"
 
 /** What the chain's scan can vouch for. */
 export interface Horizon {
   /** Number of the scanned head. */
   readonly head: number
-  /** Blocks, the receipt's own included, that make it final: confirmations = head − its block + 1. */
+  /** Blocks, the receipt's own included, that a receipt needs: confirmations = head − its block + 1. */
   readonly confirmations: number
-  /** The newest block that has those confirmations; undefined while the chain is younger than that. */
+  /**
+   * The newest known block that has those confirmations, or an older one; undefined while the chain is younger than
+   * that, or where the end of a payment's time is somebody else's to judge.
+   */
   readonly settled: BlockRef | undefined
+  /** The block at which balances were last compared with the ledger for every payment that was over by its time. */
+  readonly checked: Scan["checked"]
+  /** Numbers of the chain's tags; undefined where it has none. */
+  readonly safe: number | undefined
+  readonly finalized: number | undefined
+  /** The tag that the payment's value asks for besides the confirmations. */
+  readonly requires: "safe" | "finalized" | undefined
+  /** The chains of the mode that answer have been compared past the payment's deadline as well. */
+  readonly elsewhereChecked: boolean
 }
 
 export interface Rules {
@@ -25,38 +37,63 @@ export interface Step {
   readonly announced: boolean
 }
 
-// Positions are `log:12` and `tx:3`; within a block the kind does not mix for one currency.
-const place = (receipt: Receipt): number => Number(receipt.position.slice(receipt.position.indexOf(":") + 1))
+/** Where no chain tells what is final: this many times the confirmations deep. */
+const finalDepth = 4
 
-const inChainOrder = (a: Receipt, b: Receipt): number => a.blockNumber - b.blockNumber || place(a) - place(b)
+const kinds = ["tx", "log", "call", "unattributed"]
 
-const deadline = (payment: Payment, rules: Rules): number => payment.expiresAt + rules.settleGrace
-
-/** Canonical receipts that pay for this: its currency, its chain, above the head of its creation, on time. */
-export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
-  const { createdHead } = payment
-  if (createdHead === undefined) return []
-  const right = receipts.filter(
-    (receipt) =>
-      receipt.chain === payment.chain && receipt.currency === payment.currency && receipt.blockNumber > createdHead
-  )
-  // A transaction that was on time in one block stays on time when a reorg mines it again later.
-  const onTime = new Set(
-    right.filter((receipt) => receipt.blockTime * 1000 <= deadline(payment, rules)).map((receipt) => receipt.txHash)
-  )
-  return right.filter((receipt) => receipt.canonical && onTime.has(receipt.txHash)).sort(inChainOrder)
+/** Block, then transactions before logs before what came from inside contracts, then the index in the block. */
+const inChainOrder = (a: Receipt, b: Receipt): number => {
+  if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
+  const [kindOfA = "", placeOfA = ""] = a.position.split(":")
+  const [kindOfB = "", placeOfB = ""] = b.position.split(":")
+  if (kindOfA !== kindOfB) return kinds.indexOf(kindOfA) - kinds.indexOf(kindOfB)
+  if (kindOfA === "tx" || kindOfA === "log") return Number(placeOfA) - Number(placeOfB)
+  return placeOfA < placeOfB ? -1 : Number(placeOfA > placeOfB)
 }
 
-const total = (receipts: ReadonlyArray<Receipt>): bigint => sum(receipts.map((receipt) => receipt.amount))
+/** The last millisecond, by block time, at which money is on time. */
+export const deadline = (payment: Payment, rules: Rules): number => payment.expiresAt + rules.settleGrace
+
+/** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
+export const identity = (receipt: Receipt): string => receipt.txHash ?? `${receipt.blockHash} ${receipt.position}`
+
+/** Receipts of the payment's currency on its chain, above the head of its creation: what pays for it if it is on time. */
+export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+  const { createdHead } = payment
+  if (createdHead === undefined) return []
+  const right = receipts.filter((receipt) => receipt.chain === payment.chain && receipt.currency === payment.currency)
+  // A transaction that was above it in one block is no older than the payment where a deep reorg mines it lower.
+  const newer = new Set(right.filter((receipt) => receipt.blockNumber > createdHead).map(identity))
+  return right.filter((receipt) => newer.has(identity(receipt)))
+}
+
+/** Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. */
+export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
+  const right = fitting(payment, receipts)
+  // A transaction that was on time in one block stays on time when a reorg mines it again later.
+  const onTime = new Set(right.filter((receipt) => receipt.blockTime * 1000 <= deadline(payment, rules)).map(identity))
+  return right.filter((receipt) => receipt.canonical && onTime.has(identity(receipt))).sort(inChainOrder)
+}
+
+export const total = (receipts: ReadonlyArray<Receipt>): bigint => sum(receipts.map((receipt) => receipt.amount))
 
 /** The transaction with which the sum reaches `needed`; undefined while it does not. */
-const crossing = (receipts: ReadonlyArray<Receipt>, needed: bigint): string | undefined => {
+export const crossing = (receipts: ReadonlyArray<Receipt>, needed: bigint): string | undefined => {
   let reached = 0n
   for (const receipt of receipts) {
     reached += receipt.amount
     if (reached >= needed) return receipt.txHash
   }
   return undefined
+}
+
+/** The newest block that may complete the payment. */
+const deepest = (horizon: Horizon): number => {
+  const { confirmations, head, requires } = horizon
+  // A tag that is asked for and not known holds the payment until it is.
+  const tagged = requires === undefined ? Number.POSITIVE_INFINITY : (horizon[requires] ?? Number.NEGATIVE_INFINITY)
+  return Math.min(head - confirmations + 1, tagged)
 }
 
 /** Why a payment whose time is over has failed; undefined when nothing at all came. */
@@ -75,15 +112,36 @@ const failure = (
   return others.length > onChain.length ? "wrong_chain" : undefined
 }
 
-const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>): Payment => ({
+/** The payment with what has been received for it now. */
+export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>): Payment => ({
   ...payment,
   amountReceived: received.length === 0 ? undefined : total(received),
-  txHash: received[0]?.txHash
+  txHash: received.find((receipt) => receipt.txHash !== undefined)?.txHash
 })
 
+const isOver = (payment: Payment, { checked, settled }: Horizon, rules: Rules): boolean =>
+  [settled, checked].every((block) => block !== undefined && block.time * 1000 > deadline(payment, rules))
+
+/** How a payment ends whose time is over and for which too little came; undefined while that cannot be said. */
+const ending = (
+  seen: Payment,
+  received: ReadonlyArray<Receipt>,
+  receipts: ReadonlyArray<Receipt>,
+  horizon: Horizon,
+  now: number
+): Payment | undefined => {
+  const failureReason = failure(seen, received, receipts)
+  if (failureReason !== undefined) return { ...seen, status: "failed", failureReason, endedAt: now }
+  return horizon.elsewhereChecked ? { ...seen, status: "expired", endedAt: now } : undefined
+}
+
 /**
- * What follows for a payment from its rows of the ledger and how far its chain has been read: the states it now passes
- * through, in order; none when nothing changes. Recomputed from the rows each time, never from what was decided before.
+ * What follows for an open payment from its rows of the ledger and how far its chain has been read: the states it now
+ * passes through, in order; none when nothing changes. Recomputed from the rows each time, never from what was decided
+ * before.
+ *
+ * Money that no transaction is known for, or that a second provider has not been found to have, is seen and counted, and
+ * keeps a payment from failing for want of it; it never confirms one.
  *
  * `now` is Unix milliseconds.
  */
@@ -97,8 +155,11 @@ export const advance = (
   if (isEnded(payment.status)) return []
   const received = counted(payment, receipts, rules)
   const needed = required(payment.amount, rules.toleranceBps)
-  const deep = received.filter((receipt) => horizon.head - receipt.blockNumber + 1 >= horizon.confirmations)
-  const crossedBy = crossing(deep, needed)
+  const until = deepest(horizon)
+  const certain = received.filter(
+    (receipt) => receipt.txHash !== undefined && receipt.agreed && receipt.blockNumber <= until
+  )
+  const crossedBy = crossing(certain, needed)
 
   const seen: Payment = { ...withReceived(payment, received), status: received.length > 0 ? "detecting" : "pending" }
   const steps: Array<Step> = []
@@ -109,17 +170,51 @@ export const advance = (
   }
 
   if (crossedBy !== undefined) {
-    steps.push({ payment: { ...seen, status: "confirmed", txHash: crossedBy, confirmedAt: now }, announced: true })
-    return steps
-  }
-  const over = horizon.settled !== undefined && horizon.settled.time * 1000 > deadline(payment, rules)
-  if (over && total(received) < needed) {
-    const failureReason = failure(payment, received, receipts)
-    steps.push({
-      payment:
-        failureReason === undefined ? { ...seen, status: "expired" } : { ...seen, status: "failed", failureReason },
-      announced: true
-    })
+    const confirmed: Payment = { ...seen, status: "confirmed", txHash: crossedBy, confirmedAt: now, endedAt: now }
+    steps.push({ payment: confirmed, announced: true })
+  } else if (isOver(payment, horizon, rules) && total(received) < needed) {
+    const ended = ending(seen, received, receipts, horizon, now)
+    if (ended !== undefined) steps.push({ payment: ended, announced: true })
   }
   return steps
+}
+
+/** Nothing at or below this block is expected to be replaced any more. */
+export const finalBlock = ({
+  confirmations,
+  finalized,
+  head
+}: Pick<Horizon, "confirmations" | "finalized" | "head">): number => finalized ?? head - finalDepth * confirmations
+
+/**
+ * What becomes of a confirmed payment whose money a reorg took: failed, once every block that it was taken from has a
+ * final block in its place, and what is left is too little. Undefined for any other, and before.
+ *
+ * A payment that an operator accepted is measured by what it was accepted for.
+ */
+export const undone = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  horizon: Horizon,
+  rules: Rules,
+  now: number
+): Step | undefined => {
+  if (payment.status !== "confirmed") return undefined
+  const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
+  const left = counted(payment, receipts, rules)
+  const its = receipts.filter((receipt) => receipt.txHash === payment.txHash)
+  const taken =
+    total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && its.every((receipt) => !receipt.canonical))
+  if (orphaned.length === 0 || !taken || total(left) >= required(payment.amount, rules.toleranceBps)) return undefined
+  if (Math.max(...orphaned.map((receipt) => receipt.blockNumber)) > finalBlock(horizon)) return undefined
+  return {
+    payment: {
+      ...payment,
+      status: "failed",
+      failureReason: "reorged",
+      amountReceived: left.length === 0 ? undefined : total(left),
+      endedAt: now
+    },
+    announced: true
+  }
 }

@@ -1,5 +1,3 @@
-import { networkKey } from "../Domain/Chain.ts"
-import { networks } from "./file.ts"
 import { at, type Tree } from "./tree.ts"
 
 /** Sections and keys that are decoded, and that no feature of this version reads. */
@@ -10,8 +8,7 @@ const unread: ReadonlyArray<string> = [
   "portal",
   "telemetry",
   "retention",
-  "alerts",
-  ...networks.flatMap((network) => ["balance_interval", "policy"].map((key) => `chains.${networkKey(network)}.${key}`))
+  "alerts"
 ]
 
 /** What was given in vain, of `given`: the file and the environment without defaults. */

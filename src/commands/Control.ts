@@ -1,7 +1,7 @@
 import { chmodSync, rmSync } from "node:fs"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, FiberSet, Schema, type Scope } from "effect"
-import { type Answer, type ControlServices, plain, sealed } from "./handlers.ts"
+import { type Answer, type ControlServices, chained, plain, sealed } from "./handlers.ts"
 import { NotUnderstood } from "./requests.ts"
 import { ControlUnusable, endWith, Reply, readLine, socketPath } from "./wire.ts"
 
@@ -16,7 +16,7 @@ const Tagged = Schema.parseJson(Schema.Struct({ _tag: Schema.String }, { key: Sc
 const handle = (line: string): Effect.Effect<Answer, NotUnderstood, ControlServices> =>
   Effect.gen(function* () {
     const request = yield* Effect.mapError(Schema.decodeUnknown(Tagged)(line), NotUnderstood.of)
-    const handler = plain.get(request._tag) ?? sealed.get(request._tag)
+    const handler = plain.get(request._tag) ?? sealed.get(request._tag) ?? chained.get(request._tag)
     if (handler === undefined) return yield* NotUnderstood.of()
     return yield* handler(request)
   })

@@ -1,15 +1,19 @@
 import { Effect, Layer } from "effect"
 import { Accounts, Keys } from "../Auth.ts"
+import { Outbox } from "../Events/Outbox.ts"
 import * as InstanceLock from "../InstanceLock.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
-import { plain, sealed } from "./handlers.ts"
+import { chained, plain, sealed } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
 import { NotUnderstood } from "./requests.ts"
 
+/** Read in only for what needs the chains. */
+const app = Effect.promise(() => import("../App.ts"))
+
 const storeLayer = (settings: SettingsShape) =>
-  Layer.mergeAll(Accounts.layer, Keys.layer).pipe(
+  Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer).pipe(
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )
@@ -26,6 +30,11 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
 ) {
   const { env } = yield* Invocation
   yield* InstanceLock.acquire(settings.database.path, command)
+  const chainedHandler = chained.get(tag)
+  if (chainedHandler !== undefined) {
+    const { repairLayer } = yield* app
+    return yield* Effect.provide(chainedHandler(input), repairLayer(settings))
+  }
   const store = storeLayer(settings)
   const plainHandler = plain.get(tag)
   if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)

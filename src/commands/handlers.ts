@@ -1,20 +1,29 @@
 import { Cause, Effect, Exit, Option, Redacted, Schema } from "effect"
+import { getAddress, type Hex } from "viem"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import { Accounts, Keys } from "../Auth.ts"
+import { claim } from "../Chains/claim.ts"
+import type { Networks } from "../Chains/Networks.ts"
+import { rescan } from "../Chains/repair.ts"
+import { Chains } from "../Chains.ts"
 import type { Account } from "../Domain/Account.ts"
 import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Mode, modes } from "../Domain/Chain.ts"
 import { newAccountId } from "../Domain/Ids.ts"
+import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import type { Outbox } from "../Events/Outbox.ts"
+import { abandon, accept, type Decided, refunded } from "../Payments/decisions.ts"
+import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { hdWallet } from "../Payments/hdWallet.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
-import { Reader, type Writer } from "../Sql.ts"
+import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
 import { defaultSecret } from "../Webhooks/DefaultSecrets.ts"
 import * as Requests from "./requests.ts"
-import { paymentView, storyOf } from "./story.ts"
+import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
 
 /** What became of a request. */
 export interface Answer {
@@ -114,6 +123,40 @@ const showPayment = on(
   })
 )
 
+const listExceptions = on(
+  Requests.ListExceptions,
+  Effect.fnUntraced(function* ({ limit }) {
+    const open = yield* ExceptionsRepo.open(yield* Reader, limit)
+    return open.map(exceptionView)
+  })
+)
+
+const orNotFound = (id: string, decided: Decided | undefined) =>
+  decided === undefined
+    ? Effect.fail(new Requests.NotFound({ message: `There is no payment ${id}, and no exception without one` }))
+    : Effect.succeed(decisionView(decided))
+
+const acceptPayment = on(
+  Requests.AcceptPayment,
+  Effect.fnUntraced(function* ({ id, tx }) {
+    return yield* orNotFound(id, yield* accept(id, tx))
+  })
+)
+
+const refundedPayment = on(
+  Requests.RefundedPayment,
+  Effect.fnUntraced(function* ({ id }) {
+    return yield* orNotFound(id, yield* refunded(id))
+  })
+)
+
+const abandonPayments = on(
+  Requests.AbandonPayments,
+  Effect.fnUntraced(function* ({ chain, mode }) {
+    return { chain, mode, abandoned: yield* abandon({ chain, mode }) }
+  })
+)
+
 /** An extended public key for an account, sealed, unless the configuration uses that wallet in the other mode. */
 const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode: Mode, xpub: string) {
   const { wallets } = yield* Settings
@@ -150,17 +193,55 @@ const showSecret = on(
   })
 )
 
-type PlainServices = Accounts | Keys | Reader
-type SealedServices = PlainServices | Secrets | Settings | Writer
+/** What a repair could not do, for the operator. */
+const refused = <E extends { readonly message: string }>(error: E | StoreUnavailable | RepairRefused) =>
+  error instanceof StoreUnavailable || error instanceof RepairRefused
+    ? error
+    : new RepairRefused({ message: error.message })
 
-/** By the tag of their request: what needs the store alone. */
+/** The daemon answers a request within thirty seconds, and a part that fails is tried for twenty. */
+const rescanBudget = "5 seconds"
+
+const rescanBlocks = on(
+  Requests.Rescan,
+  Effect.fnUntraced(function* ({ chain, from, mode, to }) {
+    const chains = yield* Chains
+    const exclusively = chains.exclusively({ chain, mode })
+    const range = { from, ...(to === undefined ? {} : { to }) }
+    return yield* Effect.mapError(rescan(exclusively, range, rescanBudget), refused)
+  })
+)
+
+const claimTransaction = on(
+  Requests.Claim,
+  Effect.fnUntraced(function* ({ chain, mode, txHash }) {
+    const chains = yield* Chains
+    const found = yield* Effect.mapError(claim(chains.exclusively({ chain, mode }), txHash), refused)
+    const credits = found.credits.map(({ address, amount, currency, payment }) => ({
+      address: getAddress(address as Hex),
+      currency,
+      amount: amount.toString(),
+      ...(payment === undefined ? {} : { payment })
+    }))
+    return { ...found, credits }
+  })
+)
+
+type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Writer
+type SealedServices = PlainServices | Secrets
+type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer
+
+/** By the tag of their request: what needs no secret. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
   [Requests.CreateKey._tag, createKey],
   [Requests.ListKeys._tag, listKeys],
   [Requests.RevokeKey._tag, revokeKey],
   [Requests.ListAccounts._tag, listAccounts],
   [Requests.ListPayments._tag, listPayments],
-  [Requests.ShowPayment._tag, showPayment]
+  [Requests.ShowPayment._tag, showPayment],
+  [Requests.ListExceptions._tag, listExceptions],
+  [Requests.RefundedPayment._tag, refundedPayment],
+  [Requests.AbandonPayments._tag, abandonPayments]
 ])
 
 /** What needs the master key too, which an operator at a shell may not have. */
@@ -169,5 +250,12 @@ export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<stri
   [Requests.ShowSecret._tag, showSecret]
 ])
 
+/** What reads the chains. */
+export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<string, Handler<ChainedServices>>([
+  [Requests.AcceptPayment._tag, acceptPayment],
+  [Requests.Rescan._tag, rescanBlocks],
+  [Requests.Claim._tag, claimTransaction]
+])
+
 /** What the daemon must have to do all of it. */
-export type ControlServices = SealedServices
+export type ControlServices = SealedServices | ChainedServices

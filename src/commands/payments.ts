@@ -5,7 +5,17 @@ import { StatusFilter } from "../Domain/Payment.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { account, mode, refuse } from "./options.ts"
-import { ListPayments, ShowPayment, type Story } from "./requests.ts"
+import {
+  AbandonPayments,
+  AcceptPayment,
+  type DecisionView,
+  type ExceptionView,
+  ListExceptions,
+  ListPayments,
+  RefundedPayment,
+  ShowPayment,
+  type Story
+} from "./requests.ts"
 import { printResult } from "./result.ts"
 
 const longestPage = 1000
@@ -56,7 +66,11 @@ const list = Command.make(
 const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
 
-const renderStory = ({ deliveries, events, payment, receipts, transitions }: Story): string =>
+const renderException = (exception: ExceptionView): string =>
+  `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${exception.amount} ${exception.currency}  ` +
+  `${exception.chain}  ${exception.txHash ?? "transaction unknown"}`
+
+const renderStory = ({ deliveries, events, exceptions, payment, receipts, transitions }: Story): string =>
   [
     ...Object.entries(payment).map(
       ([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`
@@ -65,10 +79,12 @@ const renderStory = ({ deliveries, events, payment, receipts, transitions }: Sto
       "receipts",
       receipts.map(
         (receipt) =>
-          `${receipt.blockTime}  ${receipt.amount} ${receipt.currency}  ${receipt.txHash}  ` +
-          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  gone by a reorg"}`
+          `${receipt.blockTime}  ${receipt.amount} ${receipt.currency}  ${receipt.txHash ?? "transaction unknown"}  ` +
+          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  gone by a reorg"}` +
+          `${receipt.agreed ? "" : "  no second provider has it yet"}`
       )
     ),
+    ...title("exceptions", exceptions.map(renderException)),
     ...title(
       "transitions",
       transitions.map(({ at, from, to }) => `${at}  ${from} -> ${to}`)
@@ -90,13 +106,88 @@ const renderStory = ({ deliveries, events, payment, receipts, transitions }: Sto
     )
   ].join("\n")
 
-const show = Command.make(
-  "show",
-  { ...common, id: Args.text({ name: "ID" }).pipe(Args.withDescription("pay_…")) },
-  (options) => printResult(options, "payments show", new ShowPayment({ id: options.id }), renderStory)
-).pipe(Command.withDescription("Tell a payment's whole story: receipts, transitions, events, deliveries and attempts"))
+const id = Args.text({ name: "ID" }).pipe(Args.withDescription("pay_…"))
+
+const show = Command.make("show", { ...common, id }, (options) =>
+  printResult(options, "payments show", new ShowPayment({ id: options.id }), renderStory)
+).pipe(
+  Command.withDescription(
+    "Tell a payment's whole story: receipts, exceptions, transitions, events, deliveries and attempts"
+  )
+)
+
+const longestList = 10_000
+
+const exceptions = Command.make("exceptions", common, (options) =>
+  printResult(options, "payments exceptions", new ListExceptions({ limit: longestList }), (open) =>
+    table(
+      ["ID", "OPENED", "KIND", "PAYMENT", "CHAIN", "AMOUNT", "TRANSACTION", "ADDRESS"],
+      open.map((exception) => [
+        exception.id,
+        exception.openedAt,
+        exception.kind,
+        exception.payment ?? "lost",
+        `${exception.chain}.${exception.mode}`,
+        `${exception.amount} ${exception.currency}`,
+        exception.txHash ?? "unknown",
+        exception.address
+      ])
+    )
+  )
+).pipe(Command.withDescription("Show the money that needs a person, oldest first; amounts in base units"))
+
+const decidable = Args.text({ name: "ID" }).pipe(
+  Args.withDescription("pay_…, or exc_… of money whose payment is lost, as tilld payments exceptions shows them")
+)
+
+const renderDecision = ({ exceptions, payment }: DecisionView): string =>
+  [
+    ...(payment === undefined ? [] : [`${payment.id} is ${payment.status}`]),
+    ...title("exceptions", exceptions.map(renderException))
+  ].join("\n")
+
+const accept = Command.make(
+  "accept",
+  {
+    ...common,
+    id: decidable,
+    tx: Options.text("tx").pipe(
+      Options.withPseudoName("HASH"),
+      Options.withDescription("The transaction that paid, where tilld could not tell"),
+      Options.mapEffect((hash) =>
+        /^0x[0-9a-fA-F]{64}$/.test(hash)
+          ? Effect.succeed(hash.toLowerCase())
+          : refuse("--tx must be a transaction's hash: 0x and 64 hexadecimal digits")
+      ),
+      Options.optional
+    )
+  },
+  (options) =>
+    printResult(
+      options,
+      "payments accept",
+      new AcceptPayment({
+        id: options.id,
+        ...Option.match(options.tx, { onNone: () => ({}), onSome: (tx) => ({ tx }) })
+      }),
+      renderDecision
+    )
+).pipe(Command.withDescription("Take what has come for a payment as its payment: it becomes confirmed"))
+
+const refunded = Command.make("refunded", { ...common, id: decidable }, (options) =>
+  printResult(options, "payments refunded", new RefundedPayment({ id: options.id }), renderDecision)
+).pipe(Command.withDescription("Note that a payment's open exceptions were sent back"))
+
+const abandon = Command.make("abandon", { ...common, chain: Options.choice("chain", chainNames), mode }, (options) =>
+  printResult(
+    options,
+    "payments abandon",
+    new AbandonPayments({ chain: options.chain, mode: options.mode }),
+    ({ abandoned, chain, mode }) => `${abandoned} open payments on ${chain}.${mode} have failed`
+  )
+).pipe(Command.withDescription("Let every open payment on a chain fail, so that the configuration can drop it"))
 
 export const payments = Command.make("payments").pipe(
   Command.withDescription("Payments"),
-  Command.withSubcommands([list, show])
+  Command.withSubcommands([list, show, exceptions, accept, refunded, abandon])
 )

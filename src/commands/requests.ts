@@ -3,8 +3,10 @@ import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import { Permission } from "../Domain/ApiKey.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
+import { ExceptionKind, ExceptionStatus, NothingToDecide, TransactionNotProven } from "../Domain/Exception.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
+import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -46,15 +48,33 @@ export type KeyView = typeof KeyView.Type
 export const PaymentView = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
 export type PaymentView = typeof PaymentView.Type
 
+/** Money that needs or needed a person, and where it is. */
+export const ExceptionView = Schema.Struct({
+  id: Schema.String,
+  kind: ExceptionKind,
+  chain: ChainName,
+  mode: Mode,
+  address: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  txHash: optional(Schema.String),
+  status: ExceptionStatus,
+  openedAt: Schema.String,
+  /** Absent where the payment is lost. */
+  payment: optional(Schema.String)
+})
+export type ExceptionView = typeof ExceptionView.Type
+
 const ReceiptView = Schema.Struct({
   chain: ChainName,
-  txHash: Schema.String,
+  txHash: optional(Schema.String),
   position: Schema.String,
   blockNumber: Schema.Number,
   blockHash: Schema.String,
   blockTime: Schema.String,
   currency: Schema.String,
   amount: Schema.String,
+  agreed: Schema.Boolean,
   canonical: Schema.Boolean
 })
 
@@ -81,6 +101,7 @@ const DeliveryView = Schema.Struct({
 export const Story = Schema.Struct({
   payment: PaymentView,
   receipts: Schema.Array(ReceiptView),
+  exceptions: Schema.Array(ExceptionView),
   transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
   events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
   deliveries: Schema.Array(DeliveryView)
@@ -155,4 +176,68 @@ export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPaymen
   payload: { id: Schema.String },
   success: Story,
   failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+/** Reads a part of these blocks again; the rest is asked for with the next request. */
+export class Rescan extends Schema.TaggedRequest<Rescan>()("Rescan", {
+  payload: { chain: ChainName, mode: Mode, from: Schema.Number, to: optional(Schema.Number) },
+  success: Schema.Struct({
+    /** The last block that was read. */
+    through: Schema.Number,
+    /** The last one to be read: the given one, otherwise the scanned head. */
+    to: Schema.Number,
+    receipts: Schema.Number,
+    added: Schema.Number
+  }),
+  failure: Schema.Union(RepairRefused, StoreUnavailable)
+}) {}
+
+export class Claim extends Schema.TaggedRequest<Claim>()("Claim", {
+  payload: { chain: ChainName, mode: Mode, txHash: Schema.String },
+  success: Schema.Struct({
+    blockNumber: Schema.Number,
+    blockHash: Schema.String,
+    credits: Schema.Array(
+      Schema.Struct({
+        address: Schema.String,
+        currency: Schema.String,
+        amount: Schema.String,
+        /** Missing where a lost copy of the database handed out the address. */
+        payment: optional(Schema.String)
+      })
+    ),
+    added: Schema.Number
+  }),
+  failure: Schema.Union(RepairRefused, StoreUnavailable)
+}) {}
+
+/** What became of a payment and its exceptions. Without a payment where it is lost. */
+export const DecisionView = Schema.Struct({
+  payment: optional(PaymentView),
+  exceptions: Schema.Array(ExceptionView)
+})
+export type DecisionView = typeof DecisionView.Type
+
+export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
+  payload: { limit: Schema.Number },
+  success: Schema.Array(ExceptionView),
+  failure: StoreUnavailable
+}) {}
+
+export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("AcceptPayment", {
+  payload: { id: Schema.String, tx: optional(Schema.String) },
+  success: DecisionView,
+  failure: Schema.Union(NotFound, NothingToDecide, TransactionNotProven, StoreUnavailable)
+}) {}
+
+export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("RefundedPayment", {
+  payload: { id: Schema.String },
+  success: DecisionView,
+  failure: Schema.Union(NotFound, NothingToDecide, StoreUnavailable)
+}) {}
+
+export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {
+  payload: { chain: ChainName, mode: Mode },
+  success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number }),
+  failure: StoreUnavailable
 }) {}

@@ -1,11 +1,15 @@
 import { Effect } from "effect"
+import { getAddress, type Hex } from "viem"
+import type { PaymentException } from "../Domain/Exception.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import type { Decided } from "../Payments/decisions.ts"
+import { ofPayment } from "../Payments/ExceptionsRepo.ts"
 import { receiptsOf } from "../Payments/PaymentsRepo.ts"
 import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
-import type { PaymentView, Story } from "./requests.ts"
+import type { DecisionView, ExceptionView, PaymentView, Story } from "./requests.ts"
 
 export const paymentView = (payment: Payment): PaymentView => ({
   account: payment.account,
@@ -13,15 +17,35 @@ export const paymentView = (payment: Payment): PaymentView => ({
   ...toObject(payment)
 })
 
+export const exceptionView = (exception: PaymentException): ExceptionView => ({
+  id: exception.id,
+  kind: exception.kind,
+  chain: exception.chain,
+  mode: exception.mode,
+  currency: exception.currency,
+  amount: exception.amount.toString(),
+  ...(exception.txHash === undefined ? {} : { txHash: exception.txHash }),
+  status: exception.status,
+  openedAt: iso(exception.openedAt),
+  address: getAddress(exception.address as Hex),
+  ...(exception.payment === undefined ? {} : { payment: exception.payment })
+})
+
+export const decisionView = ({ exceptions, payment }: Decided): DecisionView => ({
+  ...(payment === undefined ? {} : { payment: paymentView(payment) }),
+  exceptions: exceptions.map(exceptionView)
+})
+
 const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   chain: receipt.chain,
-  txHash: receipt.txHash,
+  ...(receipt.txHash === undefined ? {} : { txHash: receipt.txHash }),
   position: receipt.position,
   blockNumber: receipt.blockNumber,
   blockHash: receipt.blockHash,
   blockTime: iso(receipt.blockTime * 1000),
   currency: receipt.currency,
   amount: receipt.amount.toString(),
+  agreed: receipt.agreed,
   canonical: receipt.canonical
 })
 
@@ -47,6 +71,7 @@ const deliveryView = (delivery: Repo.Delivery, attempts: ReadonlyArray<Repo.Atte
 /** All that the store knows of a payment. */
 export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment) {
   const receipts = yield* receiptsOf(db, payment.id)
+  const exceptions = yield* ofPayment(db, payment.id)
   const transitions = yield* Repo.transitions(db, payment.id)
   const events = yield* Repo.events(db, payment.id)
   const deliveries = yield* Repo.deliveries(db, payment.id)
@@ -54,6 +79,7 @@ export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment:
   const story: Story = {
     payment: paymentView(payment),
     receipts: receipts.map(receiptView),
+    exceptions: exceptions.map(exceptionView),
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
     events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
     deliveries: deliveries.map((delivery) => deliveryView(delivery, attempts))

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
-import { Effect, Layer, Queue, Redacted } from "effect"
-import { Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { Effect, Either, Layer, Queue, Redacted } from "effect"
+import { makeClient, Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 
@@ -38,8 +38,9 @@ export const token = (contract: string, to: string, value: bigint): ModelTransac
   coin(to, value, { token: contract })
 
 interface LogFilter {
-  readonly fromBlock: string
-  readonly toBlock: string
+  readonly fromBlock?: string
+  readonly toBlock?: string
+  readonly blockHash?: string
   readonly address: ReadonlyArray<string>
   readonly topics: ReadonlyArray<unknown>
 }
@@ -51,7 +52,7 @@ type Answerer = (request: RpcRequest) => unknown
  * before it is answered, `distort` every answer.
  */
 export class ModelChain {
-  readonly blocks: Array<ModelBlock> = []
+  readonly blocks: Array<ModelBlock>
   readonly batches: Array<ReadonlyArray<RpcRequest>> = []
   readonly answered = Effect.runSync(Queue.unbounded<ReadonlyArray<RpcRequest>>())
   chainId = 77
@@ -68,8 +69,14 @@ export class ModelChain {
   #branch = 0
   #lastBranch: ReadonlyArray<ModelBlock> = []
 
-  constructor(height: number) {
+  constructor(height: number, blocks: Array<ModelBlock> = []) {
+    this.blocks = blocks
     for (let i = 0; i <= height; i++) this.mine()
+  }
+
+  /** Another node of the same chain, with faults of its own. */
+  twin(): ModelChain {
+    return new ModelChain(-1, this.blocks)
   }
 
   get height(): number {
@@ -107,11 +114,12 @@ export class ModelChain {
     while (this.height <= height)
   }
 
-  readonly client: RpcClient = {
+  readonly client: RpcClient = makeClient({
     host: "model",
-    send: (calls) =>
-      Effect.suspend(() => (this.slow ? eventLoopTurn : Effect.void)).pipe(Effect.zipRight(this.#reply(calls)))
-  }
+    sendEach: (calls) =>
+      Effect.suspend(() => (this.slow ? eventLoopTurn : Effect.void)).pipe(Effect.zipRight(this.#reply(calls))),
+    counters: { calls: 0, batches: 0, sent: 0, received: 0 }
+  })
 
   #reply(calls: ReadonlyArray<RpcRequest>) {
     return Effect.suspend(() => {
@@ -121,7 +129,7 @@ export class ModelChain {
       if (this.failure !== undefined) {
         return new RpcError({ host: "model", method: "any", reason: this.failure, detail: "as the test wants" })
       }
-      return Effect.succeed(calls.map((call) => this.distort(call, this.#answer(call))))
+      return Effect.succeed(calls.map((call) => Either.map(this.#answer(call), (answer) => this.distort(call, answer))))
     })
   }
 
@@ -130,17 +138,48 @@ export class ModelChain {
     return this.batches.flat().filter((call) => call.method === method).length
   }
 
-  #answer(request: RpcRequest): unknown {
+  /** What this node does not serve: the calls of contracts, and tags. */
+  #isServed({ method, params }: RpcRequest): boolean {
+    return method !== "eth_call" && params[0] !== "finalized" && params[0] !== "safe"
+  }
+
+  #answer(request: RpcRequest): Either.Either<unknown, RpcError> {
+    const { method } = request
+    if (!this.#isServed(request)) {
+      return Either.left(new RpcError({ host: "model", method, reason: "unsupported", detail: "not served" }))
+    }
     const answerers: Readonly<Record<string, Answerer>> = {
       eth_chainId: () => hex(this.chainId),
       eth_gasPrice: () => "0x3b9aca00",
       eth_getBlockByNumber: ({ params: [tag, full] }) => this.#block(tag, full === true),
       eth_getLogs: ({ params: [filter] }) => this.#logs(filter as LogFilter),
-      eth_getTransactionReceipt: ({ params: [hash] }) => this.#receipt(hash)
+      eth_getBalance: ({ params: [address, at] }) => hex(this.#balance(String(address).toLowerCase(), at)),
+      eth_getTransactionCount: () => "0x0",
+      eth_getTransactionReceipt: ({ params: [hash] }) => this.#receipt(hash),
+      eth_getTransactionByHash: ({ params: [hash] }) => {
+        const found = this.#find(hash)
+        return found === undefined ? null : this.#transaction(found.block, found.transaction, found.index)
+      }
     }
-    const answerer = answerers[request.method]
-    if (answerer === undefined) throw new Error(`the model does not know ${request.method}`)
-    return answerer(request)
+    const answerer = answerers[method]
+    if (answerer === undefined) throw new Error(`the model does not know ${method}`)
+    return Either.right(answerer(request))
+  }
+
+  /** Coins that reached an address: nobody spends here. */
+  #balance(address: string, at: unknown): bigint {
+    const known = this.#known()
+    const isHash = (tag: unknown): tag is { readonly blockHash: string } => typeof tag === "object" && tag !== null
+    const end = isHash(at)
+      ? known.findIndex(({ hash }) => hash === at.blockHash)
+      : at === "latest"
+        ? known.length - 1
+        : Number(at)
+    return known
+      .slice(0, end + 1)
+      .flatMap(({ transactions }) => transactions)
+      .filter(({ fails, to, token }) => to === address && token === undefined && fails !== true)
+      .reduce((sum, { value }) => sum + value, 0n)
   }
 
   #known(): ReadonlyArray<ModelBlock> {
@@ -169,44 +208,66 @@ export class ModelChain {
       blockHash: block.hash,
       blockNumber: hex(block.number),
       transactionIndex: hex(index),
+      from: `0x${"9".repeat(40)}`,
       to: transaction.token ?? transaction.to,
       value: transaction.token === undefined ? hex(transaction.value) : "0x0"
     }
+  }
+
+  /** What a transfer of a token writes; nothing for any other transaction. */
+  #log(block: ModelBlock, { fails, hash, to, token, value }: ModelTransaction, index: number) {
+    if (token === undefined || fails === true) return []
+    return [
+      {
+        address: token,
+        topics: [transferTopic, topic(`0x${"9".repeat(40)}`), topic(to)],
+        data: word(value),
+        blockNumber: hex(block.number),
+        blockHash: block.hash,
+        transactionHash: hash,
+        logIndex: hex(index),
+        removed: false
+      }
+    ]
   }
 
   #logs(filter: LogFilter): unknown {
     const receivers = filter.topics[2]
     // A node that is behind says nothing of it: it has no logs up there.
     return this.#known()
-      .slice(Number(filter.fromBlock), Number(filter.toBlock) + 1)
-      .flatMap((block) =>
-        block.transactions.flatMap(({ hash, to, token, value, fails }, i) =>
-          token !== undefined &&
-          fails !== true &&
-          filter.address.includes(token) &&
-          (!Array.isArray(receivers) || receivers.includes(topic(to)))
-            ? [
-                {
-                  address: token,
-                  topics: [transferTopic, topic(`0x${"9".repeat(40)}`), topic(to)],
-                  data: word(value),
-                  blockNumber: hex(block.number),
-                  blockHash: block.hash,
-                  transactionHash: hash,
-                  logIndex: hex(i),
-                  removed: false
-                }
-              ]
-            : []
-        )
+      .filter(({ hash, number }) =>
+        filter.blockHash === undefined
+          ? number >= Number(filter.fromBlock) && number <= Number(filter.toBlock)
+          : hash === filter.blockHash
+      )
+      .flatMap((block) => block.transactions.flatMap((transaction, i) => this.#log(block, transaction, i)))
+      .filter(
+        ({ address, topics: [, , to] }) =>
+          filter.address.includes(address) && (!Array.isArray(receivers) || receivers.includes(to))
       )
   }
 
+  /** A transaction with its block and its place there. */
+  #find(hash: unknown) {
+    for (const block of this.#known()) {
+      const index = block.transactions.findIndex((one) => one.hash === hash)
+      const transaction = block.transactions[index]
+      if (transaction !== undefined) return { block, index, transaction }
+    }
+    return undefined
+  }
+
   #receipt(hash: unknown): unknown {
-    const block = this.#known().find(({ transactions }) => transactions.some((one) => one.hash === hash))
-    const transaction = block?.transactions.find((one) => one.hash === hash)
-    if (block === undefined) return null
-    return { transactionHash: hash, blockHash: block.hash, status: transaction?.fails === true ? "0x0" : "0x1" }
+    const found = this.#find(hash)
+    if (found === undefined) return null
+    const { block, index, transaction } = found
+    return {
+      transactionHash: hash,
+      blockHash: block.hash,
+      blockNumber: hex(block.number),
+      status: transaction.fails === true ? "0x0" : "0x1",
+      logs: this.#log(block, transaction, index)
+    }
   }
 }
 

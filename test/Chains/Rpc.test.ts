@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Option, Redacted } from "effect"
+import { Cause, DateTime, Effect, Either, Exit, Option, Redacted } from "effect"
 import { ask, getChainId, getGasPrice, getHead, getTokenBalance } from "../../src/Chains/calls.ts"
-import { Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
+import { makeClient, Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
 
 interface Call {
   readonly id: number
@@ -51,6 +51,12 @@ const twoCalls = (client: RpcClient) =>
     { method: "bb", params: [1] }
   ])
 
+const eachOfTwo = (client: RpcClient) =>
+  client.sendEach([
+    { method: "a", params: [] },
+    { method: "bb", params: [1] }
+  ])
+
 describe("Rpc", () => {
   it.scopedLive("gives results in the order of the calls, whatever the order of the answers", () =>
     Effect.gen(function* () {
@@ -83,15 +89,10 @@ describe("Rpc", () => {
   )
 
   it.scopedLive.each<[RpcError["reason"], string, Handler]>([
-    [
-      "refused",
-      "an error for one call",
-      answering((calls) =>
-        calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { code: -32005, message: "too many" } }))
-      )
-    ],
     ["refused", "one error for all", answering(() => ({ id: null, error: { code: -32600, message: "no batches" } }))],
-    ["missing", "a call without an answer", answering((calls) => results(calls).slice(1))],
+    ["refused", "one error for all, in a list", answering(() => [{ id: null, error: { message: "no batches" } }])],
+    ["rate_limited", "too many calls", answering(() => ({ error: { code: -32005, message: "too many" } }))],
+    ["state", "words beside the message", answering(() => ({ error: { message: "no", data: "missing trie node" } }))],
     ["garbage", "an answer twice", answering((calls) => [results(calls)[0], results(calls)[0]])],
     ["garbage", "an answer to another call", answering((calls) => [...results(calls), { id: 7, result: "0x1" }])],
     ["garbage", "an answer without a result", answering((calls) => calls.map(({ id }) => ({ id })))],
@@ -99,7 +100,15 @@ describe("Rpc", () => {
     ["garbage", "one result for all", answering(() => ({ id: 0, result: "0x1" }))],
     ["garbage", "no JSON", (_, response) => response.end("<html>")],
     ["garbage", "half of an answer", (_, response) => response.end('[{"id":0,')],
-    ["http", "HTTP 429", (_, response) => response.writeHead(429).end("slow down")],
+    ["rate_limited", "HTTP 429", (_, response) => response.writeHead(429).end("block range is too wide")],
+    ["http", "HTTP 500", (_, response) => response.writeHead(500).end("oops")],
+    ["http", "HTTP 401", (_, response) => response.writeHead(401).end('{"error":{"message":"no key"}}')],
+    [
+      "unsupported",
+      "HTTP 404",
+      (_, response) => response.writeHead(404).end('[{"error":{"code":-32601,"message":"no"}}]')
+    ],
+    ["unsupported", "HTTP 403", (_, response) => response.writeHead(403).end("rpc method is not whitelisted")],
     ["http", "a redirect", (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
     ["unreachable", "a closed connection", (_, response) => response.destroy()],
     ["too_large", "33 MiB", (_, response) => response.end(Buffer.alloc(33 * 1024 * 1024, 32))]
@@ -111,6 +120,132 @@ describe("Rpc", () => {
       expect(error.reason).toBe(reason)
       expect(error.message).toContain(`a, bb at ${client.host} failed (${reason})`)
       expect(error.message).toContain("Remedy: ")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  const oneOfTwo = answering((calls) =>
+    calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { message: "missing trie node" } }))
+  )
+
+  it.scopedLive("fails a batch with the error of one call, and names that call", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(oneOfTwo)
+      const error = yield* errorOf(twoCalls(yield* clientFor(url)))
+      expect([error.reason, error.method]).toEqual(["state", "bb"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("keeps the answers beside the error of one call for those who want each", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(oneOfTwo)
+      const [one, other] = yield* eachOfTwo(yield* clientFor(url))
+      expect(one).toEqual(Either.right("0x1"))
+      expect(other?.pipe(Either.flip, Either.getOrThrow)).toMatchObject({ reason: "state", method: "bb" })
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("calls what is left out missing, unless the provider says what is wrong", () =>
+    Effect.gen(function* () {
+      const silent = yield* provider(answering((calls) => results(calls).slice(1)))
+      const client = yield* clientFor(silent.url)
+      expect(yield* errorOf(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
+      expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
+      const talking = yield* provider(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
+      expect((yield* errorOf(twoCalls(yield* clientFor(talking.url)))).reason).toBe("rate_limited")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("learns the limit that an error names, with HTTP 200 and with others", () =>
+    Effect.gen(function* () {
+      const error = { code: -32614, message: "eth_getLogs is limited to a 10,000 range" }
+      for (const status of [200, 413]) {
+        for (const body of [{ error }, [{ id: 0, error }]]) {
+          const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
+          expect(yield* errorOf(twoCalls(yield* clientFor(url)))).toMatchObject({ reason: "range", maxBlocks: 10_000 })
+        }
+      }
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[string, (calls: ReadonlyArray<Call>, most: number) => [status: number, body: unknown]]>([
+    ["all calls", (_, most) => [500, { error: { code: 31, message: `Batch of more than ${most} requests are not` } }]],
+    ["no call", (_, most) => [200, [{ id: null, error: { message: `batch limit ${most} exceeded` } }]]],
+    ["the first call", (_, most) => [200, [{ id: 0, error: { message: `batch limit ${most} exceeded` } }]]]
+  ])("learns how many calls a batch may have, from an error for %s", ([, refuse]) =>
+    Effect.gen(function* () {
+      const sizes: Array<number> = []
+      const { url } = yield* provider((calls, response) => {
+        sizes.push(calls.length)
+        const most = sizes.length < 3 && sizes[0] === 10 ? 3 : 2
+        const [status, body] = calls.length > most ? refuse(calls, most) : [200, results(calls)]
+        response.writeHead(status).end(JSON.stringify(body))
+      })
+      const client = yield* clientFor(url)
+      const calls = ["a", "bb", "ccc", "dddd", "eeeee"].map((method) => ({ method, params: [] }))
+      const expected = ["0x1", "0x2", "0x3", "0x4", "0x5"]
+      expect(yield* client.send([...calls, ...calls])).toEqual([...expected, ...expected])
+      // The second part finds that the limit is lower meanwhile.
+      expect(sizes.splice(0)).toEqual([10, 3, 3, 2, 1, 2, 1, 1])
+      expect(yield* client.send(calls)).toEqual(expected)
+      expect(sizes).toEqual([2, 2, 1])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("is not fooled by a limit that was kept", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
+      const client = yield* clientFor(url)
+      expect((yield* errorOf(twoCalls(client))).reason).toBe("refused")
+      expect(client.counters.batches).toBe(1)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[number, string | undefined, number | undefined]>([
+    [429, "7", 7000],
+    [503, "120", 120_000],
+    [429, "Thu, 01 Jan 1970 00:00:00 GMT", 0],
+    [429, "soon", undefined],
+    [429, undefined, undefined],
+    [500, "7", undefined]
+  ])("HTTP %i with Retry-After %s asks for %o ms", ([status, header, expected]) =>
+    Effect.gen(function* () {
+      const { url } = yield* provider((_, response) =>
+        response.writeHead(status, header === undefined ? {} : { "retry-after": header }).end()
+      )
+      const error = yield* errorOf(twoCalls(yield* clientFor(url)))
+      expect(error.reason).toBe(status === 429 ? "rate_limited" : "http")
+      expect(error.retryAfter).toBe(expected)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("reads a date in Retry-After", () =>
+    Effect.gen(function* () {
+      const later = DateTime.add(yield* DateTime.now, { seconds: 60 })
+      const { url } = yield* provider((_, response) =>
+        response.writeHead(503, { "retry-after": DateTime.toDateUtc(later).toUTCString() }).end()
+      )
+      const { retryAfter } = yield* errorOf(twoCalls(yield* clientFor(url)))
+      // The date has whole seconds.
+      expect(retryAfter).toBeGreaterThan(50_000)
+      expect(retryAfter).toBeLessThanOrEqual(60_000)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("counts calls, batches and bytes, of failures too", () =>
+    Effect.gen(function* () {
+      const bodies: Array<[sent: number, received: number]> = []
+      const { url } = yield* provider((calls, response, request) => {
+        const body = bodies.length === 0 ? JSON.stringify(results(calls)) : "höh?"
+        bodies.push([Number(request.headers["content-length"]), Buffer.byteLength(body)])
+        response.writeHead(bodies.length === 1 ? 200 : 500).end(body)
+      })
+      const client = yield* clientFor(url)
+      expect(client.counters).toEqual({ calls: 0, batches: 0, sent: 0, received: 0 })
+      yield* twoCalls(client)
+      yield* errorOf(client.sendEach([{ method: "c", params: ["ü"] }]))
+      const sum = (which: 0 | 1) => bodies.reduce((all, body) => all + body[which], 0)
+      expect(client.counters).toEqual({ calls: 3, batches: 2, sent: sum(0), received: sum(1) })
+      expect(sum(0)).toBeGreaterThan(100)
     }).pipe(Effect.provide(Rpc.layer))
   )
 
@@ -159,7 +294,12 @@ describe("Rpc", () => {
 })
 
 describe("ask", () => {
-  const saying = (...said: ReadonlyArray<unknown>): RpcClient => ({ host: "model", send: () => Effect.succeed(said) })
+  const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
+    makeClient({
+      host: "model",
+      sendEach: () => Effect.succeed(said.map(Either.right)),
+      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
+    })
   const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
 
   it.effect("decodes each answer, and leaves out the calls that are not needed", () =>

@@ -80,7 +80,14 @@ describe("the first head", () => {
       expect(chain.count("eth_getBlockByNumber")).toBe(0)
       chain.chainId = 77
       yield* TestClock.adjust("10 seconds")
-      expect(yield* upTo(20)).toEqual({ chain: "ethereum", mode: "test", ready: true, head: 20, lagBlocks: 0 })
+      expect(yield* upTo(20)).toEqual({
+        chain: "ethereum",
+        mode: "test",
+        ready: true,
+        head: 20,
+        lagBlocks: 0,
+        providers: [{ host: "model", healthy: true }]
+      })
 
       // What answers after an outage may be another node.
       chain.failure = "unreachable"
@@ -121,21 +128,6 @@ describe("reading", () => {
         ["log:2", "USDC.e", "6", hash],
         ["tx:5", "ETH", "8", hash]
       ])
-    }).pipe(around(chain))
-  })
-
-  it.scoped("tells the settlement the newest block with the confirmations", () => {
-    const chain = new ModelChain(1)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      expect((yield* committedTo(1)).settled).toBeUndefined()
-      chain.mine()
-      yield* second
-      expect((yield* committedTo(2)).settled).toMatchObject({ number: 0, time: 0 })
-      chain.mineMany(7)
-      yield* second
-      expect((yield* committedTo(9)).settled).toMatchObject({ number: 7, time: 70, hash: chain.blocks[7]?.hash })
     }).pipe(around(chain))
   })
 

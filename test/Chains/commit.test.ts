@@ -23,7 +23,7 @@ const receipt = (at: BlockRef, to = alice) => ({
   currency: "ETH",
   amount: 10n ** 30n
 })
-const reading = { network, settled: undefined, ancestor: undefined, transfers: [] }
+const reading = { network, ancestor: undefined, agreed: true, unwatched: false, transfers: [] }
 
 const inWorld = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.flatMap(temporaryDatabase, (path) => Effect.provide(test, world(path, [], modelRpc({}), notingSettlement)))
@@ -36,7 +36,7 @@ it.scoped("stores a reading whole, or not at all when the scan has moved since i
     const commit = (from: BlockRef, end: BlockRef) =>
       writer.write(commitReading(settlement, { ...reading, from, end, transfers: [receipt(end)] }))
     expect(yield* commit(block(10), block(11))).toBe(false)
-    yield* writer.write(commitStart(network, block(10)))
+    yield* writer.write(commitStart(network, block(10), undefined))
     expect(yield* commit(block(9), block(11))).toBe(false)
     expect(yield* commit(block(10, "b"), block(11))).toBe(false)
     expect(yield* ledger).toEqual([])
@@ -46,7 +46,7 @@ it.scoped("stores a reading whole, or not at all when the scan has moved since i
     const reader = yield* Reader
     expect(yield* reader.get("SELECT payment_id FROM receipts")).toEqual({ payment_id: id })
     // A second start changes nothing.
-    yield* writer.write(commitStart(network, block(3)))
+    yield* writer.write(commitStart(network, block(3), undefined))
     expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 11 })
     expect((yield* paymentById(id))?.createdHead).toBe(10)
   }).pipe(inWorld)
@@ -58,7 +58,7 @@ it.scoped("keeps the blocks that later reorgs are measured against, newest first
     const settlement = yield* Settlement
     const reader = yield* Reader
     yield* pay(alice)
-    yield* writer.write(commitStart(network, block(10)))
+    yield* writer.write(commitStart(network, block(10), undefined))
     const transfers = [receipt(block(12)), { ...receipt(block(12)), position: "tx:1" }, receipt(block(14))]
     yield* writer.write(commitReading(settlement, { ...reading, from: block(10), end: block(20), transfers }))
     const stored = (below: number, limit: number) => Ledger.blocksBelow(reader, network, below, limit)
@@ -73,7 +73,7 @@ it.scoped("passes over a watched address that no payment of the mode has", () =>
     const writer = yield* Writer
     const settlement = yield* Settlement
     yield* pay(alice, { mode: "live" })
-    yield* writer.write(commitStart(network, block(10)))
+    yield* writer.write(commitStart(network, block(10), undefined))
     const transfers = [receipt(block(11)), receipt(block(11), `0x${"7".repeat(40)}`)]
     expect(
       yield* writer.write(commitReading(settlement, { ...reading, from: block(10), end: block(11), transfers }))

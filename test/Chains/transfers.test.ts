@@ -158,7 +158,7 @@ describe("stray logs", () => {
 })
 
 describe("native transfers", () => {
-  const header = { number: 16, hash: hash(16), parentHash: hash(15), time: 1 }
+  const header = { number: 16, hash: hash(16), parentHash: hash(15), time: 1, logsBloom: undefined }
   const transaction = (over: Record<string, unknown> = {}) => ({
     to: mine,
     value: "0x64",
@@ -188,6 +188,7 @@ describe("native transfers", () => {
 
   it.each([
     ["one without value", transaction({ value: "0x0" })],
+    ["what an address sends to itself", transaction({ from: mine })],
     ["one to another address", transaction({ to: another })],
     ["the creation of a contract", transaction({ to: null })],
     ["one without a receiver", transaction({ to: undefined })]

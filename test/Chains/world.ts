@@ -1,5 +1,6 @@
 import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted } from "effect"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import { Networks } from "../../src/Chains/Networks.ts"
 import type { Rpc } from "../../src/Chains/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
@@ -114,7 +115,7 @@ export const world = <S, E, R>(
   settlement: Layer.Layer<Settlement | S, E, R>
 ) =>
   Chains.layer.pipe(
-    Layer.provideMerge(MatchSet.layer),
+    Layer.provideMerge(Layer.mergeAll(MatchSet.layer, Networks.layer)),
     Layer.provideMerge(settlement),
     Layer.provideMerge(commits),
     Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains)), rpc)),

@@ -4,8 +4,9 @@ import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import { healthHandlers } from "../../src/Http/health.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 
-const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2 }
-const polygon: ChainHealth = { chain: "polygon", mode: "test", ready: false, reason: "no answer" }
+const providers = [{ host: "rpc.example", healthy: false, reason: "no answer" }]
+const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2, providers: [] }
+const polygon: ChainHealth = { chain: "polygon", mode: "test", ready: false, reason: "no answer", providers }
 const dispatcher = { due: 3, oldestDueMillis: 1_500 }
 
 const readiness = (health: ReadonlyArray<ChainHealth>) =>
@@ -14,7 +15,11 @@ const readiness = (health: ReadonlyArray<ChainHealth>) =>
   ).pipe(
     Effect.provide(
       Layer.merge(
-        Layer.mock(Chains, { wake: () => {}, health: Effect.succeed(health) }),
+        Layer.mock(Chains, {
+          wake: () => {},
+          exclusively: () => () => Effect.die("not asked for"),
+          health: Effect.succeed(health)
+        }),
         Layer.mock(Dispatcher, { health: Effect.succeed(dispatcher) })
       )
     )

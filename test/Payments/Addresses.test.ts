@@ -1,8 +1,9 @@
 import { copyFileSync, rmSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
 import { History } from "../../src/Chains/History.ts"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
@@ -10,11 +11,14 @@ import { hdWallet } from "../../src/Payments/hdWallet.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const wallet = hdWallet(testXpub)
+/** Account 2' of the same phrase. */
+const shopXpub =
+  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 
 /** A run of the daemon's address part on the database at `path`. `used` are addresses that the chains know. */
@@ -26,7 +30,7 @@ const running = (path: string, used: ReadonlyArray<string> = []) =>
           Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
       })
     ),
-    Layer.provideMerge(Secrets.layer),
+    Layer.provideMerge(Layer.merge(Secrets.layer, MatchSet.layer)),
     Layer.provideMerge(Sql.layer(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provide(testSettingsLayer(path))
@@ -70,16 +74,55 @@ it.live("an ordinary restart skips nothing", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("a restored older copy goes on where the newer one stood", () =>
+/** Puts back the copy of the database that was made with `copyFileSync(path, `${path}.backup`)`. */
+const restore = (path: string) => {
+  copyFileSync(`${path}.backup`, path)
+  for (const left of ["-wal", "-shm"]) rmSync(`${path}${left}`, { force: true })
+}
+
+/** What is stored of skipped addresses, and whether each is watched. */
+const gap = Effect.gen(function* () {
+  const reader = yield* Reader
+  const matchSet = yield* MatchSet
+  const rows = yield* reader.all<{ address: string; mode: string; wallet_index: number }>(
+    "SELECT address, mode, wallet_index FROM gap_addresses ORDER BY wallet_index"
+  )
+  return { rows, watched: rows.filter(({ address }) => matchSet.has("test", address)).length }
+})
+
+const skipped = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, i) => ({
+    address: wallet.address(from + i),
+    mode: "test",
+    wallet_index: from + i
+  }))
+
+it.live("a restored older copy goes on where the newer one stood, and what it skips is watched from then on", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(takeMany(3), running(path))
+    expect((yield* Effect.provide(gap, running(path))).rows).toEqual([])
     copyFileSync(path, `${path}.backup`)
     yield* Effect.provide(takeMany(40), running(path))
-    copyFileSync(`${path}.backup`, path)
-    for (const left of ["-wal", "-shm"]) rmSync(`${path}${left}`, { force: true })
-    expect((yield* Effect.provide(take, running(path))).index).toBe(43)
-    expect((yield* Effect.provide(take, running(path))).index).toBe(44)
+    restore(path)
+    const atOnce = yield* Effect.provide(Effect.zip(take, gap), running(path))
+    expect(atOnce[0].index).toBe(43)
+    expect(atOnce[1]).toEqual({ rows: skipped(3, 43), watched: 40 })
+    const later = yield* Effect.provide(Effect.zip(take, gap), running(path))
+    expect(later[0].index).toBe(44)
+    expect(later[1]).toEqual(atOnce[1])
+  }).pipe(Effect.scoped)
+)
+
+it.effect("skipped addresses are watched as long as those of ended payments", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.provide(takeMany(3), running(path))
+    rmSync(`${path}.index`)
+    expect((yield* Effect.provide(gap, running(path))).watched).toBe(1000)
+    yield* TestClock.adjust("30 days")
+    const { rows, watched } = yield* Effect.provide(gap, running(path))
+    expect({ rows: rows.length, watched }).toEqual({ rows: 1000, watched: 0 })
   }).pipe(Effect.scoped)
 )
 
@@ -89,16 +132,49 @@ it.live("without the file beside the database numbering jumps by a thousand, onc
     yield* Effect.provide(takeMany(3), running(path))
     rmSync(`${path}.index`)
     expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
-    expect((yield* Effect.provide(take, running(path))).index).toBe(1004)
+    const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+    expect(index).toBe(1004)
+    expect(rows).toEqual(skipped(3, 1003))
   }).pipe(Effect.scoped)
 )
 
-it.live("a new database beside an old file hands out nothing again", () =>
+it.live("a new database beside an old file hands out nothing again, and watches all that was handed out", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(takeMany(3), running(path))
     for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
-    expect((yield* Effect.provide(take, running(path))).index).toBe(3)
+    const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+    expect(index).toBe(3)
+    expect(found).toEqual({ rows: skipped(0, 3), watched: 3 })
+  }).pipe(Effect.scoped)
+)
+
+it.live("a restored copy watches what it skips of an account's own wallet too", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const shop = AccountId.make("shop")
+    const own = hdWallet(shopXpub)
+    const takeForShop = takeFor({ account: shop, mode: "test" })
+    yield* Effect.gen(function* () {
+      const writer = yield* Writer
+      const secrets = yield* Secrets
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
+          const sealed = secrets.seal(shopXpub, walletContext(shop, "test"))
+          yield* insertWallet(shop, { mode: "test", fingerprint: own.fingerprint, sealed })
+        })
+      )
+      yield* takeForShop
+    }).pipe(Effect.provide(running(path)))
+    copyFileSync(path, `${path}.backup`)
+    yield* Effect.provide(Effect.zip(takeForShop, takeForShop), running(path))
+    restore(path)
+    const found = yield* Effect.provide(gap, running(path))
+    expect(found.rows.map(({ address }) => address)).toEqual([own.address(1), own.address(2)])
+    expect(found.watched).toBe(2)
+    expect((yield* Effect.provide(takeForShop, running(path))).index).toBe(3)
   }).pipe(Effect.scoped)
 )
 

@@ -42,6 +42,9 @@ it.live("a start without a chain that open payments wait for is refused, one wit
       )
     const refused = yield* start([testChain({ chain: "polygon" })])
     expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain("chains.base.test (2 open)")
+    expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain(
+      "tilld payments abandon --chain base --mode test"
+    )
     expect(Exit.isSuccess(yield* start([testChain({ chain: "base" })]))).toBe(true)
   }).pipe(Effect.scoped)
 )

@@ -3,7 +3,7 @@ import fc from "fast-check"
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { BlockRef, Receipt } from "../../src/Domain/Receipt.ts"
-import { advance, type Horizon, type Rules } from "../../src/Payments/statusMachine.ts"
+import { advance, type Horizon, type Rules, undone } from "../../src/Payments/statusMachine.ts"
 
 const second = 1000
 const created = 1_700_000_000 * second
@@ -28,10 +28,12 @@ const payment = (over: Partial<Payment> = {}): Payment => ({
   webhookUrl: undefined,
   redirectUrl: undefined,
   quoteId: undefined,
+  usdValue: undefined,
   amountReceived: undefined,
   txHash: undefined,
   confirmedAt: undefined,
   failureReason: undefined,
+  endedAt: undefined,
   ...over
 })
 
@@ -50,6 +52,8 @@ const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
     amount: 1000n,
     payment: of.id,
     canonical: true,
+    agreed: true,
+    seenAt: created,
     ...over
   }
 }
@@ -60,8 +64,18 @@ const block = (number: number, time = created / second + (number - 100)): BlockR
   time
 })
 
-/** A scan at `head` on a chain with a block a second. */
-const scanned = (head: number): Horizon => ({ head, confirmations, settled: block(head - confirmations + 1) })
+/** A scan at `head` on a chain with a block a second, whose balances have been compared there. */
+const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => ({
+  head,
+  confirmations,
+  settled: block(head - confirmations + 1),
+  checked: block(head),
+  safe: undefined,
+  finalized: undefined,
+  requires: undefined,
+  elsewhereChecked: true,
+  ...over
+})
 
 const lastOnTime = 100 + 3600 + 60
 const states = (steps: ReturnType<typeof advance>) =>
@@ -138,7 +152,7 @@ describe("money that does not count", () => {
     ["the block of the payment's creation", { blockNumber: 100 }],
     ["a block after the deadline", { blockNumber: lastOnTime + 1 }]
   ])("%s", (_, over) => {
-    expect(run(it_, [receipt(it_, over)], { ...scanned(lastOnTime + 1), settled: undefined })).toEqual([])
+    expect(run(it_, [receipt(it_, over)], scanned(lastOnTime + 1, { settled: undefined }))).toEqual([])
   })
 
   it("anything, while the chain's first head is unknown", () => {
@@ -167,9 +181,8 @@ describe("time is over", () => {
   it("never while the scan is behind, whatever the clock says", () => {
     const it = payment()
     expect(advance(it, [], scanned(150), rules, created + 10 * 86_400 * second)).toEqual([])
-    expect(advance(it, [], { head: 2, confirmations, settled: undefined }, rules, created + 86_400 * second)).toEqual(
-      []
-    )
+    const young = scanned(2, { settled: undefined, checked: undefined })
+    expect(advance(it, [], young, rules, created + 86_400 * second)).toEqual([])
   })
 
   const over = scanned(lastOnTime + confirmations)
@@ -206,9 +219,166 @@ describe("time is over", () => {
   it("enough, but not yet deep, stays detecting and confirms later", () => {
     const it = payment({ status: "detecting", amountReceived: 1000n, txHash: `0xt${lastOnTime}` })
     const receipts = [receipt(it, { blockNumber: lastOnTime })]
-    const slow: Horizon = { head: lastOnTime + 1, confirmations: 3, settled: block(lastOnTime + 1) }
+    const slow = scanned(lastOnTime + 1, { settled: block(lastOnTime + 1) })
     expect(run(it, receipts, slow)).toEqual([])
     expect(states(run(it, receipts, scanned(lastOnTime + 2)))).toEqual(["confirmed!"])
+  })
+})
+
+describe("what has to be looked at before a payment ends", () => {
+  const end = lastOnTime + confirmations
+
+  it("its own chain's balances, past the deadline", () => {
+    const it = payment()
+    expect(run(it, [], scanned(end, { checked: undefined }))).toEqual([])
+    expect(run(it, [], scanned(end, { checked: block(lastOnTime) }))).toEqual([])
+    expect(states(run(it, [], scanned(end, { checked: block(lastOnTime + 1) })))).toEqual(["expired!"])
+  })
+
+  it("the other chains, before it is said that nothing came", () => {
+    const it = payment()
+    expect(run(it, [], scanned(end, { elsewhereChecked: false }))).toEqual([])
+  })
+
+  it.each<[string, Partial<Receipt>, string]>([
+    ["too little", { amount: 1n }, "insufficient_amount"],
+    ["a wrong token", { currency: "USDT" }, "wrong_token"],
+    ["what is known of another chain", { chain: "optimism" }, "wrong_chain"]
+  ])("no other chain for %s", (_, over, failureReason) => {
+    const it = payment()
+    const steps = run(it, [receipt(it, over)], scanned(end, { elsewhereChecked: false }))
+    expect(steps.at(-1)).toMatchObject({ payment: { status: "failed", failureReason, endedAt: created } })
+  })
+})
+
+describe("money that nobody can vouch for", () => {
+  const untold = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
+  const end = scanned(lastOnTime + confirmations)
+
+  it("without a transaction is detected and counted, and never confirms", () => {
+    const it = payment({ currency: "ETH" })
+    const steps = run(it, [receipt(it, untold)], scanned(200))
+    expect(states(steps)).toEqual(["detecting!"])
+    expect(steps[0]?.payment).toMatchObject({ amountReceived: 1000n, txHash: undefined })
+  })
+
+  it("enough only with it at the deadline: stays detecting", () => {
+    const it = payment({ currency: "ETH", status: "detecting", amountReceived: 1000n })
+    expect(run(it, [receipt(it, untold)], end)).toEqual([])
+    const both = [
+      receipt(it, { ...untold, amount: 400n }),
+      receipt(it, { currency: "ETH", amount: 600n, position: "tx:1" })
+    ]
+    expect(states(run(it, both, end))).toEqual(["detecting"])
+  })
+
+  it("too little even with it at the deadline: fails as any other", () => {
+    const it = payment({ currency: "ETH" })
+    expect(states(run(it, [receipt(it, { ...untold, amount: 1n })], end))).toEqual(["detecting!", "failed!"])
+  })
+
+  it("not agreed by a second provider is detected, and confirms once it is; until then it does not fail", () => {
+    const it = payment()
+    expect(states(run(it, [receipt(it, { agreed: false })], scanned(200)))).toEqual(["detecting!"])
+    expect(states(run(it, [receipt(it, { agreed: false })], end))).toEqual(["detecting!"])
+    expect(states(run(it, [receipt(it)], end))).toEqual(["detecting!", "confirmed!"])
+  })
+})
+
+describe("the order within a block", () => {
+  it("is that of transactions, then logs, then what came from inside contracts, each by its index", () => {
+    const it = payment({ currency: "ETH", amount: 4n })
+    const one = (position: string) => receipt(it, { currency: "ETH", amount: 1n, position, txHash: position })
+    const all = ["call:0xb", "log:10", "call:0xa", "tx:10", "tx:9", "log:9"].map(one)
+    for (const [amount, last] of [
+      [1n, "tx:9"],
+      [2n, "tx:10"],
+      [3n, "log:9"],
+      [4n, "log:10"],
+      [5n, "call:0xa"],
+      [6n, "call:0xb"]
+    ] as const) {
+      expect(run({ ...it, amount }, all, scanned(103)).at(-1)?.payment.txHash).toBe(last)
+    }
+  })
+})
+
+describe("policies by value", () => {
+  const it_ = payment()
+  it.each<[string, Partial<Horizon>, ReadonlyArray<string>]>([
+    ["no tag is known", { requires: "finalized" }, ["detecting!"]],
+    ["the tag is below the crossing block", { requires: "finalized", finalized: 101 }, ["detecting!"]],
+    ["only the other tag is above it", { requires: "finalized", safe: 150, finalized: 101 }, ["detecting!"]],
+    ["the tag has reached it", { requires: "safe", safe: 102 }, ["detecting!", "confirmed!"]],
+    ["none is asked for", { finalized: 1 }, ["detecting!", "confirmed!"]]
+  ])("%s", (_, over, expected) => {
+    const receipts = [receipt(it_, { amount: 500n }), receipt(it_, { amount: 500n, blockNumber: 102 })]
+    expect(states(run(it_, receipts, scanned(200, over)))).toEqual(expected)
+  })
+
+  it("the confirmations are needed all the same", () => {
+    expect(states(run(it_, [receipt(it_)], scanned(102, { requires: "safe", safe: 102 })))).toEqual(["detecting!"])
+  })
+})
+
+describe("a confirmed payment that a reorg undid", () => {
+  const confirmed = payment({
+    status: "confirmed",
+    amountReceived: 1000n,
+    txHash: "0xt101",
+    confirmedAt: created,
+    endedAt: created
+  })
+  const gone = receipt(confirmed, { canonical: false })
+  const later = created + 99
+  const undo = (of: Payment, receipts: ReadonlyArray<Receipt>, horizon: Horizon) =>
+    undone(of, receipts, horizon, rules, later)
+
+  it("fails once the new branch is final, and keeps when and by what it was confirmed", () => {
+    expect(undo(confirmed, [gone], scanned(400, { finalized: 100 }))).toBeUndefined()
+    expect(undo(confirmed, [gone], scanned(103, { finalized: 101 }))).toEqual({
+      announced: true,
+      payment: { ...confirmed, status: "failed", failureReason: "reorged", amountReceived: undefined, endedAt: later }
+    })
+  })
+
+  it("without a finalized tag, when the block is deeper than four times the confirmations", () => {
+    expect(undo(confirmed, [gone], scanned(101 + 4 * confirmations - 1))).toBeUndefined()
+    expect(undo(confirmed, [gone], scanned(101 + 4 * confirmations))?.payment.failureReason).toBe("reorged")
+  })
+
+  it.each<[string, ReadonlyArray<Partial<Receipt>>]>([
+    ["the transaction is in another block", [{ txHash: "0xt101", blockNumber: 102 }]],
+    ["it came back", [{ txHash: "0xt101" }]],
+    ["another transaction pays", [{ txHash: "0xother", blockNumber: 103 }]],
+    [
+      "nobody can tell which transaction brought it again",
+      [{ txHash: undefined, position: "unattributed", blockNumber: 103 }]
+    ]
+  ])("stays confirmed: %s", (_, others) => {
+    const all = [gone, ...others.map((other) => receipt(confirmed, other))]
+    expect(undo(confirmed, all, scanned(400, { finalized: 300 }))).toBeUndefined()
+  })
+
+  it("an accepted one is measured by what it was accepted for", () => {
+    const final = scanned(400, { finalized: 300 })
+    const partial = { ...confirmed, amountReceived: 900n }
+    const again = receipt(partial, { txHash: "0xt101", blockNumber: 102, amount: 900n })
+    expect(undo(partial, [{ ...gone, amount: 900n }, again], final)).toBeUndefined()
+    expect(undo(partial, [{ ...gone, amount: 900n }], final)?.payment.failureReason).toBe("reorged")
+    const late = { ...confirmed, amountReceived: undefined, txHash: "0xlate" }
+    const money = receipt(late, { txHash: "0xlate", blockNumber: lastOnTime + 9 })
+    expect(undo(late, [money], final)).toBeUndefined()
+    expect(undo(late, [{ ...money, canonical: false }], scanned(9999))?.payment.failureReason).toBe("reorged")
+  })
+
+  it("a deep reorg that mines it below the head of the payment's creation takes nothing", () => {
+    const lower = receipt(confirmed, { txHash: "0xt101", blockNumber: 99 })
+    expect(undo(confirmed, [gone, lower], scanned(400, { finalized: 300 }))).toBeUndefined()
+  })
+
+  it.each(["pending", "detecting", "expired", "failed"] as const)("no %s payment is undone", (status) => {
+    expect(undo(payment({ status }), [gone], scanned(9999))).toBeUndefined()
   })
 })
 
@@ -247,12 +417,18 @@ describe("for any history", () => {
           currency: fc.constantFrom("USDC", "USDT", "ETH"),
           chain: fc.constantFrom("base" as const, "optimism" as const),
           canonical: fc.boolean(),
+          agreed: fc.boolean(),
           position: fc.nat(50).map((i) => `log:${i}`),
           txHash: fc.nat(8).map((i) => `0xt${i}`)
         }),
         { maxLength: 8 }
       )
-      .map((all) => all.map((each) => receipt(of, each)))
+      .map((all) =>
+        // One in nine is of no known transaction.
+        all.map((each) =>
+          receipt(of, each.txHash === "0xt8" ? { ...each, txHash: undefined, position: "unattributed" } : each)
+        )
+      )
 
   const start = payment()
 
@@ -279,8 +455,10 @@ describe("for any history", () => {
   it("confirmed exactly when deep, canonical, on-time money of the right kind suffices", () =>
     fc.assert(
       fc.property(receipts(start), fc.integer({ min: 100, max: lastOnTime }), (all, head) => {
-        const right = all.filter(
-          (each) => each.currency === "USDC" && each.chain === "base" && each.canonical && each.blockNumber > 100
+        const fits = all.filter((each) => each.currency === "USDC" && each.chain === "base")
+        const newer = new Set(fits.filter((each) => each.blockNumber > 100).map((each) => each.txHash))
+        const right = fits.filter(
+          (each) => each.txHash !== undefined && each.canonical && each.agreed && newer.has(each.txHash)
         )
         const paid = right
           .filter((each) => each.blockNumber <= lastOnTime && head - each.blockNumber + 1 >= confirmations)

@@ -19,6 +19,7 @@ const gwei = 10n ** 9n
 /** Gas costs 10 gwei on every chain but polygon, where nobody knows. */
 const chains = Layer.mock(Chains, {
   wake: () => {},
+  exclusively: () => () => Effect.die("not asked for"),
   gasPrice: ({ chain }) => Effect.succeed(chain === "polygon" ? undefined : 10n * gwei)
 })
 

@@ -56,12 +56,20 @@ it.effect("a group runs again only for a command that fails after it has written
     const group = (name: keyof typeof runs, last: Effect.Effect<void, StoreUnavailable | "refused", Tx>) =>
       Effect.all(
         [
-          writer.write(Effect.zipRight(Effect.sync(() => void runs[name]++), put(name, "1"))),
+          writer.write(
+            Effect.zipRight(
+              Effect.sync(() => void runs[name]++),
+              put(name, "1")
+            )
+          ),
           Effect.exit(writer.write(Effect.zipRight(last, Effect.fail("refused" as const))))
         ],
         { concurrency: "unbounded" }
       )
-    yield* group("reading", Effect.flatMap(Tx, (tx) => Effect.asVoid(tx.get("SELECT 1 AS one"))))
+    yield* group(
+      "reading",
+      Effect.flatMap(Tx, (tx) => Effect.asVoid(tx.get("SELECT 1 AS one")))
+    )
     yield* group("writing", put("never", "1"))
     expect(runs).toEqual({ reading: 1, writing: 2 })
     expect(yield* keys).toEqual(["reading", "writing"])

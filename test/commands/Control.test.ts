@@ -3,6 +3,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { repairLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { ask } from "../../src/commands/ask.ts"
 import * as Control from "../../src/commands/Control.ts"
@@ -12,9 +13,8 @@ import { permissions } from "../../src/Domain/ApiKey.ts"
 import { acquire } from "../../src/InstanceLock.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
-import * as Sql from "../../src/Sql.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
-import { testSettings, testSettingsLayer, testXpub } from "../lib/settings.ts"
+import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const masterKey = Buffer.alloc(32, 7).toString("base64")
@@ -23,8 +23,7 @@ const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKe
 const services = (database: string) =>
   Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer).pipe(
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
-    Layer.provideMerge(Sql.layer(database)),
-    Layer.provideMerge(testSettingsLayer(database))
+    Layer.provideMerge(repairLayer(testSettings(database)))
   )
 
 const newKey = new CreateKey({ account: defaultAccount, mode: "test", name: "shop", permissions })

@@ -19,9 +19,11 @@ const rows = [
   `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at) VALUES
      ('${id}', 1, 'detecting', 'confirmed', 30000), ('${id}', 0, 'pending', 'detecting', 20000)`,
   `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-     payment_id, canonical, seen_at)
-   VALUES ('base', 'test', '0xb2', '0xa', 'log:1', 11, 22, '0xt', 'USDC', '1000000', '${id}', 1, 22000),
-     ('base', 'test', '0xb1', '0xa', 'log:0', 10, 20, '0xt', 'USDC', '1000000', '${id}', 0, 20000)`,
+     payment_id, canonical, agreed, seen_at)
+   VALUES ('base', 'test', '0xb2', '0xa', 'log:1', 11, 22, '0xt', 'USDC', '1000000', '${id}', 1, 1, 22000),
+     ('base', 'test', '0xb1', '0xa', 'log:0', 10, 20, '0xt', 'USDC', '1000000', '${id}', 0, 0, 20000)`,
+  `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
+   VALUES ('exc_1', '0x70997970c51812dc3a010c7d01b50e0d17dc79c8', 'late:base:0xl:USDC', '${id}', 'late', 'base', 'test', '0xl', 'USDC', '7', 25000)`,
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES
      ('evt_1', 'default', 'test', '${id}', 'payment.created', '{}', 0),
      ('evt_2', 'default', 'test', '${id}', 'payment.confirmed', '{}', 30000)`,
@@ -52,6 +54,22 @@ it.live("a payment's story is told in the order in which it happened, each attem
     expect(story.receipts.map(({ blockNumber, blockTime, canonical }) => [blockNumber, blockTime, canonical])).toEqual([
       [10, "1970-01-01T00:00:20.000Z", false],
       [11, "1970-01-01T00:00:22.000Z", true]
+    ])
+    expect(story.receipts.map(({ agreed }) => agreed)).toEqual([false, true])
+    expect(story.exceptions).toEqual([
+      {
+        id: "exc_1",
+        kind: "late",
+        chain: "base",
+        mode: "test",
+        address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+        payment: id,
+        currency: "USDC",
+        amount: "7",
+        txHash: "0xl",
+        status: "open",
+        openedAt: "1970-01-01T00:00:25.000Z"
+      }
     ])
     expect(story.events.map(({ kind }) => kind)).toEqual(["payment.created", "payment.confirmed"])
     expect(story.deliveries).toEqual([

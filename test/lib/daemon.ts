@@ -51,6 +51,8 @@ export interface Home {
 
 export interface HomeOptions {
   readonly chains: Chains
+  /** Where each chain is asked, in place of the chain itself. */
+  readonly rpcUrls?: ReadonlyMap<ChainName, ReadonlyArray<string>>
   /** The authority of the receivers that the daemon is to trust. */
   readonly caFile?: string
   /** Absent: any free port. */
@@ -67,9 +69,9 @@ const newWallet = () => {
   return { xpub: account.publicExtendedKey, address }
 }
 
-const chainSection = ([name, { chainId, tokens, url }]: readonly [ChainName, LocalChain]) => `
+const chainSection = ({ rpcUrls }: HomeOptions, [name, { chainId, tokens, url }]: readonly [ChainName, LocalChain]) => `
 [chains.${name}.test]
-rpc_urls = ["${url}"]
+rpc_urls = ${JSON.stringify(rpcUrls?.get(name) ?? [url])}
 chain_id = ${chainId}
 confirmations = ${confirmations}
 poll_interval = "100 millis"
@@ -100,7 +102,7 @@ sources = ["fixed"]
 fixed = { ETH = "2500", USDC = "1" }
 [log]
 level = "debug"
-${[...options.chains].map(chainSection).join("")}`
+${[...options.chains].map((chain) => chainSection(options, chain)).join("")}`
 
 /** Furnishes a folder of its own. */
 export const makeHome = (options: HomeOptions) =>

@@ -106,10 +106,12 @@ export const newPayment = (webhookUrl?: string) =>
       webhookUrl,
       redirectUrl: undefined,
       quoteId: undefined,
+      usdValue: undefined,
       amountReceived: undefined,
       txHash: undefined,
       confirmedAt: undefined,
-      failureReason: undefined
+      failureReason: undefined,
+      endedAt: undefined
     }
     yield* writer.write(
       Effect.flatMap(Tx, (tx) =>

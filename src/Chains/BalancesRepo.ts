@@ -1,0 +1,282 @@
+import { Array as Arr, Effect } from "effect"
+import { type ChainName, chainNames, type Network } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
+import type { BlockRef, Scan } from "../Domain/Receipt.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
+import { type Asked, type Credit, type Doubt, dueAgain, type Known } from "./balances.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import type { BalanceRow } from "./oracle.ts"
+
+/** Addresses whose rows are looked up at once. */
+const lookedUpAtOnce = 1000
+
+// One seek a chain: the index starts with it.
+const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
+const isOpen = "status IN ('pending', 'detecting')"
+
+/** A watched address, and why its balance is wanted. */
+interface Watched {
+  /** Lower case. */
+  readonly address: string
+  /** Number of the block after which money counts; undefined on a chain that the payment is not meant for. */
+  readonly createdHead: number | undefined
+  /** It has been compared in every round since it was created. */
+  readonly everyRound: boolean
+  readonly withNonce: boolean
+}
+
+/** The last round, and the block of this one. */
+interface Since {
+  readonly checked: NonNullable<Scan["checked"]>
+  readonly at: BlockRef
+}
+
+interface PaymentRow {
+  readonly address: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly created_head: number | null
+  readonly expires_at: number
+}
+
+interface KnownRow {
+  readonly address: string
+  readonly number: number
+  readonly balance: string
+  readonly nonce: number
+}
+
+interface CreditRow {
+  readonly address: string
+  readonly block_number: number
+  readonly block_hash: string
+  readonly block_time: number
+  readonly position: string
+  readonly tx_hash: string | null
+  readonly amount: string
+}
+
+const nowhere: Known = { number: 0, balance: 0n, nonce: 0, assumed: false }
+
+const baseline = ({ createdHead }: Watched): Known =>
+  createdHead === undefined ? nowhere : { number: createdHead, balance: 0n, nonce: 0, assumed: true }
+
+const creditOf = (row: CreditRow): Credit => ({
+  number: row.block_number,
+  blockHash: row.block_hash,
+  position: row.position,
+  txHash: row.tx_hash ?? undefined,
+  amount: BigInt(row.amount)
+})
+
+/** What is known of one address, from its rows, which are in the order of their blocks. */
+const askedOf = (
+  watched: Watched,
+  since: Since | undefined,
+  rows: ReadonlyArray<KnownRow>,
+  receipts: ReadonlyArray<CreditRow>
+): Asked => {
+  const { address, createdHead, everyRound, withNonce } = watched
+  const points = [
+    baseline(watched),
+    ...rows.map(({ balance, nonce, number }): Known => ({ number, balance: BigInt(balance), nonce, assumed: false }))
+  ]
+  const newestBelow = (number: number) => points.findLast((point) => point.number < number)
+  const known = points.at(-1) ?? nowhere
+  const credits = receipts.map(creditOf)
+  const doubts = receipts.flatMap((row): ReadonlyArray<Doubt> => {
+    if (!everyRound || row.position !== "unattributed" || since === undefined) return []
+    if (!dueAgain(row.block_time, since.checked.time, since.at.time)) return []
+    const lo = newestBelow(row.block_number)
+    const hi = points.find((point) => point.number === row.block_number)
+    const others = credits.filter((credit) => credit.position !== row.position || credit.blockHash !== row.block_hash)
+    return lo === undefined || hi === undefined ? [] : [{ credit: creditOf(row), lo, hi, others }]
+  })
+  return {
+    address,
+    own: createdHead !== undefined,
+    known,
+    comparedTo: everyRound ? Math.max(known.number, since?.checked.number ?? 0) : known.number,
+    credits: credits.filter((credit) => credit.number > known.number),
+    withNonce,
+    doubts
+  }
+}
+
+const withRows = (db: Db, network: Network, watched: ReadonlyArray<Watched>, since?: Since) =>
+  Effect.gen(function* () {
+    const { chain, mode } = network
+    const asked: Array<Asked> = []
+    for (const part of Arr.chunksOf(watched, lookedUpAtOnce)) {
+      const addresses = JSON.stringify(part.map(({ address }) => address))
+      const points = yield* db.all<KnownRow>(
+        `SELECT address, number, balance, nonce FROM balances
+         WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) ORDER BY address, number`,
+        [chain, mode, addresses]
+      )
+      const receipts = yield* db.all<CreditRow>(
+        `SELECT address, block_number, block_hash, block_time, position, tx_hash, amount FROM receipts
+         WHERE chain = ? AND mode = ? AND position NOT GLOB 'log:*' AND canonical = 1
+           AND address IN (SELECT value FROM json_each(?)) ORDER BY address, block_number`,
+        [chain, mode, addresses]
+      )
+      const pointsOf = Arr.groupBy(points, (row) => row.address)
+      const receiptsOf = Arr.groupBy(receipts, (row) => row.address)
+      for (const one of part) {
+        asked.push(askedOf(one, since, pointsOf[one.address] ?? [], receiptsOf[one.address] ?? []))
+      }
+    }
+    return asked
+  })
+
+const payments = (db: Db, where: string, params: ReadonlyArray<Param>) =>
+  db.all<PaymentRow>(`SELECT address, chain, currency, created_head, expires_at FROM payments WHERE ${where}`, params)
+
+/** Unix milliseconds between which payments expired that are over at `at` and have not been compared since. */
+const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
+  checked === undefined ? 0 : checked.time * 1000 - settleGraceMs,
+  at.time * 1000 - settleGraceMs
+]
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND expires_at >= ? AND expires_at < ?`
+
+/**
+ * The addresses of a round at the block `at`: of the chain's open payments in its own coin, and of every payment of the
+ * mode, on any chain and in any currency, whose time is over by `at` and was not by the last round.
+ */
+export const asked = Effect.fn("BalancesRepo.asked")(function* (
+  db: Db,
+  network: Network,
+  at: BlockRef,
+  settleGraceMs: number
+) {
+  const { chain, mode } = network
+  const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
+  const window = overWindow(checked, at, settleGraceMs)
+  const isNative = (row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
+  const native = yield* payments(db, `${isOpen} AND chain = ? AND mode = ? AND currency = ?`, [
+    chain,
+    mode,
+    nativeToken(chain)
+  ])
+  const over = yield* payments(db, isOver, [mode, ...window])
+  const watched = [...native, ...over.filter((row) => !isNative(row))].map(
+    (row): Watched => ({
+      address: row.address.toLowerCase(),
+      createdHead: row.chain === chain ? (row.created_head ?? at.number) : undefined,
+      everyRound: isNative(row),
+      withNonce: isNative(row) && row.expires_at >= window[0] && row.expires_at < window[1]
+    })
+  )
+  return yield* withRows(db, network, watched, checked && { checked, at })
+})
+
+/** Whether a round is wanted at once: a payment's time is over by `at`, and was not by the last round. */
+export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: number) =>
+  Effect.gen(function* () {
+    const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
+    const found = yield* db.get(`SELECT 1 FROM payments WHERE ${isOver} LIMIT 1`, [
+      network.mode,
+      ...overWindow(checked, at, settleGraceMs)
+    ])
+    return found !== undefined
+  })
+
+/** The last payment of a page: the next one begins after it. */
+export interface Cursor {
+  /** Unix milliseconds. */
+  readonly endedAt: number
+  readonly sequence: number
+}
+
+/**
+ * Addresses of payments that have ended since, Unix milliseconds: a page of them, and where the next one begins;
+ * undefined after the last.
+ */
+export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
+  db: Db,
+  network: Network,
+  since: number,
+  after: Cursor | undefined,
+  limit: number
+) {
+  const { chain, mode } = network
+  const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
+    `SELECT address, chain, currency, created_head, expires_at, ended_at, sequence FROM payments
+     WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
+    [mode, after?.endedAt ?? since, after?.sequence ?? 0, limit]
+  )
+  const watched = rows.map(
+    (row): Watched => ({
+      address: row.address.toLowerCase(),
+      createdHead: row.chain === chain ? (row.created_head ?? undefined) : undefined,
+      everyRound: false,
+      withNonce: false
+    })
+  )
+  const last = rows.length < limit ? undefined : rows.at(-1)
+  const next: Cursor | undefined = last && { endedAt: last.ended_at, sequence: last.sequence }
+  return { asked: yield* withRows(db, network, watched), next }
+})
+
+/** Addresses that a lost copy of the database may have handed out: a page of them, and the last where more may follow. */
+export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
+  db: Db,
+  network: Network,
+  after: string | undefined,
+  limit: number
+) {
+  const rows = yield* db.all<{ address: string }>(
+    "SELECT address FROM gap_addresses WHERE mode = ? AND address > ? ORDER BY address LIMIT ?",
+    [network.mode, after ?? "", limit]
+  )
+  const watched = rows.map(
+    ({ address }): Watched => ({
+      address: address.toLowerCase(),
+      createdHead: undefined,
+      everyRound: false,
+      withNonce: false
+    })
+  )
+  const next = rows.length < limit ? undefined : rows.at(-1)?.address
+  return { asked: yield* withRows(db, network, watched), next }
+})
+
+/** Keeps points that later balances are compared with. */
+export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRow>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const { address, balance, nonce, number } of rows) {
+      yield* tx.run(
+        `INSERT INTO balances (chain, mode, address, number, balance, nonce) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT (chain, mode, address, number) DO UPDATE SET balance = excluded.balance, nonce = excluded.nonce`,
+        [chain, mode, address, number, balance.toString(), nonce]
+      )
+    }
+  })
+
+/**
+ * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount if it
+ * counted.
+ */
+export const dropUnattributed = ({ chain, mode }: Network, address: string, blockHash: string) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ amount: string; canonical: number }>(
+      `DELETE FROM receipts
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'
+       RETURNING amount, canonical`,
+      [chain, mode, blockHash, address]
+    )
+    return row?.canonical === 1 ? BigInt(row.amount) : 0n
+  })
+
+/** All open payments in the chain's coin, and all that were over by then, have been compared at `at`. */
+export const moveChecked = ({ chain, mode }: Network, at: BlockRef) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
+      at.number,
+      at.time,
+      chain,
+      mode
+    ])
+  )

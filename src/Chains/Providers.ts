@@ -1,0 +1,246 @@
+import { Clock, Data, Duration, Effect, Random } from "effect"
+import { type Network, networkKey } from "../Domain/Chain.ts"
+import type { ChainSettings } from "../Settings.ts"
+import { ask, findHeader, getChainId } from "./calls.ts"
+import type { Rpc, RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+import { Span } from "./Span.ts"
+
+/** How long a provider is left alone after its first failure; it doubles with each that follows, up to the longest. */
+const firstBackOff = 250
+const longestBackOff = 10_000
+/** The longest that a provider may ask to be left alone for. */
+const longestRetryAfter = Duration.toMillis("5 minutes")
+/** After which a provider of another chain is looked at again. */
+const wrongChainInterval = Duration.toMillis("10 seconds")
+/** After which a provider that is behind is looked at again. */
+const behindInterval = Duration.toMillis("5 seconds")
+/** Blocks to read at once where only logs are read, and no block. */
+const logsOnly = 2_000
+/** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
+const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
+/** What a node answers that has let go of its first block. */
+const pruned: ReadonlySet<RpcReason> = new Set(["state", "missing"])
+
+/** The provider serves another chain: nothing of it may be read. Either the ids differ, or the hashes of block 0 do. */
+export class WrongChain extends Data.TaggedError("WrongChain")<{
+  readonly network: Network
+  readonly host: string
+  readonly expected: number | string
+  readonly found: number | string
+}> {
+  override get message() {
+    const key = `chains.${networkKey(this.network)}`
+    return typeof this.found === "number"
+      ? `${this.host} serves chain ${this.found}, and ${key} is chain ${this.expected}: nothing is read from it. Remedy: check rpc_urls and chain_id of ${key}.`
+      : `${this.host} serves another chain with the chain id of ${key}: its first block is ${this.found}, and ${key} began with ${this.expected}: nothing is read from it. Remedy: check rpc_urls of ${key}; a test chain that was started anew needs a new database.`
+  }
+}
+
+/** One of a chain's providers. */
+export interface Provider {
+  readonly client: RpcClient
+  /** How many blocks it lets be read at once. */
+  readonly span: Span
+  /** Its place in `rpc_urls`. */
+  readonly index: number
+}
+
+/** The providers of one chain in one mode: one serves, until it fails. Times are Unix milliseconds. */
+export interface Providers {
+  /**
+   * The provider to read from. Its chain id has been checked since it last failed, and its first block once. Fails, when
+   * none can be used, with the error of the one that may come back first.
+   */
+  readonly current: Effect.Effect<Provider, RpcError | WrongChain>
+  /** Another one that can be used, checked like `current`; undefined when there is none. */
+  readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
+  /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
+  readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
+  /** What was asked of it went well. */
+  readonly succeeded: (provider: Provider) => void
+  /** When `current` may work: `now`, or later if none can be used until then. */
+  readonly nextTry: (now: number) => number
+  readonly health: (now: number) => ReadonlyArray<ProviderHealth>
+  readonly all: ReadonlyArray<Provider>
+}
+
+export interface ProviderHealth {
+  readonly host: string
+  /** It is not put aside, and if it is the one that serves, its last answer was good. */
+  readonly healthy: boolean
+  /** Why it is not. */
+  readonly reason?: string
+}
+
+/** Why and for how long a provider is left alone. A clock that is before `since` was set back: it counts for nothing. */
+interface Aside {
+  readonly error: RpcError | WrongChain
+  readonly since: number
+  readonly until: number
+}
+
+/** A provider and what is known of it. */
+interface Slot {
+  readonly provider: Provider
+  /** The chain id was the right one since the last failure. */
+  checked: boolean
+  /** The first block was the right one, or is not kept. */
+  sameGenesis: boolean
+  /** Failures since it last went well. */
+  failures: number
+  /** The smallest span that a size error has led to since it last went well. */
+  shrunkTo: number
+  /** The last failure, until it goes well again. */
+  aside: Aside | undefined
+}
+
+const isAside = ({ aside }: Slot, now: number): boolean =>
+  aside !== undefined && now >= aside.since && now < aside.until
+
+const isBehind = ({ aside }: Slot): boolean => aside?.error._tag === "RpcError" && aside.error.reason === "behind"
+
+/** How long to leave a provider alone, in milliseconds. */
+const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failures: number) {
+  if (error._tag === "WrongChain") return wrongChainInterval
+  if (error.reason === "behind") return behindInterval
+  const jitter = yield* Random.nextRange(0.8, 1.2)
+  const wait = Math.min(longestBackOff, Math.ceil(firstBackOff * 2 ** (failures - 1) * jitter))
+  return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
+})
+
+const makeSlot = (client: RpcClient, span: Span, index: number): Slot => ({
+  provider: { client, span, index },
+  checked: false,
+  sameGenesis: false,
+  failures: 0,
+  shrunkTo: Number.POSITIVE_INFINITY,
+  aside: undefined
+})
+
+const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
+  const { host } = slot.provider.client
+  const error = serves || isAside(slot, now) ? slot.aside?.error : undefined
+  return error === undefined ? { host, healthy: true } : { host, healthy: false, reason: error.message }
+}
+
+/** Notes a failure, and leaves the provider alone for a while. */
+const putAside = Effect.fnUntraced(function* (slot: Slot, error: RpcError | WrongChain) {
+  if (error._tag === "WrongChain" || error.reason !== "behind") {
+    slot.checked = false
+    slot.failures++
+  }
+  const since = yield* Clock.currentTimeMillis
+  slot.aside = { error, since, until: since + (yield* backOff(error, slot.failures)) }
+  yield* Effect.logDebug("a provider is put aside").pipe(
+    Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })
+  )
+})
+
+/** Fails unless the provider serves the right chain. */
+const check = Effect.fn("Providers.check")(function* (
+  network: Network,
+  chainId: number,
+  genesis: { known: string | undefined },
+  slot: Slot
+) {
+  const { client } = slot.provider
+  const wrong = (expected: number | string, found: number | string) =>
+    new WrongChain({ network, host: client.host, expected, found })
+  const [found] = yield* ask(client, [getChainId])
+  if (found !== chainId) return yield* wrong(chainId, found)
+  if (!slot.sameGenesis) {
+    const [first] = yield* Effect.catchIf(
+      ask(client, [findHeader(0)]),
+      ({ reason }) => pruned.has(reason),
+      () => Effect.succeed([undefined])
+    )
+    if (first !== undefined) {
+      genesis.known ??= first.hash
+      if (first.hash !== genesis.known) return yield* wrong(genesis.known, first.hash)
+    }
+    slot.sameGenesis = true
+  }
+  slot.checked = true
+})
+
+/**
+ * The providers of a chain, in the order of its `rpcUrls`. `genesis.known` is the hash of its first block: where it is
+ * undefined, the first provider that tells it sets it for the others.
+ */
+export const makeProviders = Effect.fn("Providers.make")(function* (
+  network: Network,
+  chain: ChainSettings,
+  rpc: Rpc["Type"],
+  genesis: { known: string | undefined }
+) {
+  const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
+  const slots = chain.rpcUrls.map((url, index) => makeSlot(rpc.client(url), newSpan(), index))
+  const [first] = slots
+  if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
+  let serving = first
+  const slotOf = ({ index }: Provider): Slot => slots[index] ?? first
+
+  const usable = (slot: Slot) =>
+    slot.checked
+      ? Effect.succeed(true)
+      : check(network, chain.chainId, genesis, slot).pipe(
+          Effect.as(true),
+          Effect.catchAll((error) => Effect.as(putAside(slot, error), false))
+        )
+
+  /** The first of the slots that is not put aside and serves the right chain. */
+  const firstUsable = Effect.fnUntraced(function* (candidates: ReadonlyArray<Slot>) {
+    for (const slot of candidates) {
+      if (!isAside(slot, yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
+    }
+    return undefined
+  })
+
+  const serve = Effect.fnUntraced(function* (slot: Slot) {
+    if (slot !== serving) {
+      yield* Effect.logInfo("another provider is asked from now on").pipe(
+        Effect.annotateLogs({ host: slot.provider.client.host, before: serving.provider.client.host })
+      )
+    }
+    serving = slot
+    return slot.provider
+  })
+
+  const current: Providers["current"] = Effect.gen(function* () {
+    const slot = (yield* firstUsable([serving, ...slots.filter((one) => one !== serving)])) ?? slots.find(isBehind)
+    if (slot !== undefined) return yield* serve(slot)
+    const errors = slots.flatMap(({ aside }) => (aside === undefined ? [] : [aside]))
+    const [soonest] = errors.sort((one, next) => one.until - next.until)
+    // One that has gone well meanwhile can be used.
+    return yield* soonest?.error ?? current
+  })
+
+  const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
+    const slot = slotOf(provider)
+    // A smaller part is asked for at once, as long as it becomes smaller.
+    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && provider.span.blocks < slot.shrunkTo) {
+      slot.shrunkTo = provider.span.blocks
+      return
+    }
+    yield* putAside(slot, error)
+  })
+
+  const providers: Providers = {
+    current,
+    failed,
+    other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),
+    succeeded: (provider) => {
+      const slot = slotOf(provider)
+      slot.failures = 0
+      slot.shrunkTo = Number.POSITIVE_INFINITY
+      slot.aside = undefined
+    },
+    nextTry: (now) =>
+      slots.some((slot) => !isAside(slot, now) || isBehind(slot))
+        ? now
+        : Math.min(...slots.map(({ aside }) => aside?.until ?? now)),
+    health: (now) => slots.map((slot) => healthOf(slot, slot === serving, now)),
+    all: slots.map(({ provider }) => provider)
+  }
+  return providers
+})

@@ -1,0 +1,53 @@
+import { Effect } from "effect"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
+import type { Settlement } from "../Payments/Settlement.ts"
+import { Tx } from "../Sql.ts"
+import * as Balances from "./BalancesRepo.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import type { BalanceReading } from "./oracle.ts"
+
+/** A reading, which addresses it is of, and how far it is to be believed. */
+export interface Checked extends BalanceReading {
+  /** `round`: everything that `asked` gave. `page`: some of the addresses whose payments have ended. */
+  readonly of: "round" | "page"
+  /** No second provider has to be asked about it. */
+  readonly agreed: boolean
+}
+
+/**
+ * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
+ * chain has been read further since, or back.
+ *
+ * An unattributed receipt confirms nothing, so that nobody has to agree to it.
+ */
+export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
+  Effect.gen(function* () {
+    const { agreed, at, network, of, replaced, rows, transfers } = reading
+    const tx = yield* Tx
+    const scan = yield* Ledger.scan(tx, network)
+    if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return false
+
+    for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
+    const touched = new Set<PaymentId>()
+    for (const transfer of transfers) {
+      // One row holds all that nobody can tell of in one block.
+      const more =
+        transfer.txHash === undefined
+          ? yield* Balances.dropUnattributed(network, transfer.address, transfer.blockHash)
+          : 0n
+      const kept = [{ ...transfer, amount: transfer.amount + more }]
+      for (const payment of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
+        touched.add(payment)
+      }
+    }
+    const blocks = transfers.map((hit): readonly [number, BlockRef] => [
+      hit.blockNumber,
+      { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }
+    ])
+    yield* Ledger.keepBlocks(network, new Map(blocks).values())
+    yield* Balances.keepRows(network, rows)
+    if (of === "round") yield* Balances.moveChecked(network, at)
+    yield* settlement.settle({ network, head: at }, touched)
+    return true
+  })

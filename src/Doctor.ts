@@ -1,0 +1,47 @@
+import { Effect } from "effect"
+import { examineCost, examineTokens, examineWallet } from "./Doctor/chains.ts"
+import { type Finding, failedCall } from "./Doctor/Finding.ts"
+import { examineClock, examineDatabase, examineDisk, examineMasterKey } from "./Doctor/machine.ts"
+import { examineProviders, type Seen } from "./Doctor/providers.ts"
+import { modes, networkKey } from "./Domain/Chain.ts"
+import type { ChainSettings, SettingsShape, Source } from "./Settings.ts"
+
+export type { Finding } from "./Doctor/Finding.ts"
+
+/** A chain with its providers, its tokens and what it costs. */
+const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) {
+  const { findings, usable } = yield* examineProviders(chain)
+  const [seen] = usable
+  if (seen === undefined) return { chain, usable, findings }
+  const tokens = yield* examineTokens(chain, seen)
+  const name = `${networkKey(chain)} cost`
+  const cost = yield* Effect.catchAll(examineCost(chain, seen), (error) =>
+    Effect.succeed(failedCall(name, error, "ask another provider"))
+  )
+  return { chain, usable, findings: [...findings, ...tokens, cost] }
+})
+
+/**
+ * Looks at everything that tilld stands on: providers, contracts, wallets, clock, disk and database. It changes nothing,
+ * and works beside a daemon as well as without one.
+ */
+export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: Source["env"]) {
+  const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
+  const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
+  const store = yield* examineDatabase(settings)
+  const nextIndex = (fingerprint: string) => store.nextIndexes.get(fingerprint) ?? 0
+  const wallets = yield* Effect.forEach(modes, (mode) => examineWallet(settings, mode, nextIndex, reached), {
+    concurrency: "unbounded"
+  })
+  const urls = settings.chains.flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
+  const seen: ReadonlyArray<Seen> = chains.flatMap(({ usable }) => usable)
+  const findings: ReadonlyArray<Finding> = [
+    ...chains.flatMap((chain) => chain.findings),
+    ...wallets.flat(),
+    yield* examineClock(urls, seen),
+    yield* examineDisk(settings),
+    ...store.findings,
+    yield* examineMasterKey(settings, env, store.keyFingerprint)
+  ]
+  return findings
+})

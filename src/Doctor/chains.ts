@@ -1,0 +1,151 @@
+import { Effect, Either, Redacted } from "effect"
+import { decodeAbiParameters, type Hex, hexToString } from "viem"
+import { balancesByOverride } from "../Chains/balanceCalls.ts"
+import { ask, getFullBlock, getHead, getHeader, getLogs } from "../Chains/calls.ts"
+import { usedOn } from "../Chains/History.ts"
+import type { Reply, RpcClient } from "../Chains/Rpc.ts"
+import { readsFullBlocks } from "../Chains/range.ts"
+import { transferTopic } from "../Chains/transfers.ts"
+import { type Mode, networkKey } from "../Domain/Chain.ts"
+import { hdWallet } from "../Payments/hdWallet.ts"
+import type { TokenSettings } from "../Settings/Shape.ts"
+import type { ChainSettings, SettingsShape } from "../Settings.ts"
+import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
+import { project, type Sizes, type Traffic } from "./projection.ts"
+import type { Seen } from "./providers.ts"
+
+/** Blocks over which the time between two is measured. */
+const measuredBlocks = 1_000
+/** How many of the next addresses must be unknown to the chains. */
+const nextIndexes = 20
+
+/** First four bytes of keccak256("decimals()") and keccak256("symbol()"). */
+const decimalsCall = "0x313ce567"
+const symbolCall = "0x95d89b41"
+const longestSymbol = 40
+
+/** A contract's symbol: a string, or 32 bytes as the first tokens have it. */
+const readSymbol = (result: unknown): string | undefined => {
+  if (typeof result !== "string") return undefined
+  const text = Either.try(() => decodeAbiParameters([{ type: "string" }], result as Hex)[0])
+  const word = Either.try(() => hexToString(result as Hex, { size: 32 }))
+  return Either.getOrUndefined(Either.orElse(text, () => word))?.slice(0, longestSymbol)
+}
+
+/** Tether's contracts call themselves USDT, USD₮, USDT0 or USD₮0. */
+const isSymbol = (found: string | undefined, symbol: string): boolean => {
+  const plain = found?.replace("₮", "T")
+  return plain === symbol || (symbol === "USDT" && plain === "USDT0")
+}
+
+const examineToken = Effect.fn("Doctor.token")(function* (
+  key: string,
+  client: RpcClient,
+  { address, decimals, symbol }: TokenSettings
+) {
+  const name = `${key} ${symbol}`
+  const read = (data: string) => ({ method: "eth_call", params: [{ to: address, data }, "latest"] })
+  const [code, foundDecimals, foundSymbol] = yield* client.sendEach([
+    { method: "eth_getCode", params: [address, "latest"] },
+    read(decimalsCall),
+    read(symbolCall)
+  ])
+  const remedy = `check [chains.${key}.tokens.${symbol}]: the address is its issuer's to tell`
+  if (code === undefined || Either.isLeft(code)) {
+    return code === undefined ? fail(name, "no answer", remedy) : failedCall(name, code.left, "ask another provider")
+  }
+  if (code.right === "0x") return fail(name, `there is no contract at ${address}`, remedy)
+  const answered = (reply: Reply | undefined) => (reply && Either.isRight(reply) ? reply.right : undefined)
+  const [realDecimals, realSymbol] = [Number(answered(foundDecimals)), readSymbol(answered(foundSymbol))]
+  if (!(realDecimals === decimals)) {
+    const said = Number.isNaN(realDecimals)
+      ? "the contract does not tell its decimals"
+      : `it has ${realDecimals} decimals`
+    return fail(name, `${said}, and ${decimals} are configured`, remedy)
+  }
+  const finding = `${address} calls itself ${JSON.stringify(realSymbol ?? "")}, with ${decimals} decimals`
+  return isSymbol(realSymbol, symbol) ? ok(name, finding) : warn(name, finding, remedy)
+})
+
+/** The contracts of a chain's tokens, through a provider that can be used. */
+export const examineTokens = Effect.fn("Doctor.tokens")(function* (chain: ChainSettings, { client }: Seen) {
+  const key = networkKey(chain)
+  return yield* Effect.forEach(
+    chain.tokens,
+    (token) =>
+      examineToken(key, client, token).pipe(
+        Effect.catchAll((error) => Effect.succeed(failedCall(`${key} ${token.symbol}`, error, "ask another provider")))
+      ),
+    { concurrency: 2 }
+  )
+})
+
+/** Bytes that an exchange takes. */
+const bytesOf = (client: RpcClient, exchange: Effect.Effect<unknown, unknown>) =>
+  Effect.gen(function* () {
+    const before = client.counters.sent + client.counters.received
+    yield* Effect.ignore(exchange)
+    return client.counters.sent + client.counters.received - before
+  })
+
+const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, { client, head }: Seen) {
+  const [token] = chain.tokens
+  const { address } = token ?? { address: `0x${"0".repeat(39)}1` }
+  const filter = { address: [address], topics: [transferTopic, null, `0x${"0".repeat(63)}1`] }
+  const sizes: Sizes = {
+    look: yield* bytesOf(client, ask(client, [getHead, getHeader(head.number)])),
+    read: yield* bytesOf(client, ask(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])),
+    block: readsFullBlocks(chain) ? yield* bytesOf(client, ask(client, [getFullBlock(head.number)])) : 0,
+    balances: yield* bytesOf(client, ask(client, [balancesByOverride([address], head)]))
+  }
+  return sizes
+})
+
+/** Two digits say all that is known. */
+const roughly = (value: number): string => Number(value.toPrecision(2)).toLocaleString("en-US")
+const shown = ({ bytes, calls }: Traffic) => `${roughly(calls)} calls and ${roughly(bytes / 1e6)} MB`
+
+/** What a day costs at the configured pace, by what the chain's blocks are like now. */
+export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSettings, seen: Seen) {
+  const { client, head } = seen
+  const name = `${networkKey(chain)} cost`
+  const back = Math.min(measuredBlocks, head.number)
+  const [earlier] = yield* ask(client, [getHeader(head.number - back)])
+  // A local chain may mine many blocks in one second.
+  const blockSeconds = Math.max(0.1, (head.time - earlier.time) / Math.max(1, back))
+  const { busy, idle } = project(chain, blockSeconds, yield* measureSizes(chain, seen))
+  return ok(name, `about ${shown(busy)} a day while payments are open all day, ${shown(idle)} while none is`)
+})
+
+/** The wallet of a mode: the next addresses must be unknown to every chain that can be asked. */
+export const examineWallet = Effect.fn("Doctor.wallet")(function* (
+  settings: SettingsShape,
+  mode: Mode,
+  nextIndex: (fingerprint: string) => number,
+  chains: ReadonlyArray<readonly [ChainSettings, Seen]>
+) {
+  const xpub = settings.wallets[mode]
+  const name = `${mode} wallet`
+  const asked = chains.filter(([chain]) => chain.mode === mode)
+  if (xpub === undefined || asked.length === 0) return []
+  const wallet = hdWallet(Redacted.value(xpub))
+  const first = nextIndex(wallet.fingerprint)
+  const addresses = Array.from({ length: nextIndexes }, (_, i) => wallet.address(first + i))
+  const found = yield* Effect.forEach(
+    asked,
+    ([chain, { client, head }]) =>
+      Effect.map(Effect.either(usedOn(chain, client, addresses, head)), (used) => [networkKey(chain), used] as const),
+    { concurrency: "unbounded" }
+  )
+  const indexes = `the next ${nextIndexes} indexes, from ${first}`
+  return found.map(([key, used]): Finding => {
+    if (Either.isLeft(used)) return failedCall(`${name} on ${key}`, used.left, "ask another provider")
+    return used.right.length === 0
+      ? ok(`${name} on ${key}`, `nothing is known of ${indexes}`)
+      : warn(
+          `${name} on ${key}`,
+          `${used.right.length} of ${indexes} have a history: ${used.right.join(", ")}`,
+          "they are skipped, and the seed seems to be used elsewhere too: give tilld an account's key of its own seed"
+        )
+  })
+})

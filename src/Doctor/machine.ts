@@ -1,0 +1,162 @@
+import { existsSync, statfsSync, statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import Database from "better-sqlite3"
+import { Clock, Effect, Either, Redacted } from "effect"
+import { Agent } from "undici"
+import { fingerprintOf } from "../Secrets.ts"
+import { loadMasterKey } from "../Settings/masterKey.ts"
+import type { SettingsShape, Source } from "../Settings.ts"
+import { type Finding, fail, ok, warn } from "./Finding.ts"
+import type { Seen } from "./providers.ts"
+
+const gigabyte = 1e9
+/** Free space below which something should be done, and below which it is urgent. */
+const littleSpace = 2 * gigabyte
+const noSpace = 0.2 * gigabyte
+/** Milliseconds by which clocks differ that are set by the network, and by which payments expire at the wrong time. */
+const usualSkew = 5_000
+const badSkew = 60_000
+const dateDeadline = "5 seconds"
+
+/** What the database file tells without a daemon; read-only, and beside one that runs. */
+export interface StoreLook {
+  readonly findings: ReadonlyArray<Finding>
+  /** By fingerprint, the next index of each wallet. */
+  readonly nextIndexes: ReadonlyMap<string, number>
+  /** Of the master key that the database was sealed with; undefined where there is none yet. */
+  readonly keyFingerprint: string | undefined
+}
+
+const nothing: Omit<StoreLook, "findings"> = { nextIndexes: new Map(), keyFingerprint: undefined }
+
+const lookInto = (database: Database.Database): StoreLook => {
+  const name = "database"
+  const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
+    .map((row) => row.quick_check)
+    .filter((line) => line !== "ok")
+  const strays = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
+  const wallets = database.prepare("SELECT fingerprint, next_index FROM wallets").all() as ReadonlyArray<{
+    fingerprint: string
+    next_index: number
+  }>
+  const meta = database.prepare("SELECT value FROM meta WHERE key = 'master_key_fingerprint'").get() as
+    | { value: string }
+    | undefined
+  const restore = "stop tilld, keep a copy of the files, and restore the last backup"
+  const findings = [
+    damage.length === 0
+      ? ok(name, "quick_check finds no damage")
+      : fail(name, `it is damaged: ${damage.join("; ").slice(0, 300)}`, restore),
+    ...(strays.length === 0
+      ? []
+      : [fail(name, `${strays.length} rows refer to rows that are not there, such as in ${strays[0]?.table}`, restore)])
+  ]
+  return {
+    findings,
+    nextIndexes: new Map(wallets.map((row) => [row.fingerprint, row.next_index])),
+    keyFingerprint: meta?.value
+  }
+}
+
+/** Reads the whole database file once, in this process: a daemon that runs goes on meanwhile. */
+export const examineDatabase = ({ database: { path } }: SettingsShape) =>
+  Effect.sync((): StoreLook => {
+    if (!existsSync(path)) {
+      const finding = warn("database", `${path} is not there yet`, "tilld serve makes it at its first start")
+      return { ...nothing, findings: [finding] }
+    }
+    return Either.try(() => {
+      const database = new Database(path, { readonly: true, timeout: 5_000 })
+      try {
+        return lookInto(database)
+      } finally {
+        database.close()
+      }
+    }).pipe(
+      Either.getOrElse((error) => ({
+        ...nothing,
+        findings: [fail("database", `${path} cannot be read: ${error}`, "check the file, and run this as tilld's user")]
+      }))
+    )
+  })
+
+const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
+const inGigabytes = (bytes: number): string => `${(bytes / gigabyte).toFixed(1)} GB`
+
+/** Free space where the database is, of which backups take as much as it has. */
+export const examineDisk = ({ database: { path } }: SettingsShape) =>
+  Effect.sync((): Finding => {
+    let folder = dirname(resolve(path))
+    while (!existsSync(folder)) folder = dirname(folder)
+    const { bavail, bsize } = statfsSync(folder)
+    const free = bavail * bsize
+    const used = size(path) + size(`${path}-wal`)
+    const finding = `${inGigabytes(free)} free at ${folder}; the database takes ${inGigabytes(used)}`
+    const remedy = "free some space or move database.path: with a full disk no payment is taken"
+    if (free < noSpace) return fail("disk", finding, remedy)
+    return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
+  })
+
+/** The master key: there is one, and it is the one that the database was sealed with. */
+export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
+  { database: { path } }: SettingsShape,
+  env: Source["env"],
+  sealedWith: string | undefined
+) {
+  const name = "master key"
+  const key = yield* Effect.either(loadMasterKey(path, env))
+  if (Either.isLeft(key)) return fail(name, key.left.message, "without it no webhook can be signed")
+  if (sealedWith === undefined) return ok(name, "there is one; the database has not been sealed yet")
+  return fingerprintOf(key.right) === sealedWith
+    ? ok(name, "it opens the secrets of the database")
+    : fail(name, "it is not the one that the database was sealed with", "give the former one back")
+})
+
+/** Milliseconds by which this machine's clock is ahead of a provider's, by its Date header, which has whole seconds. */
+const skewOf = (agent: Agent, url: URL) =>
+  Effect.gen(function* () {
+    const { origin, pathname: path } = url
+    const before = yield* Clock.currentTimeMillis
+    const date = yield* Effect.tryPromise((signal) =>
+      agent
+        .request({ origin, path, method: "HEAD", signal })
+        .then(({ body, headers }) => body.dump().then(() => headers.date))
+    ).pipe(Effect.timeout(dateDeadline))
+    const after = yield* Clock.currentTimeMillis
+    const theirs = typeof date === "string" ? Date.parse(date) : Number.NaN
+    return Number.isNaN(theirs) ? [] : [(before + after) / 2 - (theirs + 500)]
+  }).pipe(Effect.catchAll(() => Effect.succeed<ReadonlyArray<number>>([])))
+
+const skewsOf = (urls: ReadonlyArray<URL>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new Agent()),
+    (agent) => Effect.forEach(urls, (url) => skewOf(agent, url), { concurrency: "unbounded" }),
+    (agent) => Effect.promise(() => agent.destroy())
+  )
+
+/** The clock, against the newest blocks and the providers' own. */
+export const examineClock = Effect.fn("Doctor.clock")(function* (
+  urls: ReadonlyArray<Redacted.Redacted<string>>,
+  seen: ReadonlyArray<Seen>
+) {
+  const name = "clock"
+  const remedy = "let chrony or systemd-timesyncd set the clock: payments expire by it"
+  const now = yield* Clock.currentTimeMillis
+  const skews = yield* skewsOf(urls.map((url) => new URL(Redacted.value(url))))
+  const ahead = skews.flat().sort((a, b) => a - b)[Math.floor(skews.flat().length / 2)]
+  const newest = Math.max(...seen.map(({ head }) => head.time)) * 1000
+  const blockAhead = newest - now
+  const blocks =
+    seen.length === 0 ? "no block to compare with" : `newest block ${(-blockAhead / 1000).toFixed(0)} s old`
+  if (blockAhead > badSkew) {
+    const finding = `the newest block is ${(blockAhead / 1000).toFixed(0)} s ahead of it`
+    // A chain whose own clock was turned, as test chains' are.
+    return ahead !== undefined && Math.abs(ahead) <= usualSkew
+      ? warn(name, `${finding}, and the providers' clocks agree with it`, "expect payments there to expire early")
+      : fail(name, finding, remedy)
+  }
+  if (ahead === undefined) return ok(name, `${blocks}; no provider tells its time`)
+  const finding = `${Math.abs(ahead / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the providers' clocks, ${blocks}`
+  if (Math.abs(ahead) > badSkew) return fail(name, finding, remedy)
+  return Math.abs(ahead) > usualSkew ? warn(name, finding, remedy) : ok(name, finding)
+})

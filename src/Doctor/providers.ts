@@ -1,0 +1,223 @@
+import { Clock, Effect, Either, Redacted, Schema } from "effect"
+import {
+  balanceAt,
+  balancesByMulticall,
+  balancesByOverride,
+  simulateBlock,
+  traceTransaction
+} from "../Chains/balanceCalls.ts"
+import { ask, type Call, decoder, getChainId, getHead, getLogs, Hash, type Header } from "../Chains/calls.ts"
+import { Rpc, type RpcClient, type RpcError } from "../Chains/Rpc.ts"
+import { transferTopic } from "../Chains/transfers.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import type { ChainSettings } from "../Settings.ts"
+import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
+
+/** How far behind the others a provider's head may be, in blocks. */
+const usualLag = 5
+/** Milliseconds that an answer usually stays below. */
+const usualLatency = 1_000
+/** Looks at the head, of which the middle one counts. */
+const looks = 3
+/** Blocks behind the head at which a balance is asked for, and how many the oracle needs to find a block. */
+const depths = [10, 128, 1_000, 100_000] as const
+const usefulDepth = 128
+/** Blocks of the ranges that logs are asked of, and how many let a chain be caught up with in reasonable time. */
+const ranges = [10, 100, 1_000, 2_000, 10_000] as const
+const usefulRange = 100
+/** Blocks that are searched for a transaction to trace. */
+const searched = 5
+
+const nobody = "0x00000000000000000000000000000000000dea10"
+
+/** A provider that serves the chain, as the other looks use it. */
+export interface Seen {
+  readonly client: RpcClient
+  readonly head: Header
+}
+
+const decodeHashes = decoder(Schema.Struct({ transactions: Schema.Array(Hash) }))
+const getTransactionHashes = (number: number): Call<ReadonlyArray<string>> => ({
+  method: "eth_getBlockByNumber",
+  params: [`0x${number.toString(16)}`, false],
+  decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
+})
+
+const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(ask(client, [call]))
+
+/** Milliseconds of the middle one of some looks at the head, and what the last one saw. */
+const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
+  const taken: Array<number> = []
+  let [head] = yield* ask(client, [getHead])
+  for (let i = 0; i < looks; i++) {
+    const started = yield* Clock.currentTimeMillis
+    ;[head] = yield* ask(client, [getHead])
+    taken.push((yield* Clock.currentTimeMillis) - started)
+  }
+  return { head, latency: taken.sort((a, b) => a - b)[Math.floor(looks / 2)] ?? 0 }
+})
+
+/** Whether it traces; undefined where there was nothing to trace. */
+const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: Header) {
+  for (let number = head.number; number > Math.max(0, head.number - searched); number--) {
+    const [[hash]] = yield* ask(client, [getTransactionHashes(number)])
+    if (hash !== undefined) return yield* works(client, traceTransaction(hash))
+  }
+  return undefined
+})
+
+const capabilities = Effect.fn("Doctor.capabilities")(function* (name: string, { client, head }: Seen) {
+  const override = yield* works(client, balancesByOverride([nobody], head))
+  const multicall = yield* works(client, balancesByMulticall([nobody], head))
+  const trace = yield* traces(client, head)
+  const simulate = yield* works(client, simulateBlock(head, []))
+  const said = (what: string, able: boolean | undefined) =>
+    `${what} ${able === undefined ? "not tried, for want of a transaction" : able ? "yes" : "no"}`
+  const finding = [
+    said("state override", override),
+    said("Multicall3", multicall),
+    said("traces", trace),
+    said("eth_simulateV1", simulate)
+  ].join(", ")
+  if (!override && !multicall) {
+    return warn(name, finding, "each balance is a call of its own here: use a provider that takes state overrides")
+  }
+  return trace === false && !simulate
+    ? warn(
+        name,
+        finding,
+        "coins that come from inside a contract may stay unattributed: add a provider with debug_traceTransaction or eth_simulateV1"
+      )
+    : ok(name, finding)
+})
+
+/** The largest of `sizes` that passes, each tried after the one before has passed, and why the next one did not. */
+const largest = Effect.fnUntraced(function* (
+  sizes: ReadonlyArray<number>,
+  attempt: (size: number) => Effect.Effect<unknown, RpcError>
+) {
+  let passed = 0
+  for (const size of sizes) {
+    const tried = yield* Effect.either(attempt(size))
+    if (Either.isLeft(tried)) return { passed, refused: { size, error: tried.left } }
+    passed = size
+  }
+  return { passed, refused: undefined }
+})
+
+const stateDepth = Effect.fn("Doctor.stateDepth")(function* (name: string, { client, head }: Seen) {
+  const sizes = depths.filter((depth) => depth <= head.number)
+  const { passed, refused } = yield* largest(sizes, (depth) => ask(client, [balanceAt(nobody, head.number - depth)]))
+  const limit = refused === undefined ? "" : `, and not ${refused.size} blocks back (${refused.error.reason})`
+  const finding = `state of ${passed} blocks back${limit}`
+  return refused !== undefined && passed < usefulDepth
+    ? warn(
+        name,
+        finding,
+        `coins from inside contracts are found by asking ${usefulDepth} blocks back: use another provider`
+      )
+    : ok(name, finding)
+})
+
+const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client, head }: Seen, chain: ChainSettings) {
+  const address = chain.tokens[0]?.address ?? nobody
+  const topics = [transferTopic, null, `0x${nobody.slice(2).padStart(64, "0")}`]
+  const sizes = ranges.filter((range) => range <= head.number)
+  const { passed, refused } = yield* largest(sizes, (range) =>
+    ask(client, [getLogs(head.number - range + 1, head.number, { address: [address], topics })])
+  )
+  if (refused === undefined) return ok(name, `logs of ${passed} blocks in one call`)
+  const { maxBlocks, reason } = refused.error
+  const named = maxBlocks === undefined ? "" : `; it names ${maxBlocks} as its limit`
+  const finding = `logs of ${passed} blocks in one call, and not of ${refused.size} (${reason})${named}`
+  return Math.max(passed, maxBlocks ?? 0) < usefulRange
+    ? warn(name, finding, "catching up after an interruption takes very long: use a provider with a wider range")
+    : ok(name, finding)
+})
+
+const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
+  fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
+
+interface Look {
+  readonly seen: Seen | undefined
+  readonly findings: ReadonlyArray<Finding>
+}
+
+const unusable = (finding: Finding): Look => ({ seen: undefined, findings: [finding] })
+
+const lookAt = Effect.fn("Doctor.provider")(
+  function* (name: string, chain: ChainSettings, client: RpcClient) {
+    const [chainId] = yield* ask(client, [getChainId])
+    if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
+    const { head, latency } = yield* measure(client)
+    const seen: Seen = { client, head }
+    const finding = `chain ${chainId}, head ${head.number}, answers in ${latency} ms`
+    const reached =
+      latency < usualLatency
+        ? ok(name, finding)
+        : warn(name, finding, "it is slow: use one that is nearer or less busy")
+    const findings = [
+      reached,
+      yield* capabilities(`${name} capabilities`, seen),
+      yield* stateDepth(`${name} state`, seen),
+      yield* logRange(`${name} logs`, seen, chain)
+    ]
+    const look: Look = { seen, findings }
+    return look
+  },
+  (effect, name) =>
+    Effect.catchAll(effect, (error) =>
+      Effect.succeed(unusable(failedCall(name, error, "check its URL in rpc_urls, its plan and its limits")))
+    )
+)
+
+const lagFindings = (key: string, seen: ReadonlyArray<Seen>): ReadonlyArray<Finding> => {
+  const newest = Math.max(...seen.map(({ head }) => head.number))
+  return seen
+    .filter(({ head }) => newest - head.number > usualLag)
+    .map(({ client, head }) =>
+      warn(
+        `${key} ${client.host} lag`,
+        `its head is ${newest - head.number} blocks behind another provider's`,
+        "it still syncs, or a balancer sends to a node that does: use another one if it stays so"
+      )
+    )
+}
+
+const countFindings = (key: string, { mode, rpcUrls }: ChainSettings, usable: number): ReadonlyArray<Finding> => {
+  if (usable === 0) {
+    return [fail(`${key} providers`, "none can be used: this chain is not read", "see above; add another to rpc_urls")]
+  }
+  return mode === "live" && rpcUrls.length < 2
+    ? [
+        warn(
+          `${key} providers`,
+          "there is one: it is believed whatever it says, and when it fails nothing is read",
+          "add a second one, of another company, to rpc_urls"
+        )
+      ]
+    : []
+}
+
+/** Looks at each provider of a chain; the first one that can be used is what the other looks go through. */
+export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings) {
+  const rpc = yield* Rpc
+  const key = networkKey(chain)
+  const found = yield* Effect.forEach(
+    chain.rpcUrls,
+    (url) => {
+      const client = rpc.client(Redacted.make(Redacted.value(url)))
+      return lookAt(`${key} ${client.host}`, chain, client)
+    },
+    { concurrency: "unbounded" }
+  )
+  const usable = found.flatMap(({ seen }) => (seen === undefined ? [] : [seen]))
+  return {
+    usable,
+    findings: [
+      ...found.flatMap(({ findings }) => findings),
+      ...lagFindings(key, usable),
+      ...countFindings(key, chain, usable.length)
+    ]
+  }
+})

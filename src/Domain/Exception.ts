@@ -1,0 +1,110 @@
+import { Schema } from "effect"
+import { ChainName, type Mode } from "./Chain.ts"
+import type { PaymentId } from "./Ids.ts"
+import { iso } from "./Timestamp.ts"
+
+/**
+ * Money that needs a person.
+ *
+ * - `overpaid`: the transaction that completed the payment brought more than was missing
+ * - `paid_again`: further money, on time, in another transaction
+ * - `late`: mined after the deadline
+ * - `wrong_token`: another token, or the native coin where a token was asked for
+ * - `wrong_chain`: anything on another chain than the payment's
+ * - `unattributed`: the balance grew, and no node can tell by which transaction
+ * - `found_late`: on time, and seen only after the payment had expired or failed
+ * - `reorged`: what a confirmed payment lacks since a reorg undid it
+ * - `unknown_payment`: at an address that was handed out by a copy of the database that is lost
+ */
+export const ExceptionKind = Schema.Literal(
+  "overpaid",
+  "paid_again",
+  "late",
+  "wrong_token",
+  "wrong_chain",
+  "unattributed",
+  "found_late",
+  "reorged",
+  "unknown_payment"
+)
+export type ExceptionKind = typeof ExceptionKind.Type
+
+/** `gone`: a reorg took the money back, or it turned out to be something else. The others are a person's decision. */
+export const ExceptionStatus = Schema.Literal("open", "accepted", "refunded", "gone")
+export type ExceptionStatus = typeof ExceptionStatus.Type
+
+/** What the ledger says of money that needs a person, whether anybody has been told or not. */
+export interface Irregular {
+  readonly kind: ExceptionKind
+  readonly chain: ChainName
+  /** Undefined where nobody can tell the transaction. */
+  readonly txHash: string | undefined
+  readonly currency: string
+  /** Base units, above zero. */
+  readonly amount: bigint
+  /** Names it at its address whatever block it is in: the same again after a reorg that mined it elsewhere. */
+  readonly key: string
+}
+
+/** An exception as the store keeps it; times in Unix milliseconds. */
+export interface PaymentException extends Irregular {
+  readonly id: string
+  readonly mode: Mode
+  /** Lower case. */
+  readonly address: string
+  /** Undefined for `unknown_payment` only. */
+  readonly payment: PaymentId | undefined
+  readonly status: ExceptionStatus
+  readonly openedAt: number
+}
+
+/** How an exception is told of in the API. Money that came again is an overpayment to whoever integrates. */
+const PublicKind = Schema.Literal(
+  "overpaid",
+  "late",
+  "wrong_token",
+  "wrong_chain",
+  "unattributed",
+  "found_late",
+  "reorged"
+)
+
+/** An exception in the API. */
+export const ExceptionObject = Schema.Struct({
+  kind: PublicKind,
+  chain: ChainName,
+  currency: Schema.String,
+  amount: Schema.String,
+  txHash: Schema.optionalWith(Schema.String, { exact: true }),
+  detectedAt: Schema.String,
+  /** Absent while it is open. `gone`: a reorg took the money back, or it turned out to be something else. */
+  resolution: Schema.optionalWith(Schema.Literal("accepted", "refunded", "gone"), { exact: true })
+}).annotations({ identifier: "PaymentException" })
+export type ExceptionObject = typeof ExceptionObject.Type
+
+/** What the merchant sees of the exceptions of a payment. */
+export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
+  const { amount, chain, currency, kind, openedAt, status, txHash } = exception
+  if (kind === "unknown_payment") return []
+  return [
+    {
+      kind: kind === "paid_again" ? "overpaid" : kind,
+      chain,
+      currency,
+      amount: amount.toString(),
+      ...(txHash === undefined ? {} : { txHash }),
+      detectedAt: iso(openedAt),
+      ...(status === "open" ? {} : { resolution: status })
+    }
+  ]
+}
+
+/** There is no money that anybody could decide on. */
+export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
+  message: Schema.String
+}) {}
+
+/** A transaction that is to stand for a payment does not: the chain has it not, not deep enough, or does not say. */
+export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {
+  message: Schema.String
+}) {}

@@ -1,0 +1,118 @@
+import { Effect } from "effect"
+import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import type { ExceptionKind, ExceptionStatus, Irregular, PaymentException } from "../Domain/Exception.ts"
+import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
+
+interface ExceptionRow {
+  readonly id: string
+  readonly address: string
+  readonly key: string
+  readonly payment_id: string | null
+  readonly kind: ExceptionKind
+  readonly chain: ChainName
+  readonly mode: Mode
+  readonly tx_hash: string | null
+  readonly currency: string
+  readonly amount: string
+  readonly opened_at: number
+  readonly outcome: Exclude<ExceptionStatus, "open"> | null
+}
+
+const columns = "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at, outcome"
+
+const fromRow = (row: ExceptionRow): PaymentException => ({
+  id: row.id,
+  address: row.address,
+  key: row.key,
+  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+  kind: row.kind,
+  chain: row.chain,
+  mode: row.mode,
+  txHash: row.tx_hash ?? undefined,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  openedAt: row.opened_at,
+  status: row.outcome ?? "open"
+})
+
+const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
+  Effect.map(db.all<ExceptionRow>(`SELECT ${columns} FROM exceptions ${rest}`, params), (rows) => rows.map(fromRow))
+
+const oldestFirst = "ORDER BY opened_at, id"
+
+/** Those of one payment, closed ones too. */
+export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payment_id = ? ${oldestFirst}`, [payment])
+
+/** Those of several payments, closed ones too. */
+export const ofPayments = (db: Db, payments: ReadonlyArray<PaymentId>) =>
+  select(db, `WHERE payment_id IN (SELECT value FROM json_each(?)) ${oldestFirst}`, [JSON.stringify(payments)])
+
+/** Money at addresses of a chain whose payments are lost. */
+export const unknownOn = (db: Db, { chain, mode }: Network) =>
+  select(db, "WHERE payment_id IS NULL AND chain = ? AND mode = ?", [chain, mode])
+
+/** Every one that nobody has decided on. */
+export const open = (db: Db, limit: number) => select(db, `WHERE closed_at IS NULL ${oldestFirst} LIMIT ?`, [limit])
+
+export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
+
+/** Whose money it is, and where. */
+export interface Place {
+  /** Lower case. */
+  readonly address: string
+  readonly mode: Mode
+  readonly payment: PaymentId | undefined
+}
+
+/**
+ * Brings what is stored for an address up to what the ledger says: opens what is new and what has come back, and closes
+ * as `gone` what is there no longer. What a person has decided stays decided. Gives what was opened.
+ *
+ * @param stored all that is stored for the address
+ * @param at Unix milliseconds
+ */
+export const sync = (
+  place: Place,
+  stored: ReadonlyArray<PaymentException>,
+  found: ReadonlyArray<Irregular>,
+  at: number
+) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const known = new Map(stored.map((exception) => [exception.key, exception]))
+    const opened: Array<Irregular> = []
+    for (const one of found) {
+      const before = known.get(one.key)
+      known.delete(one.key)
+      if (before?.status === "accepted" || before?.status === "refunded") continue
+      if (before?.status === "open" && before.amount === one.amount) continue
+      yield* tx.run(
+        `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, closed_at = NULL, outcome = NULL`,
+        [
+          exceptionId(place.address, one.key),
+          place.address,
+          one.key,
+          place.payment ?? null,
+          one.kind,
+          one.chain,
+          place.mode,
+          one.txHash ?? null,
+          one.currency,
+          one.amount.toString(),
+          at
+        ]
+      )
+      if (before?.status !== "open") opened.push(one)
+    }
+    for (const { id, status } of known.values()) if (status === "open") yield* close(id, "gone", at)
+    return opened
+  })
+
+/** Closes one that is open; `at` Unix milliseconds. */
+export const close = (id: string, outcome: Exclude<ExceptionStatus, "open">, at: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE exceptions SET closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL", [at, outcome, id])
+  )

@@ -1,0 +1,183 @@
+import { required, sum } from "../Domain/Amount.ts"
+import type { ChainName } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
+import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { counted, crossing, fitting, identity, type Rules } from "./statusMachine.ts"
+
+/** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
+const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean =>
+  receipt.currency === nativeToken(receipt.chain) &&
+  payment.currency !== nativeToken(payment.chain) &&
+  payment.endedAt !== undefined &&
+  firstSeen > payment.endedAt
+
+const irregular = (
+  kind: ExceptionKind,
+  chain: ChainName,
+  receipt: Pick<Receipt, "blockNumber" | "currency" | "txHash">,
+  amount: bigint
+): Irregular => ({
+  kind,
+  chain,
+  txHash: receipt.txHash,
+  currency: receipt.currency,
+  amount,
+  key: `${kind}:${chain}:${receipt.txHash ?? `block ${receipt.blockNumber}`}:${receipt.currency}`
+})
+
+/** One for what each transaction, or each block where none is known, brought of each currency. */
+const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> => {
+  const found = new Map<string, Irregular>()
+  for (const receipt of receipts) {
+    const one = irregular(kind, receipt.chain, receipt, receipt.amount)
+    found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
+  }
+  return [...found.values()]
+}
+
+/** What one transaction brought towards the payment. */
+interface Arrival {
+  readonly receipt: Receipt
+  readonly amount: bigint
+  /** Unix milliseconds. */
+  readonly firstSeen: number
+}
+
+const arrivalsOf = (
+  receipts: ReadonlyArray<Receipt>,
+  firstSeen: (receipt: Receipt) => number
+): ReadonlyArray<Arrival> => {
+  const all = new Map<string, ReadonlyArray<Receipt>>()
+  for (const receipt of receipts) all.set(identity(receipt), [...(all.get(identity(receipt)) ?? []), receipt])
+  return [...all.values()].flatMap((parts) => {
+    const [receipt] = parts
+    return receipt === undefined
+      ? []
+      : [{ receipt, amount: sum(parts.map((part) => part.amount)), firstSeen: firstSeen(receipt) }]
+  })
+}
+
+/**
+ * What a confirmed payment got beyond its amount: with the transaction that completed it, and with each one after that,
+ * in the order of the chain, those that were found after the decision last.
+ */
+const surplus = (payment: Payment, arrivals: ReadonlyArray<Arrival>, completedBy: string): ReadonlyArray<Irregular> => {
+  const decidedAt = payment.endedAt ?? 0
+  const known = arrivals.filter(({ firstSeen, receipt }) => firstSeen <= decidedAt || receipt.txHash === completedBy)
+  const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
+  const completing = ordered.findIndex(({ receipt }) => receipt.txHash === completedBy)
+  const found: Array<Irregular> = []
+  let reached = 0n
+  for (const [place, { amount, receipt }] of ordered.entries()) {
+    reached += amount
+    const beyond = reached - payment.amount
+    if (place < completing || beyond <= 0n) continue
+    const kind = place === completing ? "overpaid" : "paid_again"
+    found.push(irregular(kind, payment.chain, receipt, place === completing || beyond < amount ? beyond : amount))
+  }
+  return found
+}
+
+/** On-time money that an expired or failed payment had not got when that was decided. */
+const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>): ReadonlyArray<Irregular> => {
+  let decided = payment.amountReceived ?? 0n
+  const found: Array<Irregular> = []
+  for (const { amount, firstSeen, receipt } of [...arrivals].sort((a, b) => a.firstSeen - b.firstSeen)) {
+    const known = firstSeen <= (payment.endedAt ?? 0) && amount <= decided
+    if (known) decided -= amount
+    else found.push(irregular("found_late", payment.chain, receipt, amount))
+  }
+  return found
+}
+
+/** What a payment that was confirmed lacks since a reorg undid it. */
+const undone = (payment: Payment, paying: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> => {
+  const missing = payment.amount - sum(paying.map((receipt) => receipt.amount))
+  if (payment.failureReason !== "reorged" || missing <= 0n) return []
+  const { chain, currency, txHash } = payment
+  return [{ kind: "reorged", chain, txHash, currency, amount: missing, key: "reorged" }]
+}
+
+/** What on-time money that some transaction brought is beyond paying for the payment. */
+const afterDecision = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  paying: ReadonlyArray<Receipt>,
+  arrivals: ReadonlyArray<Arrival>,
+  rules: Rules
+): ReadonlyArray<Irregular> => {
+  if (payment.endedAt === undefined) return []
+  if (payment.status !== "confirmed") return foundLate(payment, arrivals)
+  const { txHash } = payment
+  if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {
+    return surplus(payment, arrivals, txHash)
+  }
+  // Accepted for other money than this, which is still there: all that was found since is further money.
+  if (receipts.some((receipt) => receipt.canonical && receipt.txHash === txHash)) {
+    const since = arrivals.filter(({ firstSeen }) => firstSeen > (payment.endedAt ?? 0))
+    return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
+  }
+  // A reorg took the transaction: another one completes the payment, or none.
+  const instead = crossing(paying, required(payment.amount, rules.toleranceBps))
+  return instead === undefined ? [] : surplus(payment, arrivals, instead)
+}
+
+/**
+ * The money of a payment that needs a person, from its rows of the ledger: recomputed from them each time, so that what
+ * a reorg takes back is no longer there. Amounts in base units.
+ *
+ * Money in blocks up to the head of the payment's creation is none of its business.
+ */
+export const exceptionsOf = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  rules: Rules
+): ReadonlyArray<Irregular> => {
+  const { createdHead } = payment
+  if (createdHead === undefined || receipts.length === 0) return []
+  const seen = new Map<string, number>()
+  for (const receipt of receipts) {
+    const id = identity(receipt)
+    seen.set(id, Math.min(receipt.seenAt, seen.get(id) ?? Number.POSITIVE_INFINITY))
+  }
+  const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
+
+  const canonical = receipts.filter((receipt) => receipt.canonical)
+  const onTime = new Set(counted(payment, receipts, rules))
+  const late = fitting(payment, canonical).filter((receipt) => !onTime.has(receipt))
+  const paying = [...onTime].filter((receipt) => receipt.txHash !== undefined)
+  const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
+  return [
+    ...each(
+      "wrong_chain",
+      stray.filter((receipt) => receipt.chain !== payment.chain)
+    ),
+    ...each(
+      "wrong_token",
+      stray.filter(
+        (receipt) =>
+          receipt.chain === payment.chain && receipt.currency !== payment.currency && receipt.blockNumber > createdHead
+      )
+    ),
+    ...each("late", late),
+    ...each(
+      "unattributed",
+      [...onTime].filter((receipt) => receipt.txHash === undefined)
+    ),
+    ...undone(payment, paying),
+    ...afterDecision(payment, receipts, paying, arrivalsOf(paying, firstSeen), rules)
+  ]
+}
+
+/** Money at addresses whose payments are lost with a newer copy of the database, by address. */
+export const unknownMoney = (receipts: ReadonlyArray<Receipt>): ReadonlyMap<string, ReadonlyArray<Irregular>> => {
+  const byAddress = new Map<string, Array<Receipt>>()
+  for (const receipt of receipts) {
+    const there = byAddress.get(receipt.address)
+    if (there === undefined) byAddress.set(receipt.address, [receipt])
+    else there.push(receipt)
+  }
+  return new Map([...byAddress].map(([address, all]) => [address, each("unknown_payment", all)]))
+}

@@ -1,0 +1,61 @@
+import { Effect } from "effect"
+import type { Network } from "../Domain/Chain.ts"
+import type { Payment } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import type { Outbox } from "../Events/Outbox.ts"
+import { Tx } from "../Sql.ts"
+import * as Exceptions from "./ExceptionsRepo.ts"
+import { exceptionsOf, unknownMoney } from "./exceptions.ts"
+import * as Repo from "./PaymentsRepo.ts"
+import type { Rules, Step } from "./statusMachine.ts"
+
+// What is stored when a decision about a payment has been made: inside the transaction that made it.
+
+/** Stores the states that a payment passes through, each with its event. Gives the last; `at` in Unix milliseconds. */
+export const follow = Effect.fnUntraced(function* (
+  outbox: Outbox["Type"],
+  payment: Payment,
+  steps: ReadonlyArray<Step>,
+  at: number
+) {
+  let before = payment
+  for (const step of steps) {
+    yield* Repo.update(before, step.payment, at)
+    if (step.announced) yield* outbox.publish(step.payment, at)
+    before = step.payment
+  }
+  return before
+})
+
+/** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
+export const syncExceptions = Effect.fnUntraced(function* (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  rules: Rules,
+  at: number
+) {
+  const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
+  const found = exceptionsOf(payment, receipts, rules)
+  const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
+  return yield* Exceptions.sync(place, stored, found, at)
+})
+
+/** The same for a chain's money at addresses whose payments are lost. */
+export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
+  const tx = yield* Tx
+  const found = unknownMoney(yield* Repo.unknownReceipts(tx, network))
+  const stored = yield* Exceptions.unknownOn(tx, network)
+  const addresses = new Set([...found.keys(), ...stored.map((exception) => exception.address)])
+  const opened = yield* Effect.forEach(
+    addresses,
+    (address) =>
+      Exceptions.sync(
+        { address, mode: network.mode, payment: undefined },
+        stored.filter((exception) => exception.address === address),
+        found.get(address) ?? [],
+        at
+      ).pipe(Effect.map((all) => all.map((one) => ({ ...one, address })))),
+    { concurrency: 1 }
+  )
+  return opened.flat()
+})

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Reader } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, health, second, upTo, usdc, withTokens } from "./around.ts"
+import { coin, ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
+import { committedTo, notingSettlement, pay, until, watch, world } from "./world.ts"
+
+const settings = {
+  ...withTokens,
+  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
+}
+
+/** A world around a chain with two providers. */
+const around =
+  (first: ModelChain, other: ModelChain) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
+    )
+
+const agreed = Effect.flatMap(Reader, (reader) =>
+  Effect.map(
+    reader.all<{ position: string; agreed: number }>("SELECT position, agreed FROM receipts ORDER BY block_number"),
+    (rows) => rows.map((row) => row.agreed)
+  )
+)
+
+/** Mines a block and waits until it has been read. */
+const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
+  Effect.gen(function* () {
+    const { number } = chain.mine(...transactions)
+    yield* second
+    return yield* committedTo(number)
+  })
+
+describe("a receipt that one provider has told of", () => {
+  it.scoped("counts as agreed once another has its transaction in the same block", () => {
+    const first = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
+      expect(yield* until(agreed, (rows) => rows.length > 0 && rows.every((one) => one === 1))).toEqual([1, 1])
+      expect((yield* health)?.reason).toBeUndefined()
+    }).pipe(around(first, first.twin()))
+  })
+
+  it.scoped("waits, however deep it is, while the other has the transaction in another block or not at all", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    const lies: Array<(receipt: object) => unknown> = [
+      () => null,
+      (receipt) => ({ ...receipt, blockHash: `0x${"1".repeat(64)}` }),
+      (receipt) => ({ ...receipt, status: "0x0" })
+    ]
+    let lie = lies[0]
+    other.distort = ({ method }, answer) =>
+      method === "eth_getTransactionReceipt" && lie !== undefined ? lie(answer as object) : answer
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      yield* next(first, token(usdc, alice, 5n))
+      for (const each of lies) {
+        lie = each
+        for (let i = 0; i < 4; i++) yield* next(first)
+        expect(yield* agreed).toEqual([0])
+      }
+      lie = undefined
+      yield* next(first)
+      yield* until(agreed, ([row]) => row === 1)
+    }).pipe(around(first, other))
+  })
+
+  it.scoped("is a sole healthy provider's to decide, when it is deep enough, and health says so", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.failure = "unreachable"
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      yield* next(first, token(usdc, alice, 5n))
+      yield* next(first)
+      yield* upTo(12)
+      expect(yield* agreed).toEqual([0])
+      yield* next(first)
+      yield* until(agreed, ([row]) => row === 1)
+      const now = yield* until(health, (state) => state?.reason !== undefined)
+      expect(now?.reason).toBe("one provider decides alone: no other one is healthy")
+      expect(now?.providers).toEqual([
+        { host: "model", healthy: true },
+        { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
+      ])
+    }).pipe(around(first, other))
+  })
+})
+
+describe("the second pass", () => {
+  const rows = Effect.flatMap(Reader, (reader) =>
+    reader.all<{ block_number: number; amount: string }>("SELECT block_number, amount FROM receipts ORDER BY amount")
+  )
+  /** A node that leaves logs out, under the right hash. */
+  const forgetful = (chain: ModelChain, keep: (index: number) => boolean) => {
+    chain.distort = ({ method }, answer) =>
+      method === "eth_getLogs" ? (answer as ReadonlyArray<unknown>).filter((_, i) => keep(i)) : answer
+  }
+
+  it.scoped.each<[string, (index: number) => boolean, number]>([
+    ["none", () => false, 0],
+    ["some", (index) => index === 0, 1]
+  ])("finds what a provider left out that gave %s of the logs under the right hash", ([, keep, kept]) => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    forgetful(first, keep)
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      const { head } = yield* next(first, token(usdc, alice, 5n), token(usdc, alice, 7n))
+      expect(yield* rows).toHaveLength(kept)
+      // The model has no tags: what is four times as deep as the confirmations is final. Tags have a pace of their own.
+      for (let i = 0; i < 64; i++) yield* next(first)
+      expect(yield* until(rows, (found) => found.length === 2)).toEqual([
+        { block_number: head.number, amount: "5" },
+        { block_number: head.number, amount: "7" }
+      ])
+    }).pipe(around(first, other))
+  })
+
+  it.scoped("stores nothing of a block that the first provider does not have", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.distort = ({ method, params }, answer) => {
+      if (method === "eth_getLogs") {
+        const { fromBlock } = params[0] as { fromBlock: string }
+        const stranger = {
+          blockHash: `0x${"2".repeat(64)}`,
+          blockNumber: fromBlock,
+          transactionHash: `0x${"3".repeat(64)}`
+        }
+        return [
+          ...(answer as ReadonlyArray<object>),
+          ...(answer as ReadonlyArray<object>).map((log) => ({ ...log, ...stranger }))
+        ]
+      }
+      return answer
+    }
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      yield* next(first, token(usdc, alice, 5n))
+      for (let i = 0; i < 64; i++) yield* next(first)
+      expect(yield* rows).toHaveLength(1)
+      const verified = yield* Effect.flatMap(Reader, (reader) =>
+        reader.get<{ number: number }>("SELECT verified_number AS number FROM scans")
+      )
+      // What was final when the test began has nothing for us; the range with the stranger is not passed.
+      expect(verified?.number).toBeLessThan(11)
+    }).pipe(around(first, other))
+  })
+})

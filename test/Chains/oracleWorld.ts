@@ -1,0 +1,144 @@
+import { Effect, Layer } from "effect"
+import { getAddress, type Hex } from "viem"
+import * as Balances from "../../src/Chains/BalancesRepo.ts"
+import type { Asked } from "../../src/Chains/balances.ts"
+import { type Checked, commitBalances } from "../../src/Chains/commitBalances.ts"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
+import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { ChainName, Network } from "../../src/Domain/Chain.ts"
+import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
+import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import type { BlockRef } from "../../src/Domain/Receipt.ts"
+import type { Settlement } from "../../src/Payments/Settlement.ts"
+import type { ChainSettings } from "../../src/Settings.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { tempStore } from "../lib/store.ts"
+import { chainSettings } from "./world.ts"
+
+/** Not ethereum, where full blocks tell of what is sent to an address itself. */
+export const base = chainSettings({ chain: "base", mode: "test" })
+export const network: Network = { chain: "base", mode: "test" }
+
+export const inStore = <A, E, R>(test: Effect.Effect<A, E, R>) => Effect.provide(test, Layer.fresh(tempStore))
+
+/** A settlement that only notes which payments it was told of. */
+export const noting = () => {
+  const touched: Array<PaymentId> = []
+  const settlement: Settlement["Type"] = {
+    settle: (_, payments) => Effect.sync(() => void touched.push(...payments)),
+    expire: Effect.never
+  }
+  return { settlement, touched }
+}
+
+/** The watcher has read the chain up to `head`. */
+export const scanTo = (head: BlockRef, on = network) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.gen(function* () {
+        yield* Ledger.startScan(on, head, "0x0")
+        yield* Ledger.keepBlocks(on, [head])
+        yield* Ledger.moveScan(on, head)
+      })
+    )
+  )
+
+let merchantRefs = 0
+
+/** A payment as creating one stores it. `expiresAt` in Unix seconds. */
+export const owe = (
+  address: string,
+  over: { chain?: ChainName; currency?: PaymentCurrency; expiresAt?: number; endedAt?: number } = {}
+) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        const id = newPaymentId()
+        const index = merchantRefs++
+        const { chain = "base", currency = "ETH", expiresAt = 4_000_000_000, endedAt } = over
+        yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0) ON CONFLICT DO NOTHING")
+        yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
+        yield* tx.run(
+          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
+             wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
+           VALUES (?, 'a', 'test', ?, '100', ?, ?, ?, 'w', ?, ?, 0, ?,
+             (SELECT head_number FROM scans WHERE chain = ? AND mode = 'test'), '{}', ?)`,
+          [
+            id,
+            id,
+            currency,
+            chain,
+            getAddress(address as Hex),
+            index,
+            endedAt === undefined ? "pending" : "expired",
+            expiresAt * 1000,
+            chain,
+            endedAt ?? null
+          ]
+        )
+        return id
+      })
+    )
+  )
+
+export const depsOf = (
+  client: RpcClient,
+  others: ReadonlyArray<RpcClient> = [],
+  chain: ChainSettings = base
+): OracleDeps => ({
+  provider: { client },
+  others: others.map((other) => ({ client: other })),
+  chain
+})
+
+/** What a round at `at` would ask for, a minute being the grace. */
+export const wanted = (at: BlockRef, on = network) =>
+  Effect.flatMap(Reader, (reader) => Balances.asked(reader, on, at, 60_000))
+
+/** Reads and stores what was asked for. Gives the payments whose receipts it changed. */
+export const look = Effect.fnUntraced(function* (
+  deps: OracleDeps,
+  at: BlockRef,
+  asked: ReadonlyArray<Asked>,
+  over: Partial<Checked> = {}
+) {
+  const writer = yield* Writer
+  const { settlement, touched } = noting()
+  const reading = yield* readBalances(deps, at, asked)
+  const stored = yield* writer.write(commitBalances(settlement, { ...reading, agreed: true, of: "round", ...over }))
+  return { stored, touched, reading }
+})
+
+/** The watcher reads up to `at`, and the oracle makes a round there. */
+export const round = Effect.fnUntraced(function* (deps: OracleDeps, at: BlockRef) {
+  const on: Network = { chain: deps.chain.chain, mode: deps.chain.mode }
+  yield* scanTo(at, on)
+  return yield* look(deps, at, yield* wanted(at, on))
+})
+
+interface Row {
+  readonly address: string
+  readonly amount: string
+  readonly block_number: number
+  readonly position: string
+  readonly tx_hash: string | null
+  readonly agreed: number
+}
+
+/** The canonical receipts, by block and position. */
+export const receipts = Effect.flatMap(Reader, (reader) =>
+  reader.all<Row>(
+    `SELECT address, amount, block_number, position, tx_hash, agreed FROM receipts WHERE canonical = 1
+     ORDER BY block_number, address, position`
+  )
+)
+
+/** `<block> <position> <amount>` of each canonical receipt of an address. */
+export const told = (address: string) =>
+  Effect.map(receipts, (rows) =>
+    rows
+      .filter((row) => row.address === address.toLowerCase())
+      .map((row) => `${row.block_number} ${row.position} ${row.amount}`)
+  )

@@ -1,0 +1,336 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Either, Layer, Logger, TestClock } from "effect"
+import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import { Networks } from "../../src/Chains/Networks.ts"
+import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
+import { Span } from "../../src/Chains/Span.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const network: Network = { chain: "base", mode: "test" }
+const confirmations = 3
+const hash = (digit: string) => `0x${digit.repeat(64)}`
+const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
+/** What the node knows of transactions, by hash; its head is block 200. */
+const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
+const quantity = (value: number) => `0x${value.toString(16)}`
+const client = makeClient({
+  host: "node",
+  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+  sendEach: (calls) =>
+    Effect.succeed(
+      calls.map(({ method, params }) => {
+        if (method === "eth_getBlockByNumber") {
+          return Either.right({
+            number: quantity(200),
+            hash: hash("e"),
+            parentHash: hash("d"),
+            timestamp: quantity(200)
+          })
+        }
+        const known = mined.get(String(params[0]))
+        if (known === undefined) return Either.right(null)
+        if (known.blockNumber === 0) {
+          return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
+        }
+        return Either.right({
+          transactionHash: params[0],
+          blockHash: hash("b"),
+          blockNumber: quantity(known.blockNumber),
+          status: known.status
+        })
+      })
+    )
+})
+const provider = { client, span: new Span(), index: 0 }
+const node = Layer.succeed(Networks, {
+  connected: () => ({
+    genesis: { known: undefined },
+    providers: {
+      current: Effect.succeed(provider),
+      other: () => Effect.succeed(undefined),
+      failed: () => Effect.void,
+      succeeded: () => undefined,
+      nextTry: (now) => now,
+      health: () => [],
+      all: [provider]
+    }
+  })
+})
+
+const layer = Layer.unwrapScoped(
+  Effect.map(temporaryDatabase, (path) =>
+    Settlement.layer.pipe(
+      Layer.provideMerge(Layer.mergeAll(Outbox.layer, node)),
+      Layer.provideMerge(Sql.layer(path)),
+      Layer.provideMerge(testSettingsLayer(path)),
+      Layer.provide(Logger.remove(Logger.defaultLogger))
+    )
+  )
+)
+
+/** A chain with a block a second whose block `n` has the time `n`; payments are made at block 100. */
+const lastOnTime = 100 + 3600 + 60
+const block = (number: number) => ({ number, hash: `0x${number}`, time: number })
+
+const newPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
+  id: newPaymentId(),
+  account: AccountId.make("default"),
+  mode: "test",
+  merchantRef: "order-1",
+  amount: 1000n,
+  currency: "ETH",
+  chain: "base",
+  address,
+  status: "pending",
+  createdAt: 100_000,
+  expiresAt: 3_700_000,
+  metadata: "{}",
+  webhookUrl: undefined,
+  redirectUrl: undefined,
+  quoteId: undefined,
+  amountReceived: undefined,
+  txHash: undefined,
+  confirmedAt: undefined,
+  failureReason: undefined,
+  ...over
+})
+
+const start = Effect.gen(function* () {
+  mined.clear()
+  yield* TestClock.setTime(100_000)
+  const writer = yield* Writer
+  const settlement = yield* Settlement
+  yield* Effect.forkScoped(settlement.expire)
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
+      yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
+      yield* LedgerRepo.startScan(network, block(100), undefined)
+      const stored = yield* Repo.insert(newPayment(), { wallet: "w", index: 0 })
+      return stored ?? (yield* Effect.dieMessage("not inserted"))
+    })
+  )
+})
+
+const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
+  address: address.toLowerCase(),
+  amount,
+  blockHash: `0x${blockNumber}`,
+  blockNumber,
+  blockTime: blockNumber,
+  currency: "ETH",
+  position: "tx:0",
+  txHash: `0xt${blockNumber}`,
+  ...over
+})
+const untold = { position: "unattributed", txHash: undefined } as const
+
+/** What the watcher does: the clock stands at the head's time. */
+const scanTo = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(head * 1000)
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        const touched = yield* LedgerRepo.keepReceipts(network, transfers, true)
+        yield* LedgerRepo.keepBlocks(network, [head - confirmations + 1, head].map(block))
+        yield* LedgerRepo.moveScan(network, block(head))
+        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ?", [head, head])
+        yield* settlement.settle({ network, head: block(head) }, touched)
+      })
+    )
+    yield* Effect.repeatN(writer.write(Effect.void), 5)
+  })
+
+const look = (id: PaymentId) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const events = yield* reader.all<{ kind: string }>("SELECT kind FROM events WHERE payment_id = ? ORDER BY rowid", [
+      id
+    ])
+    const exceptions = yield* Exceptions.ofPayment(reader, id)
+    return {
+      payment: yield* Repo.byId(reader, id),
+      events: events.map(({ kind }) => kind),
+      exceptions: exceptions.map(({ amount, kind, status }) => `${status} ${kind} ${amount}`)
+    }
+  })
+
+const end = lastOnTime + confirmations
+
+it.scoped("accept: an expired payment whose money came late becomes confirmed by it, with its event, once", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 1000n))
+    const first = yield* accept(id, undefined)
+    expect(first).toMatchObject({ payment: { status: "confirmed" }, exceptions: [{ status: "accepted" }] })
+    expect(yield* accept(id, undefined)).toEqual(first)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 5}`, confirmedAt: (end + 9) * 1000 })
+    expect(after.events).toEqual(["payment.expired", "payment.confirmed"])
+    // What is settled later leaves the decision alone.
+    yield* scanTo(end + 30, transfer(end + 5, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["accepted late 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a failed payment that got too little, by its first transaction", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
+    expect((yield* look(id)).payment?.status).toBe("failed")
+    yield* accept(id, undefined)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 700n })
+    expect(after.payment?.failureReason).toBeUndefined()
+    expect(after.events).toEqual(["payment.detecting", "payment.failed", "payment.confirmed"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: with what was found late, by the transaction that crosses; its surplus is accepted with it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end, transfer(120, 400n))
+    yield* scanTo(end + 9, transfer(121, 900n))
+    yield* accept(id, undefined)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 1300n })
+    expect(after.exceptions.toSorted()).toEqual(["accepted found_late 900", "accepted overpaid 300"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: closes what is open of a confirmed payment and changes nothing else", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1500n))
+    const before = yield* look(id)
+    expect(before.exceptions).toEqual(["open overpaid 500"])
+    yield* accept(id, undefined)
+    expect(yield* look(id)).toEqual({ ...before, exceptions: ["accepted overpaid 500"] })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: money without a transaction needs one that its chain has, deep enough and not failed", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end, transfer(120, 1000n, untold))
+    const refusal = (tx: string | undefined) => Effect.map(Effect.flip(accept(id, tx)), ({ message }) => message)
+    expect(yield* refusal(undefined)).toContain("--tx")
+    expect(yield* refusal(hash("1"))).toContain("no transaction")
+    mined.set(hash("1"), { blockNumber: 199, status: "0x1" })
+    expect(yield* refusal(hash("1"))).toContain("2 of the 3 confirmations")
+    mined.set(hash("1"), { blockNumber: 198, status: "0x0" })
+    expect(yield* refusal(hash("1"))).toContain("failed in block 198")
+    mined.set(hash("1"), { blockNumber: 0, status: "0x1" })
+    expect(yield* refusal(hash("1"))).toContain("does not tell")
+    expect((yield* look(id)).payment?.status).toBe("detecting")
+    mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
+    yield* accept(id, hash("1"))
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: hash("1"), amountReceived: 1000n })
+    expect(after.exceptions).toEqual(["accepted unattributed 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a transaction of the ledger is not asked about", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1n), transfer(121, 2n))
+    yield* accept(id, "0xt121")
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 3n })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: nothing where nothing came, and nobody where there is no such payment", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130)
+    expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "NothingToDecide" })
+    expect((yield* look(id)).payment?.status).toBe("pending")
+    expect(yield* accept("pay_none", undefined)).toBeUndefined()
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("refunded: closes what is open, and needs something that is", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 7n), transfer(end + 6, 8n))
+    expect((yield* refunded(id))?.exceptions).toHaveLength(2)
+    const after = yield* look(id)
+    expect(after.exceptions).toEqual(["refunded late 7", "refunded late 8"])
+    expect(after.payment?.status).toBe("expired")
+    expect(yield* Effect.flip(refunded(id))).toMatchObject({ _tag: "NothingToDecide" })
+    expect(yield* look(id)).toEqual(after)
+    expect(yield* refunded("pay_none")).toBeUndefined()
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("money of a lost payment is decided on by its own id", () =>
+  Effect.gen(function* () {
+    yield* start
+    const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 7, 0)", [lost]))
+    )
+    yield* scanTo(130, transfer(120, 5n, { address: lost.toLowerCase() }))
+    const [open] = yield* Exceptions.open(yield* Reader, 10)
+    const id = open?.id ?? ""
+    const closed = yield* refunded(id)
+    expect(closed).toMatchObject({ payment: undefined, exceptions: [{ id, status: "refunded" }] })
+    expect(yield* accept(id, undefined)).toEqual(closed)
+    expect(yield* Exceptions.open(yield* Reader, 10)).toEqual([])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("abandon: every open payment of the chain fails, with its event; others and ended ones stay", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    const writer = yield* Writer
+    const insert = (n: number, over: Partial<NewPayment>) =>
+      writer.write(
+        Effect.map(
+          Repo.insert(newPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over }), { wallet: "w", index: n }),
+          (payment): Payment => payment ?? expect.unreachable()
+        )
+      )
+    yield* Effect.forEach(
+      Array.from({ length: 230 }, (_, n) => n + 1),
+      (n) => insert(n, {}),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    const other = yield* insert(999, { chain: "polygon", currency: "USDC" })
+    yield* scanTo(130, transfer(120, 1000n))
+    expect(yield* abandon(network)).toBe(230)
+    expect(yield* abandon(network)).toBe(0)
+    expect((yield* look(id)).payment?.status).toBe("confirmed")
+    expect((yield* look(other.id)).payment?.status).toBe("pending")
+    const reader = yield* Reader
+    const failed = yield* reader.all<{ id: PaymentId }>(
+      "SELECT id FROM payments WHERE status = 'failed' AND failure_reason = 'abandoned'"
+    )
+    expect(failed).toHaveLength(230)
+    const { events } = yield* look(failed[0]?.id ?? id)
+    expect(events).toEqual(["payment.failed"])
+  }).pipe(Effect.provide(layer))
+)

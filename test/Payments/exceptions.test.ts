@@ -1,0 +1,238 @@
+import { describe, expect, it } from "@effect/vitest"
+import fc from "fast-check"
+import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import type { Payment } from "../../src/Domain/Payment.ts"
+import type { Receipt } from "../../src/Domain/Receipt.ts"
+import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
+import type { Rules } from "../../src/Payments/statusMachine.ts"
+
+const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
+/** A chain with a block a second whose block `n` has the time `n`; the payment was made at block 100. */
+const createdAt = 100_000
+const lastOnTime = 100 + 3600 + 60
+/** When the payment ended, where it did. */
+const endedAt = 500_000
+
+const payment = (over: Partial<Payment> = {}): Payment => ({
+  sequence: 1,
+  id: newPaymentId(),
+  account: AccountId.make("default"),
+  mode: "test",
+  merchantRef: "order-1",
+  amount: 1000n,
+  currency: "USDC",
+  chain: "base",
+  address: "0x0000000000000000000000000000000000000001",
+  status: "detecting",
+  createdAt,
+  expiresAt: createdAt + 3_600_000,
+  createdHead: 100,
+  metadata: "{}",
+  webhookUrl: undefined,
+  redirectUrl: undefined,
+  quoteId: undefined,
+  usdValue: undefined,
+  amountReceived: undefined,
+  txHash: undefined,
+  confirmedAt: undefined,
+  failureReason: undefined,
+  endedAt: undefined,
+  ...over
+})
+
+/** Stored when its block was mined. */
+const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Partial<Receipt> = {}): Receipt => ({
+  chain: "base",
+  mode: "test",
+  blockHash: `0x${blockNumber}`,
+  blockNumber,
+  blockTime: blockNumber,
+  address: "0x0000000000000000000000000000000000000001",
+  position: "log:0",
+  txHash,
+  currency: "USDC",
+  amount,
+  payment: undefined,
+  agreed: true,
+  canonical: true,
+  seenAt: blockNumber * 1000,
+  ...over
+})
+
+const confirmed = (over: Partial<Payment> = {}) =>
+  payment({ status: "confirmed", amountReceived: 1000n, txHash: "0xa", confirmedAt: endedAt, endedAt, ...over })
+
+const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
+  exceptionsOf(of, receipts, rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
+
+const after = endedAt / 1000 + 10
+
+describe("money beyond the amount", () => {
+  it("is none while the payment is open, nor with the exact amount", () => {
+    expect(found(payment(), receipt("0xa", 101, 1500n), receipt("0xb", 102, 5n))).toEqual([])
+    expect(found(confirmed(), receipt("0xa", 101, 1000n))).toEqual([])
+  })
+
+  it("overpaid: what the transaction that crosses the amount brings beyond it, in all its transfers", () => {
+    const all = [receipt("0x0", 101, 600n), receipt("0xa", 102, 500n), receipt("0xa", 102, 7n, { position: "log:9" })]
+    expect(found(confirmed(), ...all)).toEqual(["overpaid 107 0xa"])
+  })
+
+  it("paid_again: each further transaction, before and after the confirmation", () => {
+    const all = [receipt("0xa", 101, 1000n), receipt("0xb", 102, 20n), receipt("0xc", after, 1000n)]
+    expect(found(confirmed(), ...all)).toEqual(["paid_again 20 0xb", "paid_again 1000 0xc"])
+  })
+
+  it("paid_again: also one that was mined before the crossing and found after the confirmation", () => {
+    const late = receipt("0xb", 101, 30n, { seenAt: endedAt + 1 })
+    expect(found(confirmed(), late, receipt("0xa", 102, 1000n))).toEqual(["paid_again 30 0xb"])
+  })
+
+  it("filling up what the tolerance or an operator let pass is neither", () => {
+    const partial = confirmed({ amountReceived: 900n })
+    expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 60n))).toEqual([])
+    expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 160n))).toEqual(["paid_again 60 0xb"])
+  })
+
+  it("one that a reorg leaves to complete the payment is not paid again", () => {
+    const gone = receipt("0xa", 101, 1000n, { canonical: false })
+    expect(found(confirmed(), gone, receipt("0xb", after, 1200n))).toEqual(["overpaid 200 0xb"])
+    expect(found(confirmed(), gone, receipt("0xb", after, 200n))).toEqual([])
+  })
+
+  it("on-time money found for a payment that was accepted for other money is paid again", () => {
+    const accepted = confirmed({ txHash: "0xlate", amountReceived: undefined })
+    const money = receipt("0xlate", lastOnTime + 5, 1000n, { seenAt: endedAt - 1 })
+    expect(found(accepted, money, receipt("0xb", 300, 10n, { seenAt: endedAt + 1 }))).toEqual([
+      "late 1000 0xlate",
+      "paid_again 10 0xb"
+    ])
+  })
+})
+
+describe("late", () => {
+  it.each([
+    ["before the end", payment()],
+    ["after it was confirmed", confirmed({ txHash: "0xother" })],
+    ["after it expired", payment({ status: "expired", endedAt })]
+  ])("%s", (_, of) => {
+    expect(found(of, receipt("0xa", lastOnTime + 1, 400n))).toEqual(["late 400 0xa"])
+  })
+
+  it("is none of what was on time in the block that a reorg took", () => {
+    const onTime = receipt("0xa", lastOnTime, 400n, { canonical: false })
+    expect(found(payment(), onTime, receipt("0xa", lastOnTime + 3, 400n))).toEqual([])
+  })
+})
+
+describe("found_late", () => {
+  const expired = payment({ status: "expired", endedAt })
+  const short = payment({ status: "failed", failureReason: "insufficient_amount", amountReceived: 400n, endedAt })
+
+  it("on-time money seen after the payment expired, or failed for want of it", () => {
+    expect(found(expired, receipt("0xa", 300, 1000n, { seenAt: endedAt + 1 }))).toEqual(["found_late 1000 0xa"])
+    const known = receipt("0xa", 300, 400n)
+    expect(found(short, known)).toEqual([])
+    expect(found(short, known, receipt("0xb", 301, 600n, { seenAt: endedAt + 1 }))).toEqual(["found_late 600 0xb"])
+  })
+
+  it("a known transaction that a reorg mines again is known", () => {
+    const before = receipt("0xa", 300, 400n, { canonical: false })
+    expect(found(short, before, receipt("0xa", 302, 400n, { seenAt: endedAt + 9 }))).toEqual([])
+  })
+
+  it("one that comes in the place of known money that a reorg took", () => {
+    const gone = receipt("0xa", 300, 400n, { canonical: false })
+    expect(found(short, gone, receipt("0xb", 301, 400n, { seenAt: endedAt + 1 }))).toEqual(["found_late 400 0xb"])
+  })
+
+  it("one that a reorg had taken when the payment ended, and that came back", () => {
+    expect(found(expired, receipt("0xa", 300, 1000n))).toEqual(["found_late 1000 0xa"])
+    const undone = payment({ status: "failed", failureReason: "reorged", confirmedAt: 400_000, endedAt })
+    expect(found(undone, receipt("0xa", 300, 1000n))).toEqual(["found_late 1000 0xa"])
+  })
+
+  it("what a confirmed payment lacks since a reorg undid it", () => {
+    const undone = payment({ status: "failed", failureReason: "reorged", txHash: "0xa", confirmedAt: 400_000, endedAt })
+    const gone = receipt("0xa", 300, 700n, { canonical: false })
+    expect(found(undone, gone)).toEqual(["reorged 1000 0xa"])
+    expect(found({ ...undone, amountReceived: 300n }, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa"])
+  })
+})
+
+describe("the wrong money", () => {
+  const native = { currency: "ETH", position: "tx:0" } as const
+
+  it("wrong_token: another token at any time, native for a token while the payment is open", () => {
+    expect(found(payment(), receipt("0xa", 101, 5n, { currency: "USDC.e" }))).toEqual(["wrong_token 5 0xa"])
+    expect(found(payment(), receipt("0xa", 101, 5n, native))).toEqual(["wrong_token 5 0xa"])
+    expect(found(confirmed(), receipt("0xb", after, 5n, { currency: "USDT" }))).toEqual(["wrong_token 5 0xb"])
+  })
+
+  it("gas to collect with is nothing, on any chain; what came while the payment was open stays", () => {
+    expect(found(confirmed(), receipt("0xgas", after, 5n, native))).toEqual([])
+    expect(found(confirmed(), receipt("0xgas", after, 5n, { ...native, chain: "optimism" }))).toEqual([])
+    expect(found(confirmed(), receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" }))).toEqual([])
+    expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
+  })
+
+  it("wrong_chain: anything on another chain, at any time; where nobody knows its transaction, by its block", () => {
+    expect(found(payment(), receipt("0xa", 7, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
+    expect(found(confirmed(), receipt("0xa", after, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
+    const untold = receipt("", 7, 5n, { ...native, chain: "optimism", position: "unattributed", txHash: undefined })
+    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [untold], rules)
+    expect(exception).toMatchObject({ kind: "wrong_chain", key: "wrong_chain:optimism:block 7:ETH", txHash: undefined })
+  })
+
+  it("unattributed: money without a transaction, by its block", () => {
+    const untold = receipt("", 107, 5n, { currency: "ETH", position: "unattributed", txHash: undefined })
+    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [untold], rules)
+    expect(more).toEqual([])
+    expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
+  })
+
+  it("money older than the payment, and money of an orphaned block, is nobody's business", () => {
+    expect(found(payment(), receipt("0xa", 100, 5n, { currency: "USDT" }), receipt("0xb", 90, 1000n))).toEqual([])
+    expect(found(payment(), receipt("0xa", 101, 5n, { currency: "USDT", canonical: false }))).toEqual([])
+    expect(found(payment({ createdHead: undefined }), receipt("0xa", 101, 5n, { currency: "USDT" }))).toEqual([])
+  })
+})
+
+it("two transfers of one transaction are one, and keep their key in another block", () => {
+  const late = (block: number, position: string) => receipt("0xa", block, 5n, { position })
+  const at = (block: number) => exceptionsOf(payment(), [late(block, "log:0"), late(block, "log:1")], rules)
+  expect(at(lastOnTime + 1)).toMatchObject([{ amount: 10n, key: "late:base:0xa:USDC" }])
+  expect(at(lastOnTime + 2)).toEqual(at(lastOnTime + 1))
+})
+
+it("money of lost payments is told by address, transaction and currency", () => {
+  const all = [receipt("0xa", 101, 5n), receipt("0xa", 101, 6n, { position: "log:1" }), receipt("0xb", 102, 7n)]
+  const [[address, exceptions] = [undefined, []]] = unknownMoney(all)
+  expect(address).toBe("0x0000000000000000000000000000000000000001")
+  expect(exceptions.map(({ amount, kind }) => [kind, amount])).toEqual([
+    ["unknown_payment", 11n],
+    ["unknown_payment", 7n]
+  ])
+})
+
+describe("for any ledger of a confirmed payment", () => {
+  const ledger = fc.array(fc.record({ amount: fc.bigInt(1n, 1500n), tx: fc.nat(5) }), { minLength: 1, maxLength: 8 })
+
+  it("what is on time is the amount and its surplus, no more and no less; keys are unique", () =>
+    fc.assert(
+      fc.property(ledger, (rows) => {
+        const all = rows.map(({ amount, tx }, i) =>
+          // A transaction is in one block.
+          receipt(`0x${tx}`, 101 + tx, amount, { position: `log:${i}`, seenAt: 1000 })
+        )
+        const ordered = [...all].sort((a, b) => a.blockNumber - b.blockNumber)
+        const upTo = (place: number) => ordered.slice(0, place + 1).reduce((whole, { amount }) => whole + amount, 0n)
+        const crossing = ordered.find((_, place) => upTo(place) >= 1000n)
+        fc.pre(crossing !== undefined)
+        const exceptions = exceptionsOf(confirmed({ txHash: crossing?.txHash }), all, rules)
+        const sum = all.reduce((whole, { amount }) => whole + amount, 0n)
+        expect(exceptions.reduce((whole, { amount }) => whole + amount, 0n)).toBe(sum - 1000n)
+        expect(new Set(exceptions.map(({ key }) => key)).size).toBe(exceptions.length)
+      })
+    ))
+})

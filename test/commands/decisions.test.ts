@@ -1,0 +1,139 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Effect } from "effect"
+import { testXpub } from "../lib/settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { tilld as run } from "../lib/tilld.ts"
+
+const configuration = `
+[server]
+public_url = "https://pay.example.com"
+[database]
+path = "tilld.db"
+[wallets]
+test = "${testXpub}"
+[chains.base.test]
+rpc_urls = ["http://127.0.0.1:1"]
+`
+const paymentId = (n: number) => `pay_${String(n).repeat(22)}`
+
+const insertPayment = (n: number, chain: string, status: string) => `
+  INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
+    created_at, expires_at, created_head, metadata, ended_at)
+  VALUES ('${paymentId(n)}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
+    '0x000000000000000000000000000000000000000${n}', 'w', ${n}, '${status}', 0, 1000, 100, '{}',
+    ${status === "expired" ? 2000 : "NULL"});`
+
+/** One that expired and was paid late, one that waits on base and one on a chain that is not configured. */
+const rows = `
+  INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10);
+  ${insertPayment(1, "base", "expired")}
+  ${insertPayment(2, "base", "pending")}
+  ${insertPayment(3, "polygon", "pending")}
+  INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+    payment_id, canonical, agreed, seen_at)
+  VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000001', 'tx:0', 101, 9000, '0xlate', 'ETH', '1000',
+    '${paymentId(1)}', 1, 1, 3000);
+  INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
+  VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'late', 'base',
+    'test', '0xlate', 'ETH', '1000', 3000);`
+
+/** An installation without a daemon, whose node nobody reaches. */
+const installation = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "tilld.toml"), configuration)
+  const tilld = (...args: ReadonlyArray<string>) =>
+    run(args, {
+      cwd: folder,
+      env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") }
+    })
+  const json = (...args: ReadonlyArray<string>) =>
+    Effect.map(tilld(...args, "--json"), ({ code, stderr, stdout }) => {
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+      expect(stdout).toBe(`${JSON.stringify(JSON.parse(stdout))}\n`)
+      return JSON.parse(stdout)
+    })
+  yield* json("payments", "list")
+  const database = new Database(join(folder, "tilld.db"))
+  database.exec(rows)
+  database.close()
+  return { tilld, json }
+})
+
+const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate", status: "open" }
+
+it.scopedLive("payments accept: shown before, confirmed after, and the same again", () =>
+  Effect.gen(function* () {
+    const { json, tilld } = yield* installation
+    expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, payment: paymentId(1) }])
+    expect(yield* json("payments", "show", paymentId(1))).toMatchObject({ exceptions: [open] })
+    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toMatch(
+      /open {2}late {2}1000 ETH {2}base {2}0xlate/
+    )
+    expect((yield* tilld("payments", "exceptions")).stdout).toContain(paymentId(1))
+
+    const accepted = yield* json("payments", "accept", paymentId(1))
+    expect(accepted).toMatchObject({
+      payment: { id: paymentId(1), status: "confirmed", txHash: "0xlate" },
+      exceptions: [{ ...open, status: "accepted" }]
+    })
+    expect(yield* json("payments", "accept", paymentId(1))).toEqual(accepted)
+    expect(yield* json("payments", "exceptions")).toEqual([])
+    const story = yield* json("payments", "show", paymentId(1))
+    expect(story).toMatchObject({
+      transitions: [{ from: "expired", to: "confirmed" }],
+      events: [{ kind: "payment.confirmed" }]
+    })
+  })
+)
+
+it.scopedLive("payments refunded: closed, and nothing to do the second time", () =>
+  Effect.gen(function* () {
+    const { json, tilld } = yield* installation
+    expect(yield* json("payments", "refunded", paymentId(1))).toMatchObject({
+      payment: { status: "expired" },
+      exceptions: [{ ...open, status: "refunded" }]
+    })
+    const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
+    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no open exception") })
+  })
+)
+
+it.scopedLive("payments abandon: for a chain that the configuration has no longer too", () =>
+  Effect.gen(function* () {
+    const { json, tilld } = yield* installation
+    const dropped = yield* tilld("serve")
+    expect(dropped).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("tilld payments abandon --chain polygon --mode test")
+    })
+    const abandon = ["payments", "abandon", "--chain", "polygon", "--mode", "test"]
+    expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1 })
+    expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0 })
+    expect(yield* json("payments", "show", paymentId(3))).toMatchObject({
+      payment: { status: "failed", failureReason: "abandoned" },
+      events: [{ kind: "payment.failed" }]
+    })
+    expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
+  })
+)
+
+it.scopedLive("what cannot be decided ends with its reason", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const hash = `0x${"1".repeat(64)}`
+    for (const [code, reason, ...args] of [
+      [1, "nothing to accept", "accept", paymentId(2)],
+      [1, "does not tell", "accept", paymentId(1), "--tx", hash],
+      [1, "There is no payment", "accept", "pay_none"],
+      [1, "There is no payment", "refunded", "pay_none"],
+      [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],
+      [2, "--chain", "abandon", "--mode", "test"]
+    ] as const) {
+      const ended = yield* tilld("payments", ...args, "--json")
+      expect(ended, args.join(" ")).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) })
+    }
+  })
+)

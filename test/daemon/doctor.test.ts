@@ -1,0 +1,213 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import type { Finding } from "../../src/Doctor.ts"
+import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { type Daemon, type Home, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { type FaultName, type FaultOptions, type FaultProxy, startFaultProxy } from "../lib/faultProxy.ts"
+import { tilld } from "../lib/tilld.ts"
+
+const secret = "s3cr3t-k3y-0123456789"
+
+/** A daemon on a chain with two providers, each behind a proxy and with a key in its URL. */
+class Shop extends Context.Tag("test/Shop")<
+  Shop,
+  {
+    readonly chain: LocalChain
+    readonly home: Home
+    readonly daemon: Daemon
+    readonly first: FaultProxy
+    readonly second: FaultProxy
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Shop,
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      yield* chain.mine(20, 2)
+      const [first, second] = [yield* startFaultProxy(chain.url), yield* startFaultProxy(chain.url)]
+      const urls = [first, second].map(({ url }) => `${url}/v2/${secret}`)
+      const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", urls]]) })
+      return { chain, home, daemon: yield* serve(home), first, second }
+    })
+  )
+}
+
+interface Result {
+  readonly code: number | null
+  readonly ok: boolean
+  readonly findings: ReadonlyArray<Finding>
+  readonly output: string
+}
+
+/** What the doctor says of a configuration; never anything secret. */
+const examine = (config: string) =>
+  Effect.map(tilld(["doctor", "--json", "--config", config]), ({ code, stderr, stdout }): Result => {
+    const output = stdout + stderr
+    expect(output).not.toContain(secret)
+    expect(output).not.toContain("xpub")
+    return { code, output, ...JSON.parse(stdout) }
+  })
+
+const examineHome = Effect.flatMap(Shop, ({ home }) => examine(home.config))
+
+/** The same configuration with something changed in it. */
+const edited = (what: string | RegExp, by: string) =>
+  Effect.map(Shop, ({ home }) => {
+    const file = `${home.config}.edited.toml`
+    const text = readFileSync(home.config, "utf8")
+    expect(text).toMatch(what)
+    writeFileSync(file, text.replace(what, by))
+    return file
+  })
+
+const statusOf = ({ findings }: Result, name: string | RegExp) =>
+  findings.filter((finding) => (typeof name === "string" ? finding.name === name : name.test(finding.name)))
+
+const host = ({ url }: FaultProxy) => new URL(url).host
+
+layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
+  /** What it says while the first provider does this. */
+  const during = (fault: FaultName, options?: Partial<FaultOptions>) =>
+    Effect.gen(function* () {
+      const { first } = yield* Shop
+      yield* first.set(fault, options)
+      return yield* Effect.ensuring(examineHome, first.set())
+    })
+
+  it.scoped("finds nothing that keeps a daemon from its work, beside it", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Shop
+      const result = yield* examineHome
+      expect(result, result.output).toMatchObject({ code: 0, ok: true })
+      const names = result.findings.map(({ name }) => name)
+      for (const proxy of [first, second]) {
+        for (const what of ["", " capabilities", " state", " logs"]) {
+          expect(names).toContain(`base.test ${host(proxy)}${what}`)
+        }
+      }
+      for (const what of [
+        "base.test USDC",
+        "base.test cost",
+        "test wallet on base.test",
+        "disk",
+        "database",
+        "clock"
+      ]) {
+        expect(names).toContain(what)
+      }
+      expect(statusOf(result, "master key")).toEqual([
+        { status: "ok", name: "master key", finding: "it opens the secrets of the database" }
+      ])
+      const capabilities = statusOf(result, /capabilities$/).map(({ finding }) => finding)
+      expect(capabilities[0]).toMatch(/^state override yes, Multicall3 yes, traces .*, eth_simulateV1 (yes|no)$/)
+    })
+  )
+
+  it.scoped("has a line for each in words, with the remedy", () =>
+    Effect.gen(function* () {
+      const { first, home } = yield* Shop
+      yield* first.set("wrongChain")
+      const { code, stderr, stdout } = yield* Effect.ensuring(tilld(["doctor", "--config", home.config]), first.set())
+      expect(code).toBe(1)
+      expect(stderr).toBe("tilld: one look failed\n")
+      const line = stdout.split("\n").find((text) => text.startsWith("FAIL"))
+      expect(line).toBe(
+        `FAIL  base.test ${host(first)}: it serves chain 1337, and 31341 is configured. Remedy: check rpc_urls and chain_id`
+      )
+    })
+  )
+
+  it.scoped("fails for a provider that does not answer, and looks through the other one", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Shop
+      for (const fault of ["drop", "hang", "tooManyRequests", "truncatedJson"] as const) {
+        const result = yield* during(fault)
+        expect(result, fault).toMatchObject({ code: 1, ok: false })
+        expect(statusOf(result, `base.test ${host(first)}`), fault).toMatchObject([{ status: "fail" }])
+        expect(statusOf(result, "base.test USDC"), fault).toMatchObject([{ status: "ok" }])
+      }
+    })
+  )
+
+  it.scoped("warns of a provider with little state, a short range of logs, or a head that is behind", () =>
+    Effect.gen(function* () {
+      const { chain, first } = yield* Shop
+      const pruned = statusOf(yield* during("prunedState"), `base.test ${host(first)} state`)
+      expect(pruned).toMatchObject([
+        { status: "warn", finding: "state of 0 blocks back, and not 10 blocks back (state)" }
+      ])
+      const short = statusOf(
+        yield* during("rangeLimit", { blocks: 5, words: "quicknode" }),
+        `base.test ${host(first)} logs`
+      )
+      expect(short).toMatchObject([{ status: "warn", finding: expect.stringContaining("it names 5 as its limit") }])
+      yield* first.set("staleHead")
+      yield* chain.mine(10)
+      const behind = yield* Effect.ensuring(examineHome, first.set())
+      expect(statusOf(behind, /lag$/)).toMatchObject([
+        { name: `base.test ${host(first)} lag`, finding: expect.stringContaining("10 blocks behind") }
+      ])
+    })
+  )
+
+  it.scoped("compares each token with its contract", () =>
+    Effect.gen(function* () {
+      const decimals = yield* examine(yield* edited("decimals = 6", "decimals = 18"))
+      expect(statusOf(decimals, "base.test USDC")).toMatchObject([
+        { status: "fail", finding: "it has 6 decimals, and 18 are configured" }
+      ])
+      const nowhere = `address = "0x${"4".repeat(40)}"`
+      const missing = yield* examine(yield* edited(/address = "0x[0-9a-fA-F]{40}"/, nowhere))
+      expect(missing.code).toBe(1)
+      expect(statusOf(missing, "base.test USDC")).toMatchObject([
+        { status: "fail", finding: `there is no contract at 0x${"4".repeat(40)}` }
+      ])
+    })
+  )
+
+  it.scoped("warns of a wallet whose next addresses are known to a chain", () =>
+    Effect.gen(function* () {
+      const { chain, home } = yield* Shop
+      yield* chain.payNative({ to: home.address(7), amount: 1n })
+      yield* chain.mine()
+      const found = statusOf(yield* examineHome, "test wallet on base.test")
+      expect(found).toMatchObject([{ status: "warn", finding: expect.stringContaining(home.address(7)) }])
+    })
+  )
+
+  it.scoped("names every problem of a configuration that cannot be used", () =>
+    Effect.gen(function* () {
+      const result = yield* examine(yield* edited("confirmations = 3", "confirmations = 0"))
+      expect(result).toMatchObject({ code: 1, ok: false })
+      expect(result.findings).toMatchObject([
+        { status: "fail", name: "configuration", finding: expect.stringContaining("chains.base.test.confirmations") }
+      ])
+    })
+  )
+
+  it.scoped("works where no daemon has ever run, and tells of a damaged database and a wrong master key", () =>
+    Effect.gen(function* () {
+      const { chain } = yield* Shop
+      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      const fresh = yield* examine(home.config)
+      expect(fresh.code).toBe(0)
+      expect(statusOf(fresh, "database")).toMatchObject([
+        { status: "warn", finding: `${home.database} is not there yet` }
+      ])
+      expect(statusOf(fresh, "master key")).toMatchObject([{ status: "ok" }])
+
+      const daemon = yield* serve(home)
+      yield* daemon.end("SIGTERM")
+      writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"))
+      const swapped = yield* examine(home.config)
+      expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
+      expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])
+
+      writeFileSync(home.database, Buffer.concat([readFileSync(home.database).subarray(0, 4096), Buffer.alloc(40_960)]))
+      const damaged = yield* examine(home.config)
+      expect(damaged.code).toBe(1)
+      expect(statusOf(damaged, "database")).toMatchObject([{ status: "fail" }])
+    })
+  )
+})

@@ -1,0 +1,150 @@
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schedule } from "effect"
+import type { ChainHealth } from "../../src/Chains.ts"
+import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, story } from "../lib/daemon.ts"
+import { type FaultName, faultNames, startFaultProxy } from "../lib/faultProxy.ts"
+import { type Inbox, makeInbox } from "../lib/inbox.ts"
+
+const path = "/hook"
+const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
+
+/** One chain for the suite. Each test has a daemon and two providers of its own. */
+class Ground extends Context.Tag("test/Ground")<Ground, { readonly chain: LocalChain; readonly inbox: Inbox }>() {
+  static readonly layer = Layer.scoped(Ground, Effect.all({ chain: localChain("base"), inbox: makeInbox() }))
+}
+
+/** A daemon that has begun to read, from the first of its two providers. */
+const shop = Effect.gen(function* () {
+  const { chain, inbox } = yield* Ground
+  const [first, second] = [yield* startFaultProxy(chain.url), yield* startFaultProxy(chain.url)]
+  const home = yield* makeHome({
+    chains: new Map([["base", chain]]),
+    rpcUrls: new Map([["base", [first.url, second.url]]]),
+    caFile: inbox.caFile
+  })
+  const daemon = yield* serve(home)
+  yield* daemon.create(order)
+  yield* chain.mine()
+  yield* daemon.hasRead(chain)
+  return {
+    chain,
+    inbox,
+    home,
+    daemon,
+    first,
+    second,
+    create: () => daemon.create({ ...order, webhookUrl: inbox.url + path })
+  }
+})
+
+/** What health says of the first provider, as soon as `holds`. */
+const firstProvider = (daemon: Daemon, holds: (first: ChainHealth["providers"][number]) => boolean) =>
+  daemon.call<{ chains: ReadonlyArray<ChainHealth> }>("GET", "/readyz").pipe(
+    Effect.map(({ body }) => body.chains[0]?.providers[0] ?? expect.fail("no provider")),
+    Effect.delay("20 millis"),
+    Effect.repeat({ until: holds })
+  )
+
+/** Why health says that the provider is put aside; undefined for faults that spoil an answer, and not the provider. */
+const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
+  delay: undefined,
+  hang: /timeout/,
+  drop: /unreachable/,
+  tooManyRequests: /rate_limited/,
+  truncatedJson: /garbage/,
+  rangeLimit: undefined,
+  staleHead: /behind/,
+  balancer: undefined,
+  emptyLogs: undefined,
+  partialLogs: undefined,
+  wrongHash: /inconsistent|missing/,
+  wrongChain: undefined,
+  prunedState: undefined
+}
+
+/** What shows only when another provider is asked, which happens now and then. */
+const slow: ReadonlyArray<FaultName> = ["staleHead", "emptyLogs", "partialLogs"]
+
+layer(Ground.layer, { excludeTestServices: true })("while the first of two providers", (it) => {
+  /** A payment that is made and paid under the fault is announced and confirmed once, with its whole amount. */
+  const isConfirmedOnce = (fault: FaultName) =>
+    Effect.gen(function* () {
+      const { chain, create, daemon, first, home, inbox } = yield* shop
+      yield* first.set(fault)
+      const payment = yield* create()
+      const hash = yield* pay(chain, payment)
+      yield* chain.mine()
+      const reason = reasons[fault]
+      // A block a second, as chains go on.
+      yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "1 second"), Schedule.forever))
+      if (reason !== undefined) {
+        const aside = yield* firstProvider(daemon, (provider) => !provider.healthy)
+        expect(aside.reason).toMatch(reason)
+        expect(aside.host).toBe(new URL(first.url).host)
+      }
+      yield* chain.mine(confirmations - 1)
+      const [, , confirmed] = yield* inbox.take(
+        path,
+        payment,
+        "payment.created",
+        "payment.detecting",
+        "payment.confirmed"
+      )
+      expect(confirmed?.event.data).toMatchObject({ txHash: hash, amountReceived: order.amount })
+
+      yield* first.set()
+      const next = yield* create()
+      yield* pay(chain, next)
+      yield* inbox.take(path, next, "payment.created", "payment.detecting", "payment.confirmed")
+      expect(yield* story(home, payment)).toEqual({
+        statuses: ["detecting", "confirmed"],
+        events: ["payment.created", "payment.detecting", "payment.confirmed"]
+      })
+      const receipts = yield* rows(home, "SELECT amount FROM receipts WHERE canonical = 1 ORDER BY block_number")
+      expect(receipts).toEqual([{ amount: order.amount }, { amount: order.amount }])
+      yield* firstProvider(daemon, (provider) => provider.healthy)
+    })
+
+  for (const fault of faultNames.filter((name) => !slow.includes(name))) {
+    it.scoped(`does this: ${fault}, payments are confirmed once`, () => isConfirmedOnce(fault))
+  }
+
+  it.scoped(
+    `does one of these: ${slow.join(", ")}, payments are confirmed once, as soon as the other one is asked`,
+    () => Effect.forEach(slow, (fault) => Effect.scoped(isConfirmedOnce(fault)), { concurrency: "unbounded" }),
+    180_000
+  )
+
+  it.scoped("serves another chain, nothing is read from it, and health says so", () =>
+    Effect.gen(function* () {
+      const { chain, daemon, first, home, inbox } = yield* shop
+      yield* daemon.end("SIGTERM")
+      yield* first.set("wrongChain")
+      const again = yield* serve(home, daemon.key)
+      const aside = yield* firstProvider(again, (provider) => !provider.healthy)
+      expect(aside.reason).toMatch(/serves chain 1337/)
+      const payment = yield* again.create({ ...order, webhookUrl: inbox.url + path })
+      yield* pay(chain, payment)
+      yield* chain.mine(confirmations)
+      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+      expect(first.count("eth_chainId")).toBeGreaterThan(0)
+    })
+  )
+
+  it.scoped("and the second do what a seed says, payments are confirmed once", () =>
+    Effect.gen(function* () {
+      const { chain, create, first, home, inbox, second } = yield* shop
+      const faults = faultNames.filter((fault) => fault !== "hang" && fault !== "tooManyRequests")
+      yield* first.schedule(1, { share: 0.3, faults })
+      yield* second.schedule(2, { share: 0.1, faults: ["drop", "delay", "truncatedJson"] })
+      yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "500 millis"), Schedule.forever))
+      const payments = yield* Effect.replicateEffect(create(), 10, { concurrency: 1 })
+      yield* Effect.forEach(payments, (payment) => pay(chain, payment), { concurrency: 1 })
+      for (const payment of payments) {
+        yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+        expect((yield* story(home, payment)).statuses).toEqual(["detecting", "confirmed"])
+      }
+    })
+  )
+})

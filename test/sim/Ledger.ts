@@ -1,0 +1,416 @@
+import Database from "better-sqlite3"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import { type ChainPlan, contractOf, settleGrace } from "./plans.ts"
+import { accountAt, type Block, type Credit, isOnBranch, type SimChain } from "./SimChain.ts"
+
+/** The daemon and the chains do not agree. */
+export class Violation extends Error {}
+
+export interface PaymentRow {
+  readonly id: string
+  readonly address: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+  readonly status: string
+  readonly created_head: number | null
+  readonly expires_at: number
+  readonly tx_hash: string | null
+  readonly amount_received: string | null
+  readonly failure_reason: string | null
+}
+
+interface ReceiptRow {
+  readonly chain: ChainName
+  readonly block_hash: string
+  readonly address: string
+  readonly position: string
+  readonly currency: string
+  readonly amount: string
+  readonly tx_hash: string | null
+}
+
+interface ScanRow {
+  readonly chain: ChainName
+  readonly head_number: number
+  readonly head_hash: string
+}
+
+/** A chain as the ledger looks at it. */
+export interface Watched {
+  readonly plan: ChainPlan
+  readonly chain: SimChain
+  /** Headers with hashes that are nobody's were handed out. */
+  readonly isGarbled: () => boolean
+  /** Logs of these transactions were left out of some answer. */
+  readonly withheld: (txHash: string) => boolean
+}
+
+interface ExceptionRow {
+  readonly payment_id: string | null
+  readonly kind: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+}
+
+export interface DeliveryRow {
+  /** The event's. */
+  readonly id: string
+  readonly payment_id: string
+  readonly kind: string
+  readonly body: string
+  readonly url: string
+  readonly status: string
+}
+
+const prepare = (db: Database.Database) => ({
+  payments: db.prepare<[], PaymentRow>(
+    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head, expires_at, tx_hash,
+       amount_received, failure_reason FROM payments ORDER BY sequence`
+  ),
+  exceptions: db.prepare<[], ExceptionRow>(
+    "SELECT payment_id, kind, chain, currency, amount FROM exceptions ORDER BY rowid"
+  ),
+  deliveries: db.prepare<[], DeliveryRow>(
+    `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
+     JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
+  ),
+  scans: db.prepare<[], ScanRow>("SELECT chain, head_number, head_hash FROM scans"),
+  receipts: db.prepare<[], ReceiptRow>(
+    "SELECT chain, block_hash, address, position, currency, amount, tx_hash FROM receipts WHERE canonical = 1"
+  )
+})
+
+interface Placed {
+  readonly block: Block
+  readonly credit: Credit
+}
+
+const sum = (credits: ReadonlyArray<Placed>): bigint => credits.reduce((total, { credit }) => total + credit.amount, 0n)
+
+const legal: Readonly<Record<string, ReadonlyArray<string>>> = {
+  pending: ["detecting", "confirmed", "expired", "failed"],
+  detecting: ["pending", "confirmed", "expired", "failed"],
+  confirmed: ["failed"],
+  expired: [],
+  failed: []
+}
+
+/**
+ * What the daemon should know, by the chains themselves: which money counts is decided here a second time, in a few
+ * lines of their own, and compared with the database after each commit.
+ */
+export class Ledger {
+  readonly #db: Database.Database
+  readonly #statements: ReturnType<typeof prepare>
+  readonly #chains: ReadonlyMap<ChainName, Watched>
+  readonly #seen = new Map<string, PaymentRow>()
+
+  constructor(path: string, chains: ReadonlyMap<ChainName, Watched>) {
+    this.#db = new Database(path, { readonly: true })
+    this.#statements = prepare(this.#db)
+    this.#chains = chains
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  payments(): ReadonlyArray<PaymentRow> {
+    return this.#statements.payments.all()
+  }
+
+  /** Every event with each target that it is owed to, in their order. */
+  deliveries(): ReadonlyArray<DeliveryRow> {
+    return this.#statements.deliveries.all()
+  }
+
+  /** Whether an event is still to be delivered. */
+  isOwed(): boolean {
+    return this.deliveries().some(({ status }) => status !== "delivered")
+  }
+
+  /** Money that needs a person, oldest first. */
+  exceptions(): ReadonlyArray<ExceptionRow> {
+    return this.#statements.exceptions.all()
+  }
+
+  #watched(chain: ChainName): Watched {
+    const watched = this.#chains.get(chain)
+    if (watched === undefined) throw new Violation(`${chain} is not a chain of this simulation`)
+    return watched
+  }
+
+  /** The block up to which the daemon says it has read the chain; undefined before the first, and where it was lied to. */
+  #scanned(chain: ChainName): Block | undefined {
+    const row = this.#scans().find((scan) => scan.chain === chain)
+    return row && this.#watched(chain).chain.byHash.get(row.head_hash)
+  }
+
+  #scans(): ReadonlyArray<ScanRow> {
+    return this.#statements.scans.all()
+  }
+
+  #receipts(): ReadonlyArray<ReceiptRow> {
+    return this.#statements.receipts.all()
+  }
+
+  /** The names under which a contract's tokens, or the coin, are known; undefined of what never counts. */
+  #currencyOf({ plan }: Watched, contract: string | undefined): string | undefined {
+    if (contract === undefined) return plan.coin
+    const token = plan.tokens.find((symbol) => contractOf(plan, symbol) === contract)
+    if (token !== undefined) return token
+    const wrong = plan.wrongTokens.find((name) => contractOf(plan, name) === contract)
+    const isTakenFor = wrong !== undefined && ["ETH", "MATIC", ...plan.tokens].includes(wrong)
+    return isTakenFor ? contract : wrong
+  }
+
+  /** What came to an address up to `head` above block `above`, oldest first, whatever it is. */
+  #creditsTo(address: string, head: Block, above: number): ReadonlyArray<Placed> {
+    const found: Array<Placed> = []
+    for (
+      let block = head.lastCredited;
+      block !== undefined && block.number > above;
+      block = block.parent?.lastCredited
+    ) {
+      const here: Block = block
+      found.unshift(
+        ...here.credits.filter((credit) => credit.address === address).map((credit) => ({ block: here, credit }))
+      )
+    }
+    return found
+  }
+
+  /** What counts for a payment on the branch that ends with `head`: surely, and at most. */
+  #counted(payment: PaymentRow, head: Block) {
+    const watched = this.#watched(payment.chain)
+    const deadline = payment.expires_at + settleGrace
+    const right = this.#creditsTo(payment.address, head, payment.created_head ?? Number.POSITIVE_INFINITY).filter(
+      ({ credit }) => this.#currencyOf(watched, credit.contract) === payment.currency
+    )
+    const isOnTime = ({ time }: Block) => time * 1000 <= deadline
+    const surely = right.filter(({ block }) => isOnTime(block))
+    // On time in a block that is gone, and late in the one that has it now: on time, if the daemon saw the first.
+    const atMost = right.filter(({ credit }) => watched.chain.inclusions.get(credit.txHash)?.some(isOnTime))
+    return { surely, atMost }
+  }
+
+  /** After each commit. */
+  check(): void {
+    this.#checkReceipts()
+    for (const payment of this.payments()) {
+      const before = this.#seen.get(payment.id)
+      if (before?.status !== payment.status) this.#checkTransition(before, payment)
+      else if (!["pending", "detecting"].includes(payment.status)) this.#checkFrozen(before, payment)
+      this.#seen.set(payment.id, payment)
+    }
+  }
+
+  #checkFrozen(before: PaymentRow, after: PaymentRow): void {
+    if (before.tx_hash !== after.tx_hash || before.failure_reason !== after.failure_reason) {
+      throw new Violation(`${after.id} is ${after.status} and changed: ${JSON.stringify([before, after])}`)
+    }
+  }
+
+  /** Each receipt is on the branch that was read, is what the block says, and all are no more than the chain holds. */
+  #checkReceipts(): void {
+    const scanned = new Map(
+      this.#scans().map(({ chain, head_hash }) => [chain, this.#watched(chain).chain.byHash.get(head_hash)])
+    )
+    for (const [chain, head] of scanned) {
+      if (head === undefined && !this.#watched(chain).isGarbled()) {
+        throw new Violation(`the scanned head of ${chain} is no block of the chain`)
+      }
+    }
+    const totals = new Map<string, bigint>()
+    for (const row of this.#receipts()) {
+      const head = scanned.get(row.chain)
+      if (head === undefined) continue
+      const watched = this.#watched(row.chain)
+      const block = watched.chain.byHash.get(row.block_hash)
+      const what = `${row.amount} ${row.currency} at ${row.position} of ${block?.number ?? row.block_hash} on ${row.chain}`
+      if (block === undefined || !isOnBranch(head, block)) {
+        throw new Violation(
+          `${what} is canonical, and the chain that was read up to ${head.number} does not have its block`
+        )
+      }
+      const credits = block.credits.filter(
+        (credit) => credit.address === row.address && this.#currencyOf(watched, credit.contract) === row.currency
+      )
+      // Of what moves inside contracts the block tells no more than the sum: that is looked at below.
+      const isThere =
+        /^(unattributed|call:)/.test(row.position) ||
+        credits.some((credit) => credit.amount === BigInt(row.amount) && credit.txHash === row.tx_hash)
+      if (!isThere) throw new Violation(`${what} is a receipt, and the block has no such thing`)
+      const key = [row.chain, row.address, row.currency].join(" ")
+      totals.set(key, (totals.get(key) ?? 0n) + BigInt(row.amount))
+    }
+    for (const [key, total] of totals) {
+      const [chain, address = "", currency] = key.split(" ") as [ChainName, string, string]
+      const head = scanned.get(chain)
+      const held = head === undefined ? total : this.#total(chain, address, currency, head)
+      if (total > held)
+        throw new Violation(`${total} ${currency} counted for ${address} on ${chain}, which has ${held}`)
+    }
+  }
+
+  #total(chain: ChainName, address: string, currency: string, head: Block): bigint {
+    const watched = this.#watched(chain)
+    return sum(
+      this.#creditsTo(address, head, -1).filter(({ credit }) => this.#currencyOf(watched, credit.contract) === currency)
+    )
+  }
+
+  #checkTransition(before: PaymentRow | undefined, after: PaymentRow): void {
+    const from = before?.status ?? "pending"
+    const name = `payment ${this.#number(after)} (${after.amount} ${after.currency} on ${after.chain})`
+    if (from !== after.status && !legal[from]?.includes(after.status)) {
+      throw new Violation(`${name} went from ${from} to ${after.status}`)
+    }
+    const head = this.#scanned(after.chain)
+    if (head === undefined) return
+    const { plan } = this.#watched(after.chain)
+    const { atMost, surely } = this.#counted(after, head)
+    const isDeep = ({ block }: Placed) => head.number - block.number + 1 >= plan.confirmations
+    const fail = (why: string) => {
+      throw new Violation(`${name} is ${[after.status, after.failure_reason ?? []].flat().join(" ")}, ${why}`)
+    }
+    const needed = BigInt(after.amount)
+    if (after.status === "confirmed") {
+      const deep = atMost.filter(isDeep)
+      if (sum(deep) < needed) fail(`and only ${sum(deep)} came with ${plan.confirmations} confirmations`)
+      const isPayer = deep.some(({ block }) => block.transactions.some(({ hash }) => hash === after.tx_hash))
+      if (!isPayer) fail(`by ${after.tx_hash}, which is not among what paid`)
+    }
+    if (after.status === "detecting" && atMost.length === 0) fail("and nothing came")
+    // What a reorg mines again is in the same commit, but for coins that only the balance tells of.
+    const isBack = after.status === "pending" && from === "detecting" && surely.length > 0
+    if (isBack && !this.#isToldByBalance(after)) fail(`and ${sum(surely)} came`)
+    const isDecided = after.status === "expired" || (after.status === "failed" && after.failure_reason !== "reorged")
+    if (isDecided) this.#checkDecision(after, head, fail)
+    if (after.failure_reason === "reorged" && sum(surely) >= needed) fail(`and ${sum(surely)} is there`)
+  }
+
+  /** No log and no full block tells of it. */
+  #isToldByBalance({ chain, currency }: PaymentRow): boolean {
+    return chain !== "ethereum" && currency === this.#watched(chain).plan.coin
+  }
+
+  /** An end without success is for a payment whose time is over by the chain's clock, and that was not paid. */
+  #checkDecision(payment: PaymentRow, head: Block, fail: (why: string) => void): void {
+    const watched = this.#watched(payment.chain)
+    const { atMost, surely } = this.#counted(payment, head)
+    let settled: Block | undefined = head
+    for (let i = 1; i < watched.plan.confirmations; i++) settled = settled?.parent
+    if ((settled?.time ?? 0) * 1000 <= payment.expires_at + settleGrace) fail("and its time is not over")
+    const known = surely.filter(({ credit }) => !watched.withheld(credit.txHash))
+    if (sum(known) >= BigInt(payment.amount)) fail(`and ${sum(known)} came in time`)
+    const reason = payment.failure_reason
+    if (reason !== "insufficient_amount" && known.length > 0) fail(`and ${sum(known)} came in time`)
+    if (reason === "insufficient_amount" && atMost.length === 0) fail("and nothing came")
+    const others = this.#othersTo(payment).filter(({ credit }) => !watched.withheld(credit.txHash))
+    const here = others.filter(({ chain, credit, number }) => {
+      const isLog = credit.contract !== undefined || payment.chain === "ethereum"
+      return chain === payment.chain && isLog && number <= (settled?.number ?? 0)
+    })
+    if (payment.status === "expired" && here.length > 0) fail(`and ${here.length} wrong tokens came`)
+    if (reason === "wrong_token" && !others.some(({ chain }) => chain === payment.chain)) fail("and none came")
+    if (reason === "wrong_chain" && !others.some(({ chain }) => chain !== payment.chain)) fail("and none came")
+  }
+
+  /** Everything known that came to a payment's address and is not what it asks for, on any chain. */
+  #othersTo(payment: PaymentRow) {
+    return [...this.#chains].flatMap(([chain, watched]) => {
+      const head = this.#scanned(chain)
+      const above = chain === payment.chain ? (payment.created_head ?? 0) : -1
+      return (head === undefined ? [] : this.#creditsTo(payment.address, head, above)).flatMap(({ block, credit }) => {
+        const currency = this.#currencyOf(watched, credit.contract)
+        const isOther = currency !== undefined && (chain !== payment.chain || currency !== payment.currency)
+        return isOther ? [{ chain, credit, number: block.number }] : []
+      })
+    })
+  }
+
+  #number({ id }: PaymentRow): number {
+    return this.payments().findIndex((payment) => payment.id === id)
+  }
+
+  /** Whether every chain was read up to its head. */
+  isCaughtUp(): boolean {
+    return [...this.#chains].every(([name, { chain }]) => this.#scanned(name) === chain.head)
+  }
+
+  /** When the daemon has read everything, and nothing is wrong with anybody. */
+  checkQuiet(everything: boolean): void {
+    for (const [
+      chain,
+      {
+        chain: { head }
+      }
+    ] of this.#chains) {
+      const scanned = this.#scanned(chain)
+      if (scanned !== head)
+        throw new Violation(`${chain} was read up to ${scanned?.number}, and its head is ${head.number}`)
+    }
+    for (const payment of this.payments()) {
+      const { plan, chain } = this.#watched(payment.chain)
+      const deep = this.#counted(payment, chain.head).surely.filter(
+        ({ block }) => chain.head.number - block.number + 1 >= plan.confirmations
+      )
+      const isOpen = payment.status === "pending" || payment.status === "detecting"
+      // What came and went between two looks at the balance is told by the last look, at the deadline.
+      const isEmptied = this.#isToldByBalance(payment) && accountAt(chain.head, payment.address).nonce > 0
+      const isKnown = everything || deep.every(({ credit }) => !this.#watched(payment.chain).withheld(credit.txHash))
+      if (isOpen && isKnown && !isEmptied && !this.#isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
+        throw new Violation(
+          `payment ${this.#number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`
+        )
+      }
+    }
+    if (everything) this.#checkComplete()
+  }
+
+  /** Every token that came to a payment's address has its receipt, on whatever chain, and coins where blocks are read. */
+  #checkComplete(): void {
+    const counted = new Map<string, bigint>()
+    for (const { address, amount, chain, currency } of this.#receipts()) {
+      const key = [chain, address, currency].join(" ")
+      counted.set(key, (counted.get(key) ?? 0n) + BigInt(amount))
+    }
+    for (const { address } of this.payments()) {
+      for (const [name, { chain, plan }] of this.#chains) {
+        const currencies = [
+          ...plan.tokens,
+          ...plan.wrongTokens.map((wrong) => this.#currencyOf(this.#watched(name), contractOf(plan, wrong)))
+        ]
+        for (const currency of currencies) {
+          if (currency === undefined) continue
+          const held = this.#total(name, address, currency, chain.head)
+          const found = counted.get([name, address, currency].join(" ")) ?? 0n
+          if (found !== held)
+            throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${found} is counted`)
+        }
+      }
+    }
+  }
+
+  /** When every deadline is long over. */
+  checkEnd(): void {
+    for (const payment of this.payments()) {
+      const isOpen = payment.status === "pending" || payment.status === "detecting"
+      if (isOpen && !this.#isUnattributed(payment)) {
+        throw new Violation(`payment ${this.#number(payment)} is still ${payment.status} long after its time`)
+      }
+    }
+  }
+
+  #isUnattributed({ address }: PaymentRow): boolean {
+    return this.#receipts().some((row) => row.address === address && row.position === "unattributed")
+  }
+
+  /** What an address holds now, for those who want to spend it. */
+  balanceOf(chain: ChainName, address: string): bigint {
+    return accountAt(this.#watched(chain).chain.head, address).balance
+  }
+}

@@ -1,0 +1,226 @@
+import Database from "better-sqlite3"
+import { Cause, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Redacted } from "effect"
+import { History } from "../../src/Chains/History.ts"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import { Networks } from "../../src/Chains/Networks.ts"
+import { Rpc, type RpcClient } from "../../src/Chains/Rpc.ts"
+import { Chains } from "../../src/Chains.ts"
+import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
+import type { EventKind } from "../../src/Domain/Event.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import type { Owner } from "../../src/Domain/Owner.ts"
+import type { Payment } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import { Addresses } from "../../src/Payments/Addresses.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Payments } from "../../src/Payments.ts"
+import { Prices } from "../../src/Quotes/Prices.ts"
+import { Quotes } from "../../src/Quotes.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
+import { type Db, fromDatabase } from "../../src/Sql/Db.ts"
+import { makeWriter } from "../../src/Sql/Writer.ts"
+import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
+import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
+import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
+import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
+import { VirtualTime } from "./VirtualTime.ts"
+
+export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
+
+/** What a life of the daemon finds outside of itself. */
+export interface Surroundings {
+  readonly settings: SettingsShape
+  readonly clientOf: (url: string, isAlive: () => boolean) => RpcClient
+  readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
+  /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
+  readonly beforeCommit: () => boolean
+  readonly afterCommit: () => boolean
+}
+
+const gone = new StoreUnavailable({ code: "GONE", message: "this life of the daemon is over" })
+/** Virtual time that the fibers of a dead process have to let go of what they hold: of files, above all. */
+const burial = 60_000
+
+/** One process of the daemon, from its start to its end, on a database file that outlives it. */
+export class Life {
+  readonly time: VirtualTime
+  readonly #surroundings: Surroundings
+  readonly #path: string
+  readonly #seed: string
+  #died = false
+  #services: Context.Context<Payments | Webhooks> | undefined
+  #root: Fiber.RuntimeFiber<unknown, unknown> | undefined
+  /** Why it ended by itself. */
+  failure: string | undefined
+
+  constructor(surroundings: Surroundings, path: string, seed: string, now: number) {
+    this.#surroundings = surroundings
+    this.#path = path
+    this.#seed = seed
+    this.time = new VirtualTime(now)
+  }
+
+  get died(): boolean {
+    return this.#died
+  }
+
+  /** Begins; `watches`: with all its workers, and not the dispatcher alone. */
+  async start(watches = true): Promise<void> {
+    const workers = Effect.gen(this, function* () {
+      const chains = yield* Chains
+      const settlement = yield* Settlement
+      const dispatcher = yield* Dispatcher
+      this.#services = yield* Effect.context<Payments | Webhooks>()
+      const watching = watches ? [chains.run, settlement.expire] : []
+      yield* Effect.all([...watching, dispatcher.run], { concurrency: "unbounded", discard: true })
+    })
+    const root = this.#run(Effect.provide(workers, this.#layer))
+    this.#root = root
+    root.addObserver((exit) => {
+      if (!this.#died) this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "the workers ended"
+    })
+    await this.time.rest()
+  }
+
+  #run<A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
+    return Effect.runFork(
+      effect.pipe(
+        Effect.withClock(this.time.clock),
+        Effect.withRandom(Random.make(this.#seed)),
+        Effect.withTracerEnabled(false)
+      ),
+      { scheduler: this.time.scheduler }
+    )
+  }
+
+  /** What was acknowledged; undefined when the process died meanwhile. */
+  async #ask<A, E>(effect: Effect.Effect<A, E, Payments | Webhooks>): Promise<A | undefined> {
+    const services = this.#services
+    if (services === undefined || this.#died) return undefined
+    let exit: Exit.Exit<A, E> | undefined
+    this.#run(Effect.provide(effect, services)).addObserver((found) => {
+      exit = found
+    })
+    await this.time.rest()
+    if (this.#died) return undefined
+    if (exit === undefined) throw new Error("a request was not answered at once")
+    if (Exit.isFailure(exit)) throw new Error(Cause.pretty(exit.cause))
+    return exit.value
+  }
+
+  create(request: CreatePayment, owner: Owner): Promise<Payment | undefined> {
+    return this.#ask(Effect.flatMap(Payments, (payments) => payments.create(owner, request)))
+  }
+
+  register(url: string, events: ReadonlyArray<EventKind>) {
+    const secret = Redacted.make("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    return this.#ask(Effect.flatMap(Webhooks, (webhooks) => webhooks.create(merchant, { url, events, secret })))
+  }
+
+  /** From here on the process does nothing more that anybody could see. */
+  die(): void {
+    this.#died = true
+    this.time.stop()
+  }
+
+  /** Dies, if it has not, and lets go of what it held. */
+  async bury(): Promise<void> {
+    this.die()
+    this.time.resume()
+    const root = this.#root
+    if (root === undefined) return
+    let isOver = false
+    root.addObserver(() => {
+      isOver = true
+    })
+    root.unsafeInterruptAsFork(root.id())
+    for (let waited = 0; !isOver && waited < burial; waited += 1_000) await this.time.passTo(this.time.now + 1_000)
+    if (!isOver) throw new Error("a life of the daemon does not end")
+  }
+
+  /** The database as a process that may die sees it: nothing can be asked of it then. */
+  #mortal(db: Db): Db {
+    const unlessGone = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+      Effect.suspend(() => (this.#died ? Effect.fail(gone) : effect))
+    return {
+      all: (sql, params) => unlessGone(db.all(sql, params)),
+      get: (sql, params) => unlessGone(db.get(sql, params)),
+      run: (sql, params) => unlessGone(sql === "COMMIT" ? this.#commit(db) : db.run(sql, params)),
+      writes: db.writes
+    }
+  }
+
+  #commit(db: Db) {
+    return Effect.suspend(() => {
+      const { afterCommit, beforeCommit } = this.#surroundings
+      if (beforeCommit()) {
+        this.die()
+        return Effect.zipRight(db.run("ROLLBACK"), gone)
+      }
+      return Effect.zipRight(
+        db.run("COMMIT"),
+        Effect.suspend(() => {
+          if (!afterCommit()) return Effect.void
+          this.die()
+          return gone
+        })
+      )
+    })
+  }
+
+  get #store() {
+    const open = (readonly: boolean) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const database = new Database(this.#path, { readonly })
+          // Only a power cut would tell it from FULL, and none comes.
+          database.pragma("synchronous = OFF")
+          database.pragma("foreign_keys = ON")
+          return database
+        }),
+        (database) => Effect.sync(() => database.close())
+      ).pipe(Effect.map((database) => this.#mortal(fromDatabase(database))))
+    return Layer.scopedContext(
+      Effect.gen(function* () {
+        const writer = yield* makeWriter(yield* open(false))
+        return Context.make(Reader, yield* open(true)).pipe(Context.add(Writer, writer))
+      })
+    )
+  }
+
+  /** `App.ts` with what is outside of the process in this one. */
+  get #layer() {
+    const { clientOf, deliver, settings } = this.#surroundings
+    const isAlive = () => !this.#died
+    const rpc = Layer.succeed(Rpc, { client: (url) => clientOf(Redacted.value(url), isAlive) })
+    const receiver = Layer.succeed(DeliveryClient, {
+      post: (request) => Effect.suspend(() => (this.#died ? Effect.never : deliver(request, this.time.now)))
+    })
+    return Payments.layer.pipe(
+      Layer.provideMerge(Layer.mergeAll(Addresses.layer, noQuotes)),
+      Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
+      Layer.provideMerge(Networks.layer),
+      Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, rpc)),
+      Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
+      Layer.provideMerge(Layer.mergeAll(Outbox.layer, receiver, SigningKeys.layer)),
+      Layer.provideMerge(TargetGuard.layer),
+      Layer.provideMerge(noNames),
+      Layer.provideMerge(Secrets.layer),
+      Layer.provideMerge(this.#store),
+      Layer.provideMerge(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
+      Layer.provideMerge(Layer.succeed(Settings, settings)),
+      Layer.provide(Logger.remove(Logger.defaultLogger))
+    )
+  }
+}
+
+const noNames = Layer.succeed(Resolver, { resolve: () => new NameNotResolved({ reason: "ENOTFOUND" }) })
+const noQuotes = Layer.succeed(Quotes, {
+  create: () => Effect.dieMessage("nobody asks for a quote"),
+  lock: () => Effect.dieMessage("nobody asks for a quote")
+})
+const noHistory = Layer.succeed(History, { vet: () => Effect.succeed({ used: new Set<string>(), unreachable: [] }) })

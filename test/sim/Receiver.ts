@@ -1,0 +1,55 @@
+import { Clock, Effect } from "effect"
+import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import { type DeliveryRow, Violation } from "./Ledger.ts"
+
+interface Arrival {
+  readonly url: string
+  readonly id: string
+  readonly body: string
+  readonly isTaken: boolean
+}
+
+// A second detecting follows a reorg that took all money back; a confirmed payment can be undone by one.
+const legalOrder = /^created( detecting)*( expired| failed| detecting confirmed( failed)?)?$/
+
+/** The merchant's side: takes webhooks, or does not, and remembers each. */
+export class Receiver {
+  answer: "works" | "fails" | "hangs" = "works"
+  readonly #arrivals: Array<Arrival> = []
+
+  readonly take = ({ body, url }: DeliveryRequest): Effect.Effect<Outcome> =>
+    Effect.suspend((): Effect.Effect<Outcome> => {
+      const text = Buffer.from(body).toString("utf8")
+      const { id } = JSON.parse(text) as { readonly id: string }
+      this.#arrivals.push({ url, id, body: text, isTaken: this.answer === "works" })
+      if (this.answer === "hangs") return Effect.as(Clock.sleep("30 seconds"), { error: "timeout" })
+      return Effect.succeed({ status: this.answer === "works" ? 200 : 500 })
+    })
+
+  /** Every event was told, byte for byte as it is stored, and each payment's in their order. */
+  check(rows: ReadonlyArray<DeliveryRow>): void {
+    for (const { body, id, kind, url } of rows) {
+      const arrivals = this.#arrivals.filter((arrival) => arrival.id === id && arrival.url === url)
+      if (!arrivals.some(({ isTaken }) => isTaken)) throw new Violation(`${kind} was never delivered to ${url}`)
+      if (arrivals.some((arrival) => arrival.body !== body)) throw new Violation(`${kind} was sent in other bytes`)
+    }
+    const known = new Set(rows.map(({ id }) => id))
+    const stray = this.#arrivals.find(({ id }) => !known.has(id))
+    if (stray !== undefined) throw new Violation(`an event that is not stored was sent: ${stray.body}`)
+    for (const payment of new Set(rows.map((row) => row.payment_id))) this.#checkOrder(rows, payment)
+  }
+
+  #checkOrder(rows: ReadonlyArray<DeliveryRow>, payment: string): void {
+    const own = rows.filter((row) => row.payment_id === payment)
+    const kinds = [...new Map(own.map(({ id, kind }) => [id, kind.slice("payment.".length)])).values()].join(" ")
+    if (!legalOrder.test(kinds)) throw new Violation(`a payment's events are ${kinds}`)
+    for (const url of new Set(own.map((row) => row.url))) {
+      const stored = own.filter((row) => row.url === url).map(({ id }) => id)
+      const first = [
+        ...new Set(this.#arrivals.filter((one) => one.url === url && stored.includes(one.id)).map(({ id }) => id))
+      ]
+      if (first.join() !== stored.join())
+        throw new Violation(`first attempts to ${url} came in another order: ${kinds}`)
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import { Clock, Effect, Predicate } from "effect"
+import { type Failed, inOrder } from "../../src/Chains/answers.ts"
+import { makeClient, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import type { Dice } from "./Dice.ts"
+import { answer, Refusal, type View } from "./node.ts"
+import { type Block, blockAt, type SimChain } from "./SimChain.ts"
+
+/** What may go wrong with a provider for a while. */
+export const faultKinds = [
+  // Nothing answers; nothing answers in time; too many requests.
+  "down",
+  "hang",
+  "tooMany",
+  // It is some blocks behind; each call may meet a node that is; it stays where it is, on a branch that may be gone.
+  "behind",
+  "balancer",
+  "stuck",
+  // Logs are left out, or given besides those of blocks that are gone; blocks have a hash that is nobody's; an answer is what no call asked for.
+  "emptyLogs",
+  "partialLogs",
+  "removedLogs",
+  "wrongHash",
+  "garbage",
+  // Small ranges only; no state but that of the last blocks; another chain.
+  "rangeLimit",
+  "pruned",
+  "wrongChain"
+] as const
+export type FaultKind = (typeof faultKinds)[number]
+
+/** Faults in which a provider tells less than the truth, and what it tells looks right. */
+export const lies: ReadonlySet<FaultKind> = new Set(["emptyLogs", "partialLogs", "balancer"])
+
+interface Fault {
+  readonly kind: FaultKind
+  /** Blocks: how far it is behind, how many are a range, how deep the state. */
+  readonly size: number
+  /** Unix milliseconds. */
+  readonly until: number
+  /** The head when it began. */
+  readonly head: Block
+}
+
+export interface Traits extends Pick<View, "overrides" | "traces" | "tags" | "stateDepth" | "layer2"> {
+  readonly host: string
+  readonly chainId: number
+  /** Milliseconds that an answer takes at most. */
+  readonly latency: number
+}
+
+const isLog = (value: unknown): value is { readonly transactionHash: string } =>
+  Predicate.isRecord(value) && typeof value.transactionHash === "string"
+
+/** A provider of a chain, with its faults. */
+export class SimProvider {
+  readonly traits: Traits
+  readonly #chain: SimChain
+  readonly #elsewhere: SimChain
+  readonly #dice: Dice
+  /** Transactions with a log that it has left out at some time. */
+  readonly withheld = new Set<string>()
+  /** Calls answered, by method. */
+  readonly calls = new Map<string, number>()
+  #faults: Array<Fault> = []
+
+  /** `elsewhere`: what it serves while it serves another chain. */
+  constructor(traits: Traits, chain: SimChain, elsewhere: SimChain, dice: Dice) {
+    this.traits = traits
+    this.#chain = chain
+    this.#elsewhere = elsewhere
+    this.#dice = dice
+  }
+
+  /** `until` in Unix milliseconds. */
+  breaks(kind: FaultKind, size: number, until: number): void {
+    this.#faults.push({ kind, size, until, head: this.#chain.head })
+  }
+
+  heal(): void {
+    this.#faults = []
+  }
+
+  /** What a life of the daemon reaches it by. Nobody answers a process that is dead. */
+  client(isAlive: () => boolean): RpcClient {
+    const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
+    return makeClient({
+      host: this.traits.host,
+      counters,
+      sendEach: (calls) =>
+        Effect.gen(this, function* () {
+          if (this.traits.latency > 0) yield* Clock.sleep(this.#dice.below(this.traits.latency))
+          if (!isAlive()) return yield* Effect.never
+          const now = yield* Clock.currentTimeMillis
+          this.#chain.mineUntil(now)
+          this.#elsewhere.mineUntil(now)
+          this.#faults = this.#faults.filter(({ until }) => until > now)
+          return yield* this.#reply(calls)
+        })
+    })
+  }
+
+  #fault(kind: FaultKind): Fault | undefined {
+    return this.#faults.find((fault) => fault.kind === kind)
+  }
+
+  #reply(calls: ReadonlyArray<RpcRequest>) {
+    const methods = [...new Set(calls.map((call) => call.method))].join(", ")
+    const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
+      new RpcError({ host: this.traits.host, method, reason, detail, ...more })
+    if (this.#fault("down")) return failed("unreachable", "ECONNREFUSED")
+    if (this.#fault("hang")) return Effect.zipRight(Clock.sleep("5 seconds"), failed("timeout", "no answer within 5s"))
+    if (this.#fault("tooMany") && this.#dice.chance(0.7)) {
+      return failed("rate_limited", "HTTP 429: Too Many Requests", { retryAfter: this.#dice.pick([0, 1_000, 7_000]) })
+    }
+    return inOrder(
+      calls,
+      calls.map((call, id) => ({ id, ...this.#answer(call) })),
+      failed
+    )
+  }
+
+  #answer(call: RpcRequest): { readonly result: unknown } | { readonly error: unknown } {
+    try {
+      return { result: this.#distort(call, this.#result(call)) }
+    } catch (cause) {
+      if (!(cause instanceof Refusal)) throw cause
+      return { error: { code: -32_000, message: cause.message } }
+    }
+  }
+
+  #head(): Block {
+    const stuck = this.#fault("stuck")
+    if (stuck) return stuck.head
+    const { head } = this.#chain
+    const behind = this.#fault("behind")?.size ?? 0
+    const drawn = this.#fault("balancer") && this.#dice.chance(0.5) ? this.#dice.between(1, 4) : 0
+    return blockAt(head, Math.max(1, head.number - behind - drawn)) ?? head
+  }
+
+  #result(call: RpcRequest): unknown {
+    this.calls.set(call.method, (this.calls.get(call.method) ?? 0) + 1)
+    const limit = this.#fault("rangeLimit")?.size
+    const [filter] = call.params
+    if (limit !== undefined && call.method === "eth_getLogs" && Predicate.isRecord(filter)) {
+      const blocks = Number(filter.toBlock) - Number(filter.fromBlock) + 1
+      if (blocks > limit) throw new Refusal(`ranges over ${limit} blocks are not supported on freetier (35)`)
+    }
+    const { chainId, stateDepth, ...traits } = this.traits
+    const isElsewhere = this.#fault("wrongChain") !== undefined
+    return answer(
+      {
+        ...traits,
+        chain: isElsewhere ? this.#elsewhere : this.#chain,
+        chainId: isElsewhere ? chainId + 1 : chainId,
+        head: isElsewhere ? this.#elsewhere.head : this.#head(),
+        stateDepth: this.#fault("pruned")?.size ?? stateDepth
+      },
+      call
+    )
+  }
+
+  /** What a node answers for blocks that a reorg has taken from it, where it still knows them. */
+  #removed([filter]: ReadonlyArray<unknown>): ReadonlyArray<unknown> {
+    if (!Predicate.isRecord(filter) || filter.blockHash !== undefined) return []
+    const { chainId, ...traits } = this.traits
+    return [...this.#chain.byHash.values()]
+      .filter(({ number }) => number >= Number(filter.fromBlock) && number <= Number(filter.toBlock))
+      .filter((block) => this.#chain.at(block.number) !== block)
+      .flatMap((head) => {
+        const only = { ...filter, fromBlock: undefined, toBlock: undefined, blockHash: head.hash }
+        const view = { ...traits, chainId, chain: this.#chain, head }
+        return answer(view, { method: "eth_getLogs", params: [only] }) as ReadonlyArray<object>
+      })
+      .map((log) => ({ ...log, removed: true }))
+  }
+
+  #distort({ method, params }: RpcRequest, result: unknown): unknown {
+    if (this.#fault("garbage") && this.#dice.chance(0.2)) {
+      return this.#dice.pick([null, "0xzz", {}, [{ topics: 7 }], "0x"])
+    }
+    if (method === "eth_getLogs" && this.#fault("removedLogs") && Array.isArray(result)) {
+      return [...result, ...this.#removed(params)]
+    }
+    if (method === "eth_getLogs" && Array.isArray(result)) {
+      const hides = this.#fault("emptyLogs") ? 1 : this.#fault("partialLogs") ? 0.5 : 0
+      return result.filter((log) => {
+        if (hides === 0 || !this.#dice.chance(hides)) return true
+        if (isLog(log)) this.withheld.add(log.transactionHash)
+        return false
+      })
+    }
+    const isWrong = this.#fault("wrongHash") && this.#dice.chance(0.3)
+    if (isWrong && method === "eth_getBlockByNumber" && Predicate.isRecord(result)) {
+      return { ...result, hash: `0x${"bad0".repeat(16)}` }
+    }
+    return result
+  }
+}

@@ -1,0 +1,102 @@
+import { Clock, Duration, Effect, type Scheduler } from "effect"
+
+interface Timer {
+  readonly at: number
+  readonly fire: () => void
+}
+
+/** More than this without any time is a loop that never waits. */
+const mostTasks = 20_000
+
+const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/**
+ * The clock and the scheduler of one life of the daemon. Fibers run when they are told to, in one order, and time moves
+ * when nothing is left to run: what a seed does, it does each time. `TestClock` waits some milliseconds of real time at
+ * each step for others to come to rest; here nobody else is running.
+ *
+ * Nothing but the writer's turn of the event loop happens outside of it, so that one turn with nothing to run afterwards
+ * means rest.
+ */
+export class VirtualTime {
+  #now: number
+  readonly #tasks: Array<() => void> = []
+  #timers: Array<Timer> = []
+  #stopped = false
+
+  constructor(now: number) {
+    this.#now = now
+  }
+
+  /** Unix milliseconds. */
+  get now(): number {
+    return this.#now
+  }
+
+  readonly scheduler: Scheduler.Scheduler = {
+    shouldYield: (fiber) => (fiber.currentOpCount > 2048 ? 0 : false),
+    scheduleTask: (task) => void this.#tasks.push(task)
+  }
+
+  readonly clock: Clock.Clock = {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => this.#now,
+    unsafeCurrentTimeNanos: () => BigInt(this.#now) * 1_000_000n,
+    currentTimeMillis: Effect.sync(() => this.#now),
+    currentTimeNanos: Effect.sync(() => BigInt(this.#now) * 1_000_000n),
+    sleep: (duration) =>
+      Effect.async<void>((resume) => {
+        const timer = { at: this.#now + Duration.toMillis(duration), fire: () => resume(Effect.void) }
+        this.#insert(timer)
+        return Effect.sync(() => {
+          this.#timers = this.#timers.filter((other) => other !== timer)
+        })
+      })
+  }
+
+  // Those of one moment fire in the order in which they were set.
+  #insert(timer: Timer): void {
+    const at = this.#timers.findLastIndex((other) => other.at <= timer.at)
+    this.#timers.splice(at + 1, 0, timer)
+  }
+
+  /** Runs nothing more, from this very task on. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  /** Runs on after a stop. */
+  resume(): void {
+    this.#stopped = false
+  }
+
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
+  /** Runs until everybody waits for the clock. */
+  async rest(): Promise<void> {
+    let run = 0
+    do {
+      for (; this.#tasks.length > 0 && !this.#stopped; run++) {
+        this.#tasks.shift()?.()
+        if (run > mostTasks) throw new Error("somebody goes round and round, and time does not pass")
+      }
+      await eventLoopTurn()
+    } while (this.#tasks.length > 0 && !this.#stopped)
+  }
+
+  /** Lets time pass up to `until` (Unix milliseconds), or to the end of everything. */
+  async passTo(until: number): Promise<void> {
+    await this.rest()
+    while (!this.#stopped) {
+      const [first] = this.#timers
+      if (first === undefined || first.at > until) break
+      this.#now = Math.max(this.#now, first.at)
+      const due = this.#timers.findIndex((timer) => timer.at > first.at)
+      for (const timer of this.#timers.splice(0, due < 0 ? this.#timers.length : due)) timer.fire()
+      await this.rest()
+    }
+    if (!this.#stopped) this.#now = Math.max(this.#now, until)
+  }
+}

@@ -1,0 +1,217 @@
+import { copyFileSync, rmSync } from "node:fs"
+import { Duration } from "effect"
+import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
+import type { Owner } from "../../src/Domain/Owner.ts"
+import type { Payment } from "../../src/Domain/Payment.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
+import { testSettings } from "../lib/settings.ts"
+import { Ledger, Violation } from "./Ledger.ts"
+import { Life, merchant } from "./Life.ts"
+import { epoch, type Place } from "./Place.ts"
+import { settingsOf, settleGrace, urlOf } from "./plans.ts"
+import { Receiver } from "./Receiver.ts"
+
+const second = 1_000
+const hour = 3_600 * second
+const endpoint = "https://192.0.1.1/hook"
+
+/** When the process dies: before or after the commit of this number, and for how many milliseconds. */
+interface Crash {
+  readonly when: "before" | "after"
+  readonly at: number
+  readonly down: number
+}
+
+/** The chains, their providers, the merchant, and one life of the daemon after another on one database file. */
+export class World {
+  readonly places: ReadonlyArray<Place>
+  readonly receiver = new Receiver()
+  readonly ledger: Ledger
+  readonly #path: string
+  readonly #seed: string
+  readonly #settings: SettingsShape
+  /** What was acknowledged. */
+  readonly #payments = new Set<string>()
+  readonly #addresses = new Set<string>()
+  #life: Life
+  #lives = 0
+  #created = 0
+  #commits = 0
+  #crash: Crash | undefined
+  #violation: unknown
+  #watches = true
+
+  /** Begins with a copy of `template`, an empty database. */
+  constructor(seed: string, places: ReadonlyArray<Place>, template: string, path: string) {
+    copyFileSync(template, path)
+    this.#path = path
+    this.#seed = seed
+    this.places = places
+    const base = testSettings(path)
+    this.#settings = {
+      ...base,
+      payments: { ...base.payments, settleGrace: Duration.millis(settleGrace) },
+      webhooks: { ...base.webhooks, allowTargets: ["192.0.1.0/24"], concurrency: 8 },
+      chains: places.map(({ plan }) => settingsOf(plan))
+    }
+    this.ledger = new Ledger(path, new Map(places.map((place) => [place.plan.chain, place.watched])))
+    this.#life = this.#newLife(epoch)
+  }
+
+  /** Unix milliseconds. */
+  get now(): number {
+    return this.#life.time.now
+  }
+
+  #newLife(now: number): Life {
+    const byUrl = new Map(
+      this.places.flatMap(({ plan, providers }) => providers.map((one, i) => [urlOf(plan, i), one] as const))
+    )
+    return new Life(
+      {
+        settings: this.#settings,
+        clientOf: (url, isAlive) => {
+          const provider = byUrl.get(url)
+          if (provider === undefined) throw new Error(`no provider at ${url}`)
+          return provider.client(isAlive)
+        },
+        deliver: this.receiver.take,
+        beforeCommit: () => {
+          this.#commits++
+          return this.#crash?.when === "before" && this.#commits >= this.#crash.at
+        },
+        afterCommit: () => {
+          try {
+            this.ledger.check()
+          } catch (violation) {
+            this.#violation ??= violation
+            return true
+          }
+          return this.#crash?.when === "after" && this.#commits >= this.#crash.at
+        }
+      },
+      this.#path,
+      `${this.#seed} ${this.#lives++}`,
+      now
+    )
+  }
+
+  /** The daemon's first start. */
+  async start(): Promise<void> {
+    await this.#life.start()
+    this.#throwIfBroken()
+    await this.#life.register(endpoint, [
+      "payment.created",
+      "payment.detecting",
+      "payment.confirmed",
+      "payment.expired",
+      "payment.failed"
+    ])
+    await this.pass(2 * second)
+  }
+
+  /** Ends the process, if it has not ended, and starts it again after `down` milliseconds. */
+  async restart(down: number): Promise<void> {
+    this.#crash = undefined
+    const { now } = this
+    await this.#life.bury()
+    this.#throwIfBroken()
+    this.#life = this.#newLife(now + down)
+    for (const { chain } of this.places) chain.mineUntil(this.now)
+    await this.#life.start(this.#watches)
+    this.#throwIfBroken()
+  }
+
+  /** The process dies with the commit that is `commits` ahead. */
+  crashAt(when: "before" | "after", commits: number, down: number): void {
+    this.#crash = { when, at: this.#commits + commits, down }
+  }
+
+  #throwIfBroken(): void {
+    if (this.#violation !== undefined) throw this.#violation
+    if (this.#life.failure !== undefined) throw new Violation(`the daemon stopped: ${this.#life.failure}`)
+  }
+
+  /** Lets time pass up to `until`, Unix milliseconds, through whatever crash comes meanwhile. */
+  async passTo(until: number): Promise<void> {
+    while (true) {
+      await this.#life.time.passTo(until)
+      this.#throwIfBroken()
+      if (!this.#life.died) break
+      await this.restart(this.#crash?.down ?? 0)
+    }
+    for (const { chain } of this.places) chain.mineUntil(this.now)
+  }
+
+  pass(millis: number): Promise<void> {
+    return this.passTo(this.now + millis)
+  }
+
+  /** Asks for a payment; undefined when the process dies over it. */
+  async create(
+    request: Omit<CreatePayment, "merchantRef" | "metadata">,
+    owner: Owner = merchant
+  ): Promise<Payment | undefined> {
+    const whole = { ...request, merchantRef: `order ${this.#created++}`, metadata: "{}" }
+    const payment = await this.#life.create(whole, owner)
+    this.#throwIfBroken()
+    if (payment === undefined) return undefined
+    if (this.#addresses.has(payment.address)) throw new Violation(`${payment.address} was handed out twice`)
+    this.#addresses.add(payment.address)
+    this.#payments.add(payment.id)
+    return payment
+  }
+
+  /** Everything works from now on. */
+  async heal(): Promise<void> {
+    for (const { providers } of this.places) for (const provider of providers) provider.heal()
+    this.#crash = undefined
+    if (this.#life.died) await this.restart(0)
+  }
+
+  /** Puts as many blocks onto everything as is ever asked for, and lets the daemon read them. */
+  confirmAll(patience = 0): Promise<void> {
+    for (const { chain, plan } of this.places) chain.mineMany(plan.confirmations + 6, this.now)
+    return this.becomeQuiet(patience)
+  }
+
+  /** Lets the daemon catch up with chains that stand still, and do what else it has to, for `patience` milliseconds. */
+  async becomeQuiet(patience = 0): Promise<void> {
+    for (const { chain } of this.places) {
+      chain.mineUntil(this.now)
+      chain.frozen = true
+    }
+    for (let waited = 0; waited < 20; waited++) {
+      await this.pass(5 * second)
+      if (waited > 0 && this.ledger.isCaughtUp()) break
+    }
+    // What is done besides reading has a pace of its own.
+    await this.pass(Math.max(10 * second, patience))
+    for (const { chain } of this.places) chain.frozen = false
+  }
+
+  /** The end: delivers everything that is still owed, and looks at what the merchant was told. */
+  async finish(): Promise<void> {
+    this.receiver.answer = "works"
+    if (this.ledger.isOwed()) {
+      // A day of retries passes in no time while nobody watches any chain.
+      this.#watches = false
+      for (const { chain } of this.places) chain.frozen = true
+      await this.restart(0)
+      await this.pass(30 * hour)
+    }
+    await this.#life.bury()
+    const known = new Set(this.ledger.payments().map(({ id }) => id))
+    for (const id of this.#payments) if (!known.has(id)) throw new Violation(`${id} was acknowledged, and is lost`)
+    this.receiver.check(this.ledger.deliveries())
+  }
+
+  async end(): Promise<void> {
+    try {
+      await this.#life.bury()
+    } finally {
+      this.ledger.close()
+      for (const suffix of ["", "-wal", "-shm", ".index"]) rmSync(`${this.#path}${suffix}`, { force: true })
+    }
+  }
+}

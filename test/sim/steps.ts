@@ -1,0 +1,181 @@
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
+import type { Dice } from "./Dice.ts"
+import type { ChainPlan } from "./plans.ts"
+import type { Fate } from "./SimChain.ts"
+import { type FaultKind, faultKinds, lies } from "./SimProvider.ts"
+
+/** How money comes to an address, or how it seems to. */
+export const ways = [
+  "plain",
+  "severalInOne",
+  "batch",
+  "withOthers",
+  "insideNamed",
+  "insideHidden",
+  "selfDestruct",
+  "wrongToken",
+  "lookAlike",
+  "failed",
+  "zero",
+  "nonFungible",
+  "malformed",
+  "otherChain",
+  "otherCurrency"
+] as const
+export type Way = (typeof ways)[number]
+
+/** How much of what a payment asks for. */
+export type Part = "all" | "half" | "rest" | "more" | "dust"
+
+export type Action =
+  | {
+      readonly does: "create"
+      readonly chain: ChainName
+      readonly currency: PaymentCurrency
+      /** Base units. */
+      readonly amount: number
+      /** Seconds. */
+      readonly expiresIn: number
+      readonly ownUrl: boolean
+    }
+  | { readonly does: "pay"; readonly payment: number; readonly way: Way; readonly part: Part; readonly other: number }
+  | { readonly does: "spend"; readonly payment: number; readonly all: boolean }
+  | {
+      readonly does: "reorg"
+      readonly chain: number
+      readonly depth: number
+      readonly grows: number
+      /** Of each transaction in turn, over and over. */
+      readonly fates: ReadonlyArray<Fate>
+    }
+  | { readonly does: "mine"; readonly chain: number; readonly blocks: number }
+  | {
+      readonly does: "break"
+      readonly chain: number
+      readonly provider: number
+      readonly kind: FaultKind
+      readonly size: number
+      /** Seconds. */
+      readonly seconds: number
+    }
+  | { readonly does: "receive"; readonly answer: "works" | "fails" | "hangs" }
+  | {
+      readonly does: "crash"
+      /** At once; before or after the commit that is so many ahead, before anybody hears of it. */
+      readonly when: "now" | "before" | "after"
+      readonly commits: number
+      /** Seconds until the next start. */
+      readonly down: number
+    }
+  | { readonly does: "wait" }
+
+/** `after`: milliseconds since the step before. */
+export type Step = Action & { readonly after: number }
+
+const often: Readonly<Partial<Record<Way, number>>> = {
+  plain: 24,
+  severalInOne: 3,
+  batch: 3,
+  withOthers: 2,
+  insideNamed: 4,
+  insideHidden: 4,
+  selfDestruct: 2,
+  wrongToken: 3,
+  lookAlike: 3,
+  failed: 3,
+  zero: 1,
+  nonFungible: 1,
+  malformed: 1,
+  otherChain: 3,
+  otherCurrency: 3
+}
+
+const create = (dice: Dice, chains: ReadonlyArray<ChainPlan>): Action => {
+  const { chain, currencies } = dice.pick(chains)
+  return {
+    does: "create",
+    chain,
+    currency: dice.pick(currencies),
+    amount: dice.between(2, 1_000_000),
+    expiresIn: dice.pick([15, 30, 45, 60]),
+    ownUrl: dice.chance(0.3)
+  }
+}
+
+const reorg = (dice: Dice, chains: number): Action => ({
+  does: "reorg",
+  chain: dice.below(chains),
+  depth: dice.chance(0.1) ? dice.between(6, 14) : dice.between(1, 5),
+  grows: dice.chance(0.2) ? -dice.between(1, 2) : dice.between(0, 2),
+  fates: Array.from({ length: 4 }, () => dice.weighted<Fate>({ again: 5, later: 2, never: 2 }))
+})
+
+const breakdown = (dice: Dice, chains: number): Action => {
+  const kind = dice.pick(faultKinds)
+  // While the first provider lies the second one has to be there: what both leave out nobody can know.
+  const provider = lies.has(kind) ? 0 : dice.below(2)
+  return {
+    does: "break",
+    chain: dice.below(chains),
+    provider,
+    kind,
+    size: dice.between(1, 6),
+    seconds: dice.pick([2, 5, 10, 20, 40, 80])
+  }
+}
+
+const action = (dice: Dice, chains: ReadonlyArray<ChainPlan>): Action => {
+  const does = dice.weighted({
+    create: 4,
+    pay: 14,
+    spend: 2,
+    reorg: 3,
+    mine: 1,
+    break: 4,
+    receive: 1,
+    crash: 1,
+    wait: 4
+  })
+  switch (does) {
+    case "create":
+      return create(dice, chains)
+    case "pay": {
+      const part = dice.weighted<Part>({ all: 6, half: 4, rest: 3, more: 2, dust: 1 })
+      return { does, payment: dice.below(64), way: dice.weighted(often), part, other: dice.below(64) }
+    }
+    case "spend":
+      return { does, payment: dice.below(64), all: dice.chance(0.5) }
+    case "reorg":
+      return reorg(dice, chains.length)
+    case "mine":
+      return { does, chain: dice.below(chains.length), blocks: dice.between(1, 8) }
+    case "break":
+      return breakdown(dice, chains.length)
+    case "receive":
+      return { does, answer: dice.weighted({ works: 3, fails: 2, hangs: 1 }) }
+    case "crash": {
+      const when = dice.pick(["now", "before", "after"] as const)
+      return { does, when, commits: dice.between(1, 6), down: dice.pick([0, 1, 5, 30]) }
+    }
+    case "wait":
+      return { does }
+  }
+}
+
+/** While nobody waits for anything, less is looked at: a time for things to go wrong unnoticed. */
+const quietStart = (dice: Dice, chains: ReadonlyArray<ChainPlan>): ReadonlyArray<Step> => [
+  { after: 0, ...breakdown(dice, chains.length) },
+  { after: 0, ...breakdown(dice, chains.length) },
+  { after: dice.between(1_000, 90_000), does: "wait" }
+]
+
+/** What a seed does, made in advance: with steps left out, the others still do the same. */
+export const stepsOf = (dice: Dice, chains: ReadonlyArray<ChainPlan>): ReadonlyArray<Step> => {
+  const count = dice.between(8, 26)
+  const steps = Array.from(
+    { length: count },
+    (): Step => ({ after: dice.chance(0.3) ? 0 : dice.between(100, 6_000), ...action(dice, chains) })
+  )
+  return [...(dice.chance(0.1) ? quietStart(dice, chains) : []), { after: 0, ...create(dice, chains) }, ...steps]
+}

@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto"
+
+/** keccak256("Transfer(address,address,uint256)") */
+const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+
+export const word = (value: bigint): string => `0x${value.toString(16).padStart(64, "0")}`
+const topicOf = (address: string): string => `0x${"0".repeat(24)}${address.slice(2)}`
+export const hashOf = (text: string): string => `0x${createHash("sha256").update(text).digest("hex")}`
+export const addressOf = (text: string): string => hashOf(text).slice(0, 42)
+
+export interface Log {
+  readonly address: string
+  readonly topics: ReadonlyArray<string>
+  readonly data: string
+}
+
+/** Coins that a contract moves while a transaction runs. */
+export interface Inner {
+  readonly type: "CALL" | "SELFDESTRUCT"
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+}
+
+/** A transaction as it was signed, with what it does when it succeeds. It keeps its hash in whatever block it is. */
+export interface Transaction {
+  readonly hash: string
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly input: string
+  readonly fails: boolean
+  readonly logs: ReadonlyArray<Log>
+  readonly inner: ReadonlyArray<Inner>
+  readonly gasUsed: bigint
+  /** Wei for a unit. */
+  readonly gasPrice: bigint
+  /** Nodes of some chains take a fee for the other layer besides, and say so in the receipt. */
+  readonly l1Fee: bigint
+}
+
+export const feeOf = ({ gasPrice, gasUsed, l1Fee }: Transaction): bigint => gasUsed * gasPrice + l1Fee
+
+/** From an account with more than it will ever need, that is nobody's. */
+const payer = addressOf("a payer")
+/** A contract that pays out what it is sent. */
+export const paymaster = addressOf("a contract that pays many at once")
+
+export const transaction = (name: string, over: Partial<Transaction>): Transaction => ({
+  hash: hashOf(`transaction ${name}`),
+  from: payer,
+  to: payer,
+  value: 0n,
+  input: "0x",
+  fails: false,
+  logs: [],
+  inner: [],
+  gasUsed: 21_000n,
+  gasPrice: 1_000_000_000n,
+  l1Fee: 0n,
+  ...over
+})
+
+/** An ERC-20 Transfer log; the receiver is where a contract that wants to be taken for a token would put it, too. */
+export const transferLog = (contract: string, to: string, value: bigint): Log => ({
+  address: contract,
+  topics: [transferTopic, topicOf(payer), topicOf(to)],
+  data: word(value)
+})
+
+/** ERC-721 shares the topic, and puts the token's id where nothing else is. */
+export const nonFungibleLog = (contract: string, to: string, id: bigint): Log => ({
+  address: contract,
+  topics: [transferTopic, topicOf(payer), topicOf(to), word(id)],
+  data: "0x"
+})
