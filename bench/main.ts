@@ -7,11 +7,13 @@ import { detecting } from "./detecting.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
 import * as Matching from "./matching.ts"
 import { reads } from "./reads.ts"
+import { scale } from "./scale.ts"
 import { start } from "./start.ts"
 import { webhooks } from "./webhooks.ts"
 
 // How fast and how large it is, each figure beside a reference that is measured in the same run, so that a busy machine
-// changes both. `npm run bench -- create reads` runs these parts; `--rows=200000` makes the large table smaller.
+// changes both. `npm run bench -- create reads` runs these parts; `--rows=200000` makes the large table smaller,
+// `--hours=24` takes a whole day of many payments for what watching costs.
 
 /** A floor does not hold, or a part that was asked for does not exist. */
 class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}
@@ -31,12 +33,24 @@ const matching = Effect.sync((): ReadonlyArray<Figure> => {
   ]
 })
 
-const partsOf = (rows: number) => ({ start, create, reads: reads(rows), detecting, webhooks, matching, cost })
+const partsOf = (rows: number, hours: number) => ({
+  start,
+  create,
+  reads: reads(rows),
+  detecting,
+  webhooks,
+  matching,
+  scale: scale(rows),
+  cost: cost(hours)
+})
 
 const main = Effect.gen(function* () {
   const options = process.argv.slice(2)
-  const rows = options.find((option) => option.startsWith("--rows="))?.slice("--rows=".length)
-  const parts = Object.entries(partsOf(Number(rows ?? 1_000_000)))
+  const given = (name: string, otherwise: number) => {
+    const option = options.find((one) => one.startsWith(`--${name}=`))
+    return option === undefined ? otherwise : Number(option.slice(name.length + 3))
+  }
+  const parts = Object.entries(partsOf(given("rows", 1_000_000), given("hours", 1)))
   const wanted = options.filter((option) => !option.startsWith("--"))
   const unknown = wanted.filter((name) => parts.every(([part]) => part !== name))
   if (unknown.length > 0) {

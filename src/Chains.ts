@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
 import { type ChainHealth, makeWatcher, type Watcher } from "./Chains/Watcher.ts"
-import { type Mode, type Network, networkKey } from "./Domain/Chain.ts"
+import { type Network, networkKey } from "./Domain/Chain.ts"
 import { Settings } from "./Settings.ts"
 
 export type { ChainHealth } from "./Chains/Watcher.ts"
@@ -18,8 +18,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly gasPrice: (network: Network) => Effect.Effect<bigint | undefined>
     /** Works on a configured network's rows between two ticks of its watcher; anything else is a bug. */
     readonly exclusively: (network: Network) => Watcher["exclusively"]
-    /** To be called when a payment was made: watchers of its mode that have been idle look at once. */
-    readonly wake: (mode: Mode) => void
+    /** To be called when a payment was made: its chain's watcher looks at once, unless it is busy anyway. */
+    readonly wake: (network: Network) => void
   }
 >() {
   static readonly layer = Layer.effect(
@@ -46,9 +46,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
           if (watcher === undefined) throw new Error(`chains.${networkKey(network)} is not configured`)
           return watcher.exclusively
         },
-        wake: (mode) => {
-          for (const watcher of watchers) if (watcher.mode === mode) watcher.wake()
-        }
+        wake: (network) => byNetwork.get(networkKey(network))?.wake()
       }
     })
   )

@@ -165,7 +165,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           yield* tx.afterCommit(() => {
             // Before the answer: whoever pays at once must be seen.
             matchSet.add(owner.mode, address)
-            chains.wake(owner.mode)
+            chains.wake({ chain: request.chain, mode: owner.mode })
           })
           return payment
         })

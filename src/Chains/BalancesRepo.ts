@@ -37,6 +37,7 @@ interface PaymentRow {
   readonly currency: string
   readonly created_head: number | null
   readonly expires_at: number
+  readonly status: string
 }
 
 interface KnownRow {
@@ -103,7 +104,14 @@ const askedOf = (
   }
 }
 
-const withRows = (db: Db, network: Network, watched: ReadonlyArray<Watched>, since?: Since) =>
+/** With rows of blocks up to `upTo`. */
+const withRows = (
+  db: Db,
+  network: Network,
+  watched: ReadonlyArray<Watched>,
+  since?: Since,
+  upTo = Number.MAX_SAFE_INTEGER
+) =>
   Effect.gen(function* () {
     const { chain, mode } = network
     const asked: Array<Asked> = []
@@ -111,14 +119,16 @@ const withRows = (db: Db, network: Network, watched: ReadonlyArray<Watched>, sin
       const addresses = JSON.stringify(part.map(({ address }) => address))
       const points = yield* db.all<KnownRow>(
         `SELECT address, number, balance, nonce FROM balances
-         WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) ORDER BY address, number`,
-        [chain, mode, addresses]
+         WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) AND number <= ?
+         ORDER BY address, number`,
+        [chain, mode, addresses, upTo]
       )
       const receipts = yield* db.all<CreditRow>(
         `SELECT address, block_number, block_hash, block_time, position, tx_hash, amount FROM receipts
          WHERE chain = ? AND mode = ? AND position NOT GLOB 'log:*' AND canonical = 1
-           AND address IN (SELECT value FROM json_each(?)) ORDER BY address, block_number`,
-        [chain, mode, addresses]
+           AND address IN (SELECT value FROM json_each(?)) AND block_number <= ?
+         ORDER BY address, block_number`,
+        [chain, mode, addresses, upTo]
       )
       const pointsOf = Arr.groupBy(points, (row) => row.address)
       const receiptsOf = Arr.groupBy(receipts, (row) => row.address)
@@ -130,7 +140,10 @@ const withRows = (db: Db, network: Network, watched: ReadonlyArray<Watched>, sin
   })
 
 const payments = (db: Db, where: string, params: ReadonlyArray<Param>) =>
-  db.all<PaymentRow>(`SELECT address, chain, currency, created_head, expires_at FROM payments WHERE ${where}`, params)
+  db.all<PaymentRow>(
+    `SELECT address, chain, currency, created_head, expires_at, status FROM payments WHERE ${where}`,
+    params
+  )
 
 /** Unix milliseconds between which payments expired that are over at `at` and have not been compared since. */
 const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
@@ -139,15 +152,19 @@ const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: numbe
 ]
 const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND expires_at >= ? AND expires_at < ?`
 
+const isCoin = "position NOT GLOB 'log:*'"
+
 /**
- * The addresses of a round at the block `at`: of the chain's open payments in its own coin, and of every payment of the
- * mode, on any chain and in any currency, whose time is over by `at` and was not by the last round.
+ * The addresses of a round at the block `at`: of the chain's open payments in its own coin; of those that a reorg has
+ * taken coins from in blocks that are not final, or that no round has covered since; and of every payment of the mode,
+ * on any chain and in any currency, whose time is over by `at` and was not by the last round.
  */
 export const asked = Effect.fn("BalancesRepo.asked")(function* (
   db: Db,
   network: Network,
   at: BlockRef,
-  settleGraceMs: number
+  settleGraceMs: number,
+  final: number
 ) {
   const { chain, mode } = network
   const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
@@ -158,16 +175,42 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
     mode,
     nativeToken(chain)
   ])
+  const undone = yield* payments(
+    db,
+    `status = 'confirmed' AND id IN (SELECT payment_id FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 0 AND ${isCoin} AND block_number > ?)`,
+    [chain, mode, Math.min(final, checked?.number ?? final)]
+  )
   const over = yield* payments(db, isOver, [mode, ...window])
-  const watched = [...native, ...over.filter((row) => !isNative(row))].map(
+  const watched = [...native, ...undone.filter(isNative), ...over.filter((row) => !isNative(row))].map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
       createdHead: row.chain === chain ? (row.created_head ?? at.number) : undefined,
-      everyRound: isNative(row),
+      everyRound: isNative(row) && row.status !== "confirmed",
       withNonce: isNative(row) && row.expires_at >= window[0] && row.expires_at < window[1]
     })
   )
   return yield* withRows(db, network, watched, checked && { checked, at })
+})
+
+/** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
+export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, network: Network, ancestor: number) {
+  const { chain, mode } = network
+  const rows = yield* payments(
+    db,
+    `chain = ? AND id IN (SELECT payment_id FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND ${isCoin} AND block_number > ?)`,
+    [chain, chain, mode, ancestor]
+  )
+  const watched = rows.map(
+    (row): Watched => ({
+      address: row.address.toLowerCase(),
+      createdHead: Math.min(row.created_head ?? ancestor, ancestor),
+      everyRound: false,
+      withNonce: false
+    })
+  )
+  return yield* withRows(db, network, watched, undefined, ancestor)
 })
 
 /** Whether a round is wanted at once: a payment's time is over by `at`, and was not by the last round. */
@@ -201,7 +244,7 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
 ) {
   const { chain, mode } = network
   const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
-    `SELECT address, chain, currency, created_head, expires_at, ended_at, sequence FROM payments
+    `SELECT address, chain, currency, created_head, expires_at, status, ended_at, sequence FROM payments
      WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
     [mode, after?.endedAt ?? since, after?.sequence ?? 0, limit]
   )

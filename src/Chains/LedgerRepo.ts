@@ -206,6 +206,9 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
 export interface Unagreed extends ReceiptKey {
   readonly blockNumber: number
   readonly txHash: string
+  readonly currency: string
+  /** Base units. */
+  readonly amount: bigint
   readonly payment: PaymentId | undefined
 }
 
@@ -215,6 +218,8 @@ interface UnagreedRow {
   readonly position: string
   readonly block_number: number
   readonly tx_hash: string
+  readonly currency: string
+  readonly amount: string
   readonly payment_id: string | null
 }
 
@@ -222,7 +227,7 @@ interface UnagreedRow {
 export const unagreed = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, payment_id FROM receipts
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, payment_id FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
        ORDER BY block_number LIMIT ?`,
       [chain, mode, limit]
@@ -235,6 +240,8 @@ export const unagreed = (db: Db, { chain, mode }: Network, limit: number) =>
           position: row.position,
           blockNumber: row.block_number,
           txHash: row.tx_hash,
+          currency: row.currency,
+          amount: BigInt(row.amount),
           payment: (row.payment_id ?? undefined) as PaymentId | undefined
         })
       )

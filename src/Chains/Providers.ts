@@ -54,6 +54,8 @@ export interface Providers {
   readonly current: Effect.Effect<Provider, RpcError | WrongChain>
   /** Another one that can be used, checked like `current`; undefined when there is none. */
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
+  /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
+  readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
   /** What was asked of it went well. */
@@ -120,7 +122,8 @@ const makeSlot = (client: RpcClient, span: Span, index: number): Slot => ({
 const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
   const { host } = slot.provider.client
   const error = serves || isAside(slot, now) ? slot.aside?.error : undefined
-  return error === undefined ? { host, healthy: true } : { host, healthy: false, reason: error.message }
+  if (error === undefined) return { host, healthy: true }
+  return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
 }
 
 /** Notes a failure, and leaves the provider alone for a while. */
@@ -225,8 +228,15 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     yield* putAside(slot, error)
   })
 
+  const verify = Effect.fnUntraced(function* (provider: Provider) {
+    const slot = slotOf(provider)
+    slot.sameGenesis = false
+    yield* check(network, chain.chainId, genesis, slot)
+  })
+
   const providers: Providers = {
     current,
+    verify,
     failed,
     other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),
     succeeded: (provider) => {

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { chainNames, type Mode, type Network } from "../Domain/Chain.ts"
+import { type ChainName, chainNames, type Mode, type Network } from "../Domain/Chain.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
 import { type Db, Tx } from "../Sql.ts"
 
 /** What the watchers need to know of payments: which addresses to look for, and whether anybody waits. */
@@ -66,12 +67,24 @@ export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visi
     }
   })
 
-/** Whether a payment of the mode is open, on any chain. */
-export const anyOpen = (db: Db, mode: Mode) =>
+/** The chains on which a payment of the mode is open. */
+export const openChains = (db: Db, mode: Mode) =>
+  Effect.map(
+    db.all<{ chain: ChainName }>(
+      `SELECT value AS chain FROM json_each(?) WHERE EXISTS (
+         SELECT 1 FROM payments WHERE status IN ('pending', 'detecting') AND chain = value AND mode = ?)`,
+      [JSON.stringify(chainNames), mode]
+    ),
+    (rows) => rows.map(({ chain }) => chain)
+  )
+
+/** Whether the time of one of the chain's open payments ends after the block `after` and before `until`. */
+export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef, settleGraceMs: number) =>
   Effect.map(
     db.get<{ found: number }>(
-      `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND ${everyChain} AND mode = ? LIMIT 1`,
-      [mode]
+      `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
+         AND expires_at >= ? AND expires_at < ? LIMIT 1`,
+      [chain, mode, after.time * 1000 - settleGraceMs, until.time * 1000 - settleGraceMs]
     ),
     (row) => row !== undefined
   )

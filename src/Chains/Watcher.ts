@@ -9,7 +9,7 @@ import { type Chores, makeChores } from "./chores.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
-import type { Provider, Providers, WrongChain } from "./Providers.ts"
+import { type Provider, type Providers, WrongChain } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Outcome, tick, type Watch } from "./tick.ts"
 import { contractsOf } from "./transfers.ts"
@@ -17,6 +17,8 @@ import * as Watched from "./WatchedRepo.ts"
 
 /** Pace while no payment of the mode is open. */
 export const idleInterval = Duration.minutes(1)
+/** While payments are open, and all of them on other chains, only money gone astray can come: every so many polls. */
+const asidePolls = 10
 /** Pause after the store could not be written. */
 const storeRetry = Duration.toMillis("1 second")
 /** The gas price is asked for again after this, and not given out when it is older than `gasPriceLife`. */
@@ -57,15 +59,25 @@ export interface Watcher extends Network {
   readonly health: (now: number) => ChainHealth
   /** Wei for a unit of gas; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
   readonly gasPrice: (now: number) => bigint | undefined
-  /** Somebody may pay from now on: an idle watcher looks at once. */
+  /** Somebody may pay on this chain from now on: a watcher that is not busy looks at once. */
   readonly wake: () => void
+}
+
+/** Whether a payment is open on this chain, on another one of the mode, or none. */
+type Activity = "busy" | "aside" | "idle"
+
+/** Milliseconds from tick to tick. */
+const paceOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
+  const [poll, idle] = [Duration.toMillis(pollInterval), Duration.toMillis(idleInterval)]
+  if (activity === "idle") return idle
+  return activity === "busy" ? poll : Math.max(poll, Math.min(asidePolls * poll, idle))
 }
 
 /** What a watcher knows besides the store. */
 interface State {
   /** Errors since the last good tick. */
   failures: number
-  idle: boolean
+  activity: Activity
   gasPrice: { readonly wei: bigint; readonly at: number } | undefined
   scanned: number | undefined
   newest: number | undefined
@@ -97,12 +109,12 @@ const afterHead = Effect.fn("Watcher.afterHead")(function* (
   provider: Provider,
   chores: Chores,
   head: BlockRef,
-  idle: boolean
+  activity: Activity
 ) {
   // Nothing can have come to nobody.
   if (watch.watched.size === 0) return undefined
   const alone = yield* agree(watch, provider, head)
-  const undone = yield* chores.run(provider, head, idle)
+  const undone = yield* chores.run(provider, head, activity !== "busy")
   return undone ?? (alone ? decidesAlone : undefined)
 })
 
@@ -118,6 +130,12 @@ const standsStill = Effect.fnUntraced(function* (
   const moved = newest !== state.newest
   state.movedAt = now
   return moved ? undefined : yield* overtaken(watch, provider, newest)
+})
+
+const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
+  const open = yield* Watched.openChains(reader, network.mode)
+  const activity: Activity = open.includes(network.chain) ? "busy" : open.length > 0 ? "aside" : "idle"
+  return activity
 })
 
 /** Ticks once, and gives the time of the next tick. */
@@ -139,15 +157,15 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
     }
   }
   const trouble =
-    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, chores, outcome.head, state.idle) : undefined
+    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, chores, outcome.head, state.activity) : undefined
   const ended = yield* Clock.currentTimeMillis
   note(state, outcome, ended)
   if (trouble !== undefined) state.reason = trouble
   if (outcome._tag === "More") return started
   // Another provider may have what this one lacks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
-  state.idle = !(yield* Watched.anyOpen(watch.reader, watch.network.mode))
-  return started + Duration.toMillis(state.idle ? idleInterval : watch.chain.pollInterval)
+  state.activity = yield* activityOf(watch)
+  return started + paceOf(watch.chain, state.activity)
 })
 
 /** Notes why a tick failed, and gives the time of the next. */
@@ -161,7 +179,7 @@ const failed = Effect.fnUntraced(function* (
   if (notable) state.warned = error.message
   const log = notable ? Effect.logWarning : Effect.logDebug
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
-  state.idle = false
+  state.activity = "busy"
   state.failures++
   state.reason = error._tag === "RpcError" ? error.summary : error.message
   const now = yield* Clock.currentTimeMillis
@@ -169,8 +187,8 @@ const failed = Effect.fnUntraced(function* (
 })
 
 const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
-  const { idle, lastGoodTick, newest, reason, scanned } = state
-  const pace = Duration.toMillis(idle ? idleInterval : watch.chain.pollInterval)
+  const { activity, lastGoodTick, newest, reason, scanned } = state
+  const pace = paceOf(watch.chain, activity)
   return {
     ...watch.network,
     ready: scanned !== undefined && lastGoodTick !== undefined && age(lastGoodTick, now) <= pace + patience,
@@ -202,7 +220,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const chores = makeChores(watch, settings.payments)
   const state: State = {
     failures: 0,
-    idle: false,
+    activity: "busy",
     gasPrice: undefined,
     scanned: undefined,
     newest: undefined,
@@ -219,7 +237,9 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     Effect.flatMap(providers.current, (provider) =>
       Effect.tapError(work(provider), (error) => {
         const cause: unknown = error
-        return cause instanceof RpcError ? providers.failed(provider, cause) : Effect.void
+        return cause instanceof RpcError || cause instanceof WrongChain
+          ? providers.failed(provider, cause)
+          : Effect.void
       })
     )
 
@@ -230,8 +250,8 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longestPace)
-    // A busy watcher looks often enough as it is: only an idle one is woken.
-    yield* state.idle ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
+    // A busy watcher looks often enough as it is.
+    yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
 
   const watcher: Watcher = {

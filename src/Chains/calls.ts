@@ -203,12 +203,6 @@ export const getTransactionReceipt = (hash: string): Call<typeof TransactionRece
   decode: decoder(TransactionReceipt)
 })
 
-/** Undefined where the node has no such transaction in a block. */
-export const findTransactionReceipt = (hash: string): Call<typeof TransactionReceipt.Type | undefined> => {
-  const call = getTransactionReceipt(hash)
-  return { ...call, decode: (result) => (result === null ? Either.right(undefined) : call.decode(result)) }
-}
-
 export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
 
 /** Wei for a unit of gas. */

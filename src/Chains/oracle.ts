@@ -13,8 +13,8 @@ import type { DatedTransfer } from "./LedgerRepo.ts"
 import { readPacked } from "./packedBalances.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 
-/** Nonces in one batch; providers allow from 100 calls up. */
-const noncesPerBatch = 90
+/** Addresses in one batch, two calls each; providers allow from 100 calls up. */
+const statesPerBatch = 45
 /** Addresses whose history is searched at once. */
 const searchesAtOnce = 4
 /** How far back every node has states. */
@@ -174,26 +174,42 @@ const notice = (round: Round, { address, credits, known }: Asked, balance: bigin
   }
 }
 
-const noncesOf = (client: RpcClient, at: BlockRef, addresses: ReadonlyArray<string>) =>
-  Effect.map(
-    Effect.forEach(
-      Arr.chunksOf(addresses, noncesPerBatch),
-      (part) =>
-        ask(
-          client,
-          part.map((address) => nonceAt(address, at))
-        ),
-      { concurrency: 1 }
-    ),
-    (found) => new Map(Arr.zip(addresses, found.flat()))
-  )
+const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
+  new RpcError({ host, method, reason: "inconsistent", detail })
+
+/**
+ * The nonces of addresses whose balances are not what was expected, by address. The balances are asked for again by the
+ * other way to ask, and must be the same: a stale or an empty answer would be kept, and turn into money that came once
+ * the right one is back.
+ */
+const noncesOf = Effect.fnUntraced(function* (
+  client: RpcClient,
+  at: BlockRef,
+  changed: ReadonlyArray<readonly [Asked, bigint]>
+) {
+  const nonces = new Map<string, number>()
+  for (const part of Arr.chunksOf(changed, statesPerBatch)) {
+    const states = yield* ask(
+      client,
+      part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
+    )
+    for (const [i, [{ address }, balance]] of part.entries()) {
+      if (states[2 * i] !== balance) {
+        const detail = `the balance of ${address} in block ${at.number} is ${balance} in one answer and ${states[2 * i]} in the next`
+        return yield* inconsistent(client, "eth_getBalance", detail)
+      }
+      nonces.set(address, Number(states[2 * i + 1]))
+    }
+  }
+  return nonces
+})
 
 /** Fails unless the chain still has the block that the round began with: by their numbers, blocks of it were read. */
 const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
   const [header] = yield* ask(client, [getHeader(at.number)])
   if (header.hash === at.hash) return
   const detail = `block ${at.number} was ${at.hash} and is ${header.hash}`
-  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  return yield* inconsistent(client, "eth_getBlockByNumber", detail)
 })
 
 /**
@@ -216,18 +232,13 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
     at
   )
   const read = Arr.zip(asked, balances)
-  const foreign = read.filter(([one]) => !one.own).map(([one, balance]) => notice(round, one, balance))
-
   const changed = read.filter(
-    ([one, balance]) => one.own && (one.withNonce || balance !== expectedAt(one.known, one.credits, at.number))
+    ([one, balance]) => one.withNonce || balance !== expectedAt(one.known, one.credits, at.number)
   )
-  const nonces = yield* noncesOf(
-    client,
-    at,
-    changed.map(([{ address }]) => address)
-  )
+  const nonces = yield* noncesOf(client, at, changed)
+  const foreign = changed.filter(([one]) => !one.own).map(([one, balance]) => notice(round, one, balance))
   const own = yield* Effect.forEach(
-    changed,
+    changed.filter(([one]) => one.own),
     ([one, balance]) =>
       examine(round, one, { number: at.number, balance, nonce: nonces.get(one.address) ?? one.known.nonce }),
     { concurrency: searchesAtOnce }

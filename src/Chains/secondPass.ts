@@ -24,7 +24,7 @@ export const findTagged = (provider: Provider, tag: "safe" | "finalized") =>
   )
 
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
-const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
+export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
 
 /** Those that the ledger does not count yet. Each must be in the block that `provider`, which has read it first, has. */
@@ -48,10 +48,12 @@ const missed = (watch: Watch, provider: Provider, transfers: ReadonlyArray<Dated
     return unknown
   })
 
+/** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
+type Passed = "waits" | "more" | "done"
+
 /**
  * Reads blocks that have become final again, from another provider where there is one: a node that answered with too few
- * logs when they were new is not believed for ever. One span at a time. Gives whether another provider is waited for,
- * which only `patient` allows.
+ * logs when they were new is not believed for ever. One span at a time.
  */
 export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   watch: Watch,
@@ -61,11 +63,11 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
 ) {
   const { network, providers, reader, settlement, watched, writer } = watch
   const scan = yield* Ledger.scan(reader, network)
-  if (scan === undefined) return false
+  if (scan === undefined) return "done" satisfies Passed
   const final = finalNumber(watch, scan.head.number, finalized?.number)
-  if (final <= scan.verified) return false
+  if (final <= scan.verified) return "done" satisfies Passed
   const second = yield* providers.other(provider)
-  if (second === undefined && !isAlone(watch) && patient) return true
+  if (second === undefined && !isAlone(watch) && patient) return "waits" satisfies Passed
   const other = second ?? provider
   const to = Math.min(final, scan.verified + other.span.blocks)
   const found =
@@ -95,5 +97,6 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
       yield* settlement.settle({ network, head: now.head }, touched)
     })
   )
-  return false
+  const passed: Passed = to < final ? "more" : "done"
+  return passed
 })

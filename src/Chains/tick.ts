@@ -6,10 +6,12 @@ import type { ChainSettings } from "../Settings.ts"
 import type { Db, Writer } from "../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
 import { findAncestor } from "./ancestor.ts"
-import { ask, findHeader, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
+import * as Balances from "./BalancesRepo.ts"
+import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Connected } from "./Networks.ts"
+import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Range, readRange, type Source } from "./range.ts"
@@ -80,11 +82,13 @@ const begin = Effect.fn("Watcher.begin")(function* (
 /** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
 const retreat = Effect.fn("Watcher.retreat")(function* (
   watch: Watch,
-  { client }: Provider,
+  provider: Provider,
   { finalized, head: from }: Scan,
   now: Header
 ) {
-  const { beyondStored, block } = yield* findAncestor(client, watch.reader, watch.network, now)
+  // A provider that has begun to serve another chain has other blocks too.
+  yield* watch.providers.verify(provider)
+  const { beyondStored, block } = yield* findAncestor(provider.client, watch.reader, watch.network, now)
   if (finalized !== undefined && block.number < finalized) {
     yield* Effect.logError("reorg below a block that the chain had called final").pipe(
       Effect.annotateLogs({ ancestor: block.number, finalized })
@@ -120,12 +124,38 @@ const read = Effect.fnUntraced(function* (
   const { client, span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
-  const [last] = to === head.number ? [head] : yield* ask(client, [getHeader(to)])
+  // The head was read together with what is in the place of `after`. So is any other end: both are of one branch.
+  const [last, below] = to === head.number ? [head] : yield* ask(client, [getHeader(to), getHeader(after.number)])
+  if (below !== undefined && below.hash !== after.hash) {
+    const detail = `block ${after.number} was ${after.hash} and is ${below.hash}`
+    return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  }
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     })
+  )
+})
+
+/**
+ * Coins that a reorg takes back and the new branch has again, up to `end`, where nothing but balances tells of them: found
+ * now, so that both become known in one transaction and the payment is where it was.
+ */
+const regained = Effect.fnUntraced(function* (watch: Watch, provider: Provider, ancestor: BlockRef, end: BlockRef) {
+  const asked = yield* Balances.takenBack(watch.reader, watch.network, ancestor.number)
+  if (asked.length === 0) return []
+  return yield* readBalances({ provider, others: [], chain: watch.chain }, end, asked).pipe(
+    Effect.map(({ transfers }) => transfers.filter(({ txHash }) => txHash !== undefined)),
+    Effect.catchTag("RpcError", (error) =>
+      // The next round finds them.
+      Effect.as(
+        Effect.logDebug("balances after a reorg could not be read").pipe(
+          Effect.annotateLogs({ reason: error.message })
+        ),
+        []
+      )
+    )
   )
 })
 
@@ -150,8 +180,16 @@ const advance = Effect.fnUntraced(function* (
     return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
   }
   const range = yield* read(watch, provider, after, head, ancestor === undefined ? after.number : from.number)
+  const again = ancestor === undefined ? [] : yield* regained(watch, provider, ancestor, range.end)
   const stored = yield* watch.writer.write(
-    commitReading(watch.settlement, { ...range, network: watch.network, from, ancestor, agreed: isAlone(watch) })
+    commitReading(watch.settlement, {
+      ...range,
+      transfers: [...range.transfers, ...again],
+      network: watch.network,
+      from,
+      ancestor,
+      agreed: isAlone(watch)
+    })
   )
   if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
   yield* Effect.logDebug("read").pipe(
@@ -185,11 +223,14 @@ export const tick = Effect.fn("Watcher.tick")(function* (
   const { client } = provider
   const scan = yield* Ledger.scan(watch.reader, watch.network)
   const watching = scan !== undefined && watched.size > 0
-  const [head, atLast, gasPrice] = yield* ask(client, [
+  const [head, atLast, gasPrice, chainId] = yield* ask(client, [
     getHead,
     watching ? findHeader(scan.head.number) : undefined,
-    options.gasPrice ? getGasPrice : undefined
+    options.gasPrice ? getGasPrice : undefined,
+    // Where no block is compared with a stored one, another chain's head would be taken for this one's.
+    watching ? undefined : getChainId
   ])
+  if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head

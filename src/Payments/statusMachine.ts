@@ -1,4 +1,5 @@
 import { required, sum } from "../Domain/Amount.ts"
+import { nativeToken } from "../Domain/Currency.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import type { BlockRef, Receipt, Scan } from "../Domain/Receipt.ts"
 
@@ -206,7 +207,10 @@ export const undone = (
   const taken =
     total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && its.every((receipt) => !receipt.canonical))
   if (orphaned.length === 0 || !taken || total(left) >= required(payment.amount, rules.toleranceBps)) return undefined
-  if (Math.max(...orphaned.map((receipt) => receipt.blockNumber)) > finalBlock(horizon)) return undefined
+  const newest = Math.max(...orphaned.map((receipt) => receipt.blockNumber))
+  if (newest > finalBlock(horizon)) return undefined
+  // Coins that were mined again may be told by the balances alone.
+  if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined
   return {
     payment: {
       ...payment,

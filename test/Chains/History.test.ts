@@ -59,6 +59,7 @@ const around = (known: Known, batches: Array<number>) => {
     current: Effect.die("no chain"),
     other: () => Effect.succeed(undefined),
     failed: () => Effect.void,
+    verify: () => Effect.void,
     succeeded: () => {},
     nextTry: (now) => now,
     health: () => [],

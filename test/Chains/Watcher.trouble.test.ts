@@ -170,7 +170,7 @@ describe("a provider in trouble", () => {
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
     broken.failure = "timeout"
     return Effect.gen(function* () {
-      yield* pay(alice)
+      yield* pay(alice, { chain: "base" })
       yield* watch
       yield* committedTo(10)
       for (let i = 11; i < 15; i++) {

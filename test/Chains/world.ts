@@ -201,7 +201,7 @@ export const pay = Effect.fnUntraced(function* (
       if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")
       yield* tx.afterCommit(() => {
         matchSet.add(mode, address)
-        chains.wake(mode)
+        chains.wake({ chain: over.chain ?? "ethereum", mode })
       })
       return payment
     })

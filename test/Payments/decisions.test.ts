@@ -62,6 +62,7 @@ const node = Layer.succeed(Networks, {
       current: Effect.succeed(provider),
       other: () => Effect.succeed(undefined),
       failed: () => Effect.void,
+      verify: () => Effect.void,
       succeeded: () => undefined,
       nextTry: (now) => now,
       health: () => [],

@@ -75,13 +75,16 @@ describe("a payment that is paid", () => {
         const isPart = sent.currency === payment.currency
         const received = isPart ? { amountReceived: sent.amount, txHash: hash } : {}
         const open = { ...payment, ...received, status: isPart ? "detecting" : "pending" }
-        expect(yield* daemon.payment(payment)).toEqual(open)
+        const { amount, currency } = sent
+        const exception = { kind: "wrong_token", chain: "ethereum", currency, amount, txHash: hash }
+        const told = isPart ? {} : { exceptions: [{ ...exception, detectedAt: expect.any(String) }] }
+        expect(yield* daemon.payment(payment)).toEqual({ ...open, ...told })
 
         yield* mineAt(chain, over(payment) + 30, confirmations - 1)
         const detecting = isPart ? (["payment.detecting"] as const) : []
         const events = yield* inbox.take(path, payment, "payment.created", ...detecting, "payment.failed")
         expect(events.at(-1)?.event.data).toEqual({ ...open, status: "failed", failureReason })
-        expect(yield* daemon.payment(payment)).toEqual({ ...open, status: "failed", failureReason })
+        expect(yield* daemon.payment(payment)).toEqual({ ...open, ...told, status: "failed", failureReason })
       })
     )
   }

@@ -75,6 +75,7 @@ rpc_urls = ${JSON.stringify(rpcUrls?.get(name) ?? [url])}
 chain_id = ${chainId}
 confirmations = ${confirmations}
 poll_interval = "100 millis"
+balance_interval = "1 second"
 [chains.${name}.test.tokens]
 ${Object.entries(tokens)
   .map(([symbol, { address, decimals }]) => `${symbol} = { address = "${address}", decimals = ${decimals} }`)

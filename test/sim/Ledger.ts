@@ -1,40 +1,18 @@
 import Database from "better-sqlite3"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import { type ChainPlan, contractOf, settleGrace } from "./plans.ts"
+import {
+  type DeliveryRow,
+  type ExceptionRow,
+  type PaymentRow,
+  type ReceiptRow,
+  type ScanRow,
+  statements
+} from "./rows.ts"
 import { accountAt, type Block, type Credit, isOnBranch, type SimChain } from "./SimChain.ts"
 
 /** The daemon and the chains do not agree. */
 export class Violation extends Error {}
-
-export interface PaymentRow {
-  readonly id: string
-  readonly address: string
-  readonly chain: ChainName
-  readonly currency: string
-  readonly amount: string
-  readonly status: string
-  readonly created_head: number | null
-  readonly expires_at: number
-  readonly tx_hash: string | null
-  readonly amount_received: string | null
-  readonly failure_reason: string | null
-}
-
-interface ReceiptRow {
-  readonly chain: ChainName
-  readonly block_hash: string
-  readonly address: string
-  readonly position: string
-  readonly currency: string
-  readonly amount: string
-  readonly tx_hash: string | null
-}
-
-interface ScanRow {
-  readonly chain: ChainName
-  readonly head_number: number
-  readonly head_hash: string
-}
 
 /** A chain as the ledger looks at it. */
 export interface Watched {
@@ -45,42 +23,6 @@ export interface Watched {
   /** Logs of these transactions were left out of some answer. */
   readonly withheld: (txHash: string) => boolean
 }
-
-interface ExceptionRow {
-  readonly payment_id: string | null
-  readonly kind: string
-  readonly chain: ChainName
-  readonly currency: string
-  readonly amount: string
-}
-
-export interface DeliveryRow {
-  /** The event's. */
-  readonly id: string
-  readonly payment_id: string
-  readonly kind: string
-  readonly body: string
-  readonly url: string
-  readonly status: string
-}
-
-const prepare = (db: Database.Database) => ({
-  payments: db.prepare<[], PaymentRow>(
-    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head, expires_at, tx_hash,
-       amount_received, failure_reason FROM payments ORDER BY sequence`
-  ),
-  exceptions: db.prepare<[], ExceptionRow>(
-    "SELECT payment_id, kind, chain, currency, amount FROM exceptions ORDER BY rowid"
-  ),
-  deliveries: db.prepare<[], DeliveryRow>(
-    `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
-     JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
-  ),
-  scans: db.prepare<[], ScanRow>("SELECT chain, head_number, head_hash FROM scans"),
-  receipts: db.prepare<[], ReceiptRow>(
-    "SELECT chain, block_hash, address, position, currency, amount, tx_hash FROM receipts WHERE canonical = 1"
-  )
-})
 
 interface Placed {
   readonly block: Block
@@ -103,13 +45,13 @@ const legal: Readonly<Record<string, ReadonlyArray<string>>> = {
  */
 export class Ledger {
   readonly #db: Database.Database
-  readonly #statements: ReturnType<typeof prepare>
+  readonly #statements: ReturnType<typeof statements>
   readonly #chains: ReadonlyMap<ChainName, Watched>
   readonly #seen = new Map<string, PaymentRow>()
 
   constructor(path: string, chains: ReadonlyMap<ChainName, Watched>) {
     this.#db = new Database(path, { readonly: true })
-    this.#statements = prepare(this.#db)
+    this.#statements = statements(this.#db)
     this.#chains = chains
   }
 
@@ -309,6 +251,10 @@ export class Ledger {
     const reason = payment.failure_reason
     if (reason !== "insufficient_amount" && known.length > 0) fail(`and ${sum(known)} came in time`)
     if (reason === "insufficient_amount" && atMost.length === 0) fail("and nothing came")
+    const isCertain = surely.length === atMost.length && known.length === surely.length
+    if (reason === "insufficient_amount" && isCertain && BigInt(payment.amount_received ?? 0) !== sum(surely)) {
+      fail(`for ${payment.amount_received}, and ${sum(surely)} came in time`)
+    }
     const others = this.#othersTo(payment).filter(({ credit }) => !watched.withheld(credit.txHash))
     const here = others.filter(({ chain, credit, number }) => {
       const isLog = credit.contract !== undefined || payment.chain === "ethereum"

@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
-import { type DeliveryRow, Violation } from "./Ledger.ts"
+import { Violation } from "./Ledger.ts"
+import type { DeliveryRow } from "./rows.ts"
 
 interface Arrival {
   readonly url: string

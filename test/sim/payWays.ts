@@ -1,5 +1,5 @@
-import type { PaymentRow } from "./Ledger.ts"
 import { type ChainPlan, contractOf, plans } from "./plans.ts"
+import type { PaymentRow } from "./rows.ts"
 import type { Part, Way } from "./steps.ts"
 import { addressOf, nonFungibleLog, paymaster, type Transaction, transaction, transferLog } from "./transactions.ts"
 
@@ -81,6 +81,8 @@ export const pay = (
   switch (way) {
     case "plain":
       return from(right(address, amount))
+    case "collected":
+      return from(isCoin && other % 4 > 1 ? inside([[address, amount]], named(address)) : right(address, amount))
     case "severalInOne": {
       const parts = [amount - amount / 2n, amount / 2n].filter((value) => value > 0n)
       return isCoin

@@ -61,7 +61,7 @@ export const contractOf = ({ chain }: ChainPlan, symbol: string): string => addr
 export const providers = 2
 export const urlOf = ({ chain }: ChainPlan, provider: number): string => `https://${chain}-${provider}.example`
 
-export const settleGrace = 10_000
+export const settleGrace = 20_000
 
 export const settingsOf = (one: ChainPlan): ChainSettings => ({
   chain: one.chain,

@@ -1,6 +1,6 @@
 import { Violation } from "./Ledger.ts"
 import { firstHeight, type Place } from "./Place.ts"
-import { pay, spend } from "./payWays.ts"
+import { pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
@@ -46,7 +46,13 @@ const send = (world: World, step: Action & { does: "pay" | "spend" }, name: stri
       : spend(name, payment, world.ledger.balanceOf(payment.chain, payment.address), step.all)
   if (sent === undefined) return
   if (step.does === "pay" && step.way === "plain") paid.set(payment.id, before + BigInt(payment.amount) / 2n)
-  world.places.find(({ plan }) => plan.chain === sent.chain)?.chain.submit(sent.transaction)
+  const submit = (one: Sent) => world.places.find(({ plan }) => plan.chain === one.chain)?.chain.submit(one.transaction)
+  submit(sent)
+  if (step.does !== "pay" || step.way !== "collected") return
+  // The merchant takes it away at once: in the same block.
+  const after = world.ledger.balanceOf(payment.chain, payment.address) + sent.transaction.value
+  const taken = spend(`${name} collected`, payment, after, step.other % 2 === 0)
+  if (taken !== undefined) submit(taken)
 }
 
 const act = async (world: World, step: Action, name: string, paid: Paid): Promise<void> => {

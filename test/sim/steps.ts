@@ -8,6 +8,7 @@ import { type FaultKind, faultKinds, lies } from "./SimProvider.ts"
 /** How money comes to an address, or how it seems to. */
 export const ways = [
   "plain",
+  "collected",
   "severalInOne",
   "batch",
   "withOthers",
@@ -74,7 +75,8 @@ export type Action =
 export type Step = Action & { readonly after: number }
 
 const often: Readonly<Partial<Record<Way, number>>> = {
-  plain: 24,
+  plain: 22,
+  collected: 4,
   severalInOne: 3,
   batch: 3,
   withOthers: 2,

@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import Database from "better-sqlite3"
+import { Duration, Effect, Either, Redacted } from "effect"
+import { makeClient, type RpcClient, RpcError, type RpcRequest } from "../src/Chains/Rpc.ts"
+import { type ChainName, chainNames } from "../src/Domain/Chain.ts"
+import { presets } from "../src/Settings/presets.ts"
+import type { ChainSettings } from "../src/Settings.ts"
+import { migrateFile } from "../src/Sql/migrate.ts"
+import { testSettings } from "../test/lib/settings.ts"
+import { Life } from "../test/sim/Life.ts"
+import { answer, Refusal } from "../test/sim/node.ts"
+import { SimChain } from "../test/sim/SimChain.ts"
+
+// The real watchers over five model chains with the public networks' pace, confirmations and polling, on virtual time,
+// every call and byte counted. What the payments of others add to an answer is put in by size, from what blocks of the
+// public networks held in 2025.
+
+/** When it begins, Unix milliseconds. */
+export const epoch = 1_700_000_000_000
+
+interface Network {
+  /** Milliseconds from block to block. */
+  readonly interval: number
+  /** Transactions of others in a block, and token transfers of the contracts that are read. */
+  readonly transactions: number
+  readonly transfers: number
+  /** Blocks by which the finalized tag is behind. */
+  readonly finalized: number
+}
+
+const networks: Readonly<Record<ChainName, Network>> = {
+  ethereum: { interval: 12_000, transactions: 190, transfers: 70, finalized: 75 },
+  polygon: { interval: 2_000, transactions: 90, transfers: 30, finalized: 5 },
+  arbitrum: { interval: 250, transactions: 6, transfers: 2, finalized: 4_000 },
+  optimism: { interval: 2_000, transactions: 30, transfers: 4, finalized: 600 },
+  base: { interval: 2_000, transactions: 180, transfers: 40, finalized: 600 }
+}
+/** Bytes of JSON: a transaction's hash in a header, a transaction in a full block, a log. */
+const size = { hash: 69, transaction: 700, log: 640 }
+
+/** What was asked of a chain's provider. */
+export interface Traffic {
+  /** Calls by their method. */
+  readonly methods: Map<string, number>
+  calls: number
+  batches: number
+  sent: number
+  received: number
+}
+
+/** What the rest of the world adds to an answer. */
+const elsewhere = ({ interval, transactions, transfers }: Network, { method, params }: RpcRequest, now: number) => {
+  if (method === "eth_getBlockByNumber" || method === "eth_getBlockByHash") {
+    return transactions * (params[1] === true ? size.transaction : size.hash)
+  }
+  const filter = params[0] as { readonly topics?: ReadonlyArray<unknown>; fromBlock?: string; toBlock?: string }
+  if (method !== "eth_getLogs" || (filter.topics?.length ?? 0) > 1) return 0
+  const blocks = Math.min(Number(filter.toBlock) - Number(filter.fromBlock) + 1, Math.ceil(now / interval))
+  return Math.max(0, blocks) * transfers * size.log
+}
+
+const clientOf = (name: ChainName, chain: SimChain, traffic: Traffic, now: () => number): RpcClient =>
+  makeClient({
+    host: name,
+    counters: traffic,
+    sendEach: (calls) =>
+      Effect.sync(() => {
+        chain.mineUntil(now())
+        traffic.batches++
+        traffic.calls += calls.length
+        for (const { method } of calls) traffic.methods.set(method, (traffic.methods.get(method) ?? 0) + 1)
+        traffic.sent += JSON.stringify(calls).length
+        return calls.map((call) => {
+          try {
+            const view = {
+              chain,
+              chainId: presets.live[name].chainId,
+              head: chain.head,
+              overrides: true,
+              traces: false,
+              tags: true,
+              layer2: name === "optimism" || name === "base",
+              stateDepth: 128
+            }
+            const result = answer(view, call)
+            traffic.received += JSON.stringify(result).length + elsewhere(networks[name], call, now())
+            return Either.right(result)
+          } catch (cause) {
+            if (!(cause instanceof Refusal)) throw cause
+            return Either.left(
+              new RpcError({ host: name, method: call.method, reason: "unsupported", detail: cause.message })
+            )
+          }
+        })
+      })
+  })
+
+const settingsOf = (name: ChainName): ChainSettings => {
+  const { chainId, confirmations, pollInterval, tokens, wrongTokens } = presets.live[name]
+  return {
+    chain: name,
+    mode: "test",
+    rpcUrls: [Redacted.make(name)],
+    chainId,
+    confirmations,
+    pollInterval: Duration.decode(pollInterval as Duration.DurationInput),
+    balanceInterval: Duration.seconds(15),
+    startBlock: "latest",
+    tokens: Object.entries(tokens).map(([symbol, address]) => ({
+      symbol: symbol as "USDC",
+      address: address.toLowerCase(),
+      decimals: 6
+    })),
+    wrongTokens: Object.entries(wrongTokens).map(([wrong, address]) => ({
+      name: wrong,
+      address: address.toLowerCase()
+    })),
+    policies: []
+  }
+}
+
+/** Five chains and a daemon that watches them. */
+export interface VirtualNetworks {
+  readonly life: Life
+  readonly database: Database.Database
+  readonly chainOf: (name: ChainName) => SimChain
+  readonly traffic: ReadonlyMap<ChainName, Traffic>
+}
+
+/** Has `work` done on an empty database that `prepare` may have filled. */
+export const withNetworks = async <A>(
+  prepare: (database: Database.Database) => void,
+  work: (networks: VirtualNetworks) => Promise<A>
+): Promise<A> => {
+  const folder = mkdtempSync(join(tmpdir(), "tilld-networks-"))
+  const path = join(folder, "tilld.db")
+  await Effect.runPromise(migrateFile(path))
+  const database = new Database(path)
+  database.pragma("journal_mode = WAL")
+  database.exec("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0)")
+  prepare(database)
+  const none = (): Traffic => ({ methods: new Map(), calls: 0, batches: 0, sent: 0, received: 0 })
+  const traffic = new Map(chainNames.map((name) => [name, none()]))
+  const chains = new Map(
+    chainNames.map((name) => {
+      const { finalized, interval } = networks[name]
+      return [name, new SimChain({ name, interval, safe: finalized, finalized }, 5_000, epoch)] as const
+    })
+  )
+  const chainOf = (name: ChainName): SimChain => chains.get(name) ?? Effect.runSync(Effect.dieMessage(name))
+  const life: Life = new Life(
+    {
+      settings: { ...testSettings(path), chains: chainNames.map(settingsOf) },
+      clientOf: (url) => {
+        const name = url as ChainName
+        return clientOf(name, chainOf(name), traffic.get(name) ?? none(), () => life.time.now)
+      },
+      deliver: () => Effect.succeed({ status: 200 }),
+      beforeCommit: () => false,
+      afterCommit: () => false
+    },
+    path,
+    "virtual networks",
+    epoch
+  )
+  try {
+    await life.start()
+    return await work({ life, database, chainOf, traffic })
+  } finally {
+    await life.bury()
+    database.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
+import { depsOf, inStore, owe, round, scanTo, told } from "./oracleWorld.ts"
+
+const alice = `0x${"a1".repeat(20)}`
+const nothing: Deed = { from: stranger, to: contract, value: 0n, names: [], fails: false, moves: [] }
+const direct = (to: string, value: bigint): Deed => ({ ...nothing, to, value })
+const lying = (client: BalanceModel["client"], word: bigint) => {
+  const lie = `0x${word.toString(16).padStart(64, "0")}`
+  const twist = (calls: Parameters<typeof client.send>[0], answers: ReadonlyArray<unknown>) =>
+    answers.map((a, i) => (calls[i]?.method === "eth_call" ? lie : a))
+  return {
+    ...client,
+    send: (calls: Parameters<typeof client.send>[0]) => Effect.map(client.send(calls), (r) => twist(calls, r))
+  }
+}
+describe("a stale or invented balance", () => {
+  it.scoped("one too low answer of eth_call does not become new money when the truth comes back", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("low")
+      yield* scanTo(model.head)
+      yield* owe(alice)
+      model.mine([direct(alice, 60n)])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual(["1 tx:0 60"])
+      model.mine([])
+      expect(yield* Effect.flip(round(depsOf(lying(model.client, 0n)), model.head))).toMatchObject({
+        reason: "inconsistent"
+      })
+      model.mine([])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual(["1 tx:0 60"])
+    }).pipe(inStore)
+  )
+  it.scoped("one too high answer of eth_call does not become money", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("high")
+      yield* scanTo(model.head)
+      yield* owe(alice)
+      model.mine([])
+      expect(yield* Effect.flip(round(depsOf(lying(model.client, 100n)), model.head))).toMatchObject({
+        reason: "inconsistent"
+      })
+      model.mine([])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual([])
+    }).pipe(inStore)
+  )
+})

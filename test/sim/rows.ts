@@ -1,0 +1,71 @@
+import type Database from "better-sqlite3"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+
+// The database as the simulation reads it, by itself.
+
+export interface PaymentRow {
+  readonly id: string
+  readonly address: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+  readonly status: string
+  readonly created_head: number | null
+  readonly expires_at: number
+  readonly tx_hash: string | null
+  readonly amount_received: string | null
+  readonly failure_reason: string | null
+}
+
+export interface ReceiptRow {
+  readonly chain: ChainName
+  readonly block_hash: string
+  readonly address: string
+  readonly position: string
+  readonly currency: string
+  readonly amount: string
+  readonly tx_hash: string | null
+}
+
+export interface ScanRow {
+  readonly chain: ChainName
+  readonly head_number: number
+  readonly head_hash: string
+}
+
+export interface ExceptionRow {
+  readonly payment_id: string | null
+  readonly kind: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+}
+
+export interface DeliveryRow {
+  /** The event's. */
+  readonly id: string
+  readonly payment_id: string
+  readonly kind: string
+  readonly body: string
+  readonly url: string
+  readonly status: string
+}
+
+/** What is asked of it, over and over. */
+export const statements = (db: Database.Database) => ({
+  payments: db.prepare<[], PaymentRow>(
+    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head, expires_at, tx_hash,
+       amount_received, failure_reason FROM payments ORDER BY sequence`
+  ),
+  exceptions: db.prepare<[], ExceptionRow>(
+    "SELECT payment_id, kind, chain, currency, amount FROM exceptions ORDER BY rowid"
+  ),
+  deliveries: db.prepare<[], DeliveryRow>(
+    `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
+     JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
+  ),
+  scans: db.prepare<[], ScanRow>("SELECT chain, head_number, head_hash FROM scans"),
+  receipts: db.prepare<[], ReceiptRow>(
+    "SELECT chain, block_hash, address, position, currency, amount, tx_hash FROM receipts WHERE canonical = 1"
+  )
+})
