@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { examineCost, examineTokens, examineWallet } from "./Doctor/chains.ts"
+import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import { type Finding, failedCall } from "./Doctor/Finding.ts"
 import { examineClock, examineDatabase, examineDisk, examineMasterKey } from "./Doctor/machine.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
@@ -14,11 +14,12 @@ const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) 
   const [seen] = usable
   if (seen === undefined) return { chain, usable, findings }
   const tokens = yield* examineTokens(chain, seen)
+  const policies = yield* examinePolicies(chain, usable)
   const name = `${networkKey(chain)} cost`
   const cost = yield* Effect.catchAll(examineCost(chain, seen), (error) =>
     Effect.succeed(failedCall(name, error, "ask another provider"))
   )
-  return { chain, usable, findings: [...findings, ...tokens, cost] }
+  return { chain, usable, findings: [...findings, ...tokens, ...policies, cost] }
 })
 
 /**

@@ -18,7 +18,9 @@ const isOpen = "status IN ('pending', 'detecting')"
 interface Watched {
   /** Lower case. */
   readonly address: string
-  /** Number of the block after which money counts; undefined on a chain that the payment is not meant for. */
+  /** The payment is to be made on this chain. */
+  readonly own: boolean
+  /** Number of the block after which money is the payment's; undefined where nobody knows. */
   readonly createdHead: number | undefined
   /** It has been compared in every round since it was created. */
   readonly everyRound: boolean
@@ -77,7 +79,7 @@ const askedOf = (
   rows: ReadonlyArray<KnownRow>,
   receipts: ReadonlyArray<CreditRow>
 ): Asked => {
-  const { address, createdHead, everyRound, withNonce } = watched
+  const { address, everyRound, own, withNonce } = watched
   const points = [
     baseline(watched),
     ...rows.map(({ balance, nonce, number }): Known => ({ number, balance: BigInt(balance), nonce, assumed: false }))
@@ -95,7 +97,7 @@ const askedOf = (
   })
   return {
     address,
-    own: createdHead !== undefined,
+    own,
     known,
     comparedTo: everyRound ? Math.max(known.number, since?.checked.number ?? 0) : known.number,
     credits: credits.filter((credit) => credit.number > known.number),
@@ -139,11 +141,15 @@ const withRows = (
     return asked
   })
 
-const payments = (db: Db, where: string, params: ReadonlyArray<Param>) =>
-  db.all<PaymentRow>(
-    `SELECT address, chain, currency, created_head, expires_at, status FROM payments WHERE ${where}`,
-    params
-  )
+/** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
+const columns = `address, chain, currency, expires_at, status,
+  CASE WHEN chain = ? THEN created_head ELSE (
+    SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
+    ORDER BY blocks.time DESC, number DESC LIMIT 1
+  ) END AS created_head`
+
+const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param> = []) =>
+  db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, ...params])
 
 /** Unix milliseconds between which payments expired that are over at `at` and have not been compared since. */
 const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
@@ -170,22 +176,24 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
   const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
   const window = overWindow(checked, at, settleGraceMs)
   const isNative = (row: PaymentRow) => row.chain === chain && row.currency === nativeToken(chain)
-  const native = yield* payments(db, `${isOpen} AND chain = ? AND mode = ? AND currency = ?`, [
+  const native = yield* payments(db, network, `${isOpen} AND chain = ? AND mode = ? AND currency = ?`, [
     chain,
     mode,
     nativeToken(chain)
   ])
   const undone = yield* payments(
     db,
+    network,
     `status = 'confirmed' AND id IN (SELECT payment_id FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 0 AND ${isCoin} AND block_number > ?)`,
     [chain, mode, Math.min(final, checked?.number ?? final)]
   )
-  const over = yield* payments(db, isOver, [mode, ...window])
+  const over = yield* payments(db, network, isOver, [mode, ...window])
   const watched = [...native, ...undone.filter(isNative), ...over.filter((row) => !isNative(row))].map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
-      createdHead: row.chain === chain ? (row.created_head ?? at.number) : undefined,
+      own: row.chain === chain,
+      createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
       withNonce: isNative(row) && row.expires_at >= window[0] && row.expires_at < window[1]
     })
@@ -198,6 +206,7 @@ export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, 
   const { chain, mode } = network
   const rows = yield* payments(
     db,
+    network,
     `chain = ? AND id IN (SELECT payment_id FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND ${isCoin} AND block_number > ?)`,
     [chain, chain, mode, ancestor]
@@ -205,6 +214,7 @@ export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, 
   const watched = rows.map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
+      own: true,
       createdHead: Math.min(row.created_head ?? ancestor, ancestor),
       everyRound: false,
       withNonce: false
@@ -244,14 +254,15 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
 ) {
   const { chain, mode } = network
   const rows = yield* db.all<PaymentRow & { readonly ended_at: number; readonly sequence: number }>(
-    `SELECT address, chain, currency, created_head, expires_at, status, ended_at, sequence FROM payments
+    `SELECT ${columns}, ended_at, sequence FROM payments
      WHERE mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?) ORDER BY ended_at, sequence LIMIT ?`,
-    [mode, after?.endedAt ?? since, after?.sequence ?? 0, limit]
+    [chain, chain, mode, mode, after?.endedAt ?? since, after?.sequence ?? 0, limit]
   )
   const watched = rows.map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
-      createdHead: row.chain === chain ? (row.created_head ?? undefined) : undefined,
+      own: row.chain === chain && row.created_head !== null,
+      createdHead: row.created_head ?? undefined,
       everyRound: false,
       withNonce: false
     })
@@ -275,6 +286,7 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
   const watched = rows.map(
     ({ address }): Watched => ({
       address: address.toLowerCase(),
+      own: false,
       createdHead: undefined,
       everyRound: false,
       withNonce: false

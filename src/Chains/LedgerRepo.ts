@@ -97,7 +97,39 @@ export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>)
     }
   })
 
-/** Takes back every block above `block`. Gives the payments whose receipts no longer count. */
+/** Whose receipts a commit has changed: a payment's; undefined for an address whose payment is lost. */
+export type Touched = PaymentId | undefined
+
+/**
+ * Numbers of stored blocks above `after` and below `before`, a page of them in order, and those that nothing needs any
+ * more: no receipt is in them, and no open payment counts from them.
+ */
+export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, before: number, limit: number) =>
+  Effect.map(
+    db.all<{ number: number; needed: number }>(
+      `SELECT number, EXISTS (SELECT 1 FROM receipts AS r
+           WHERE r.chain = b.chain AND r.mode = b.mode AND r.block_number = b.number)
+         OR number IN (SELECT created_head FROM payments
+           WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?) AS needed
+       FROM blocks AS b WHERE chain = ? AND mode = ? AND number > ? AND number < ? ORDER BY number LIMIT ?`,
+      [chain, mode, chain, mode, after, before, limit]
+    ),
+    (rows) => ({
+      last: rows.length < limit ? undefined : rows.at(-1)?.number,
+      unneeded: rows.flatMap((row) => (row.needed === 1 ? [] : [row.number]))
+    })
+  )
+
+export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
+      chain,
+      mode,
+      JSON.stringify(numbers)
+    ])
+  )
+
+/** Takes back every block above `block`. Gives whose receipts no longer count. */
 export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -120,7 +152,7 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
        RETURNING payment_id`,
       where
     )
-    return rows.flatMap((row) => (row.payment_id === null ? [] : [row.payment_id as PaymentId]))
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
 
 /** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
@@ -140,7 +172,7 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again. An address that was never handed out is passed over. Gives the payments.
+ * again. An address that was never handed out is passed over. Gives whose they are.
  *
  * @param agreed no second provider has to be asked about them
  */
@@ -148,7 +180,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
   Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
-    const payments: Array<PaymentId> = []
+    const touched: Array<Touched> = []
     for (const transfer of transfers) {
       const owner = yield* ownerOf(tx, mode, getAddress(transfer.address as Hex))
       if (owner === undefined) continue
@@ -173,9 +205,9 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           now
         ]
       )
-      if (owner.payment !== null) payments.push(owner.payment as PaymentId)
+      touched.push((owner.payment ?? undefined) as Touched)
     }
-    return payments
+    return touched
   })
 
 /** What names a receipt on its chain. */
@@ -210,6 +242,8 @@ export interface Unagreed extends ReceiptKey {
   /** Base units. */
   readonly amount: bigint
   readonly payment: PaymentId | undefined
+  /** Unix milliseconds. */
+  readonly seenAt: number
 }
 
 interface UnagreedRow {
@@ -221,16 +255,33 @@ interface UnagreedRow {
   readonly currency: string
   readonly amount: string
   readonly payment_id: string | null
+  readonly seen_at: number
 }
 
-/** Oldest first. */
-export const unagreed = (db: Db, { chain, mode }: Network, limit: number) =>
+/** A place in the order of `unagreed`. */
+type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "position">
+
+/** Whether the first comes before the second in the order of `unagreed`. */
+export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
+  one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
+
+/** Newest first, those after `after`. */
+export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, payment_id FROM receipts
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, payment_id, seen_at FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
-       ORDER BY block_number LIMIT ?`,
-      [chain, mode, limit]
+         AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
+       ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
+      [
+        chain,
+        mode,
+        after?.blockNumber ?? Number.MAX_SAFE_INTEGER,
+        after?.blockHash ?? "",
+        after?.address ?? "",
+        after?.position ?? "",
+        limit
+      ]
     ),
     (rows) =>
       rows.map(
@@ -242,9 +293,22 @@ export const unagreed = (db: Db, { chain, mode }: Network, limit: number) =>
           txHash: row.tx_hash,
           currency: row.currency,
           amount: BigInt(row.amount),
-          payment: (row.payment_id ?? undefined) as PaymentId | undefined
+          payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+          seenAt: row.seen_at
         })
       )
+  )
+
+/** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
+export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+         AND block_number <= ? AND seen_at <= ? LIMIT 1`,
+      [chain, mode, number, seenAt]
+    ),
+    (row) => row !== undefined
   )
 
 export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>

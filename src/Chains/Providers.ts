@@ -54,6 +54,8 @@ export interface Providers {
   readonly current: Effect.Effect<Provider, RpcError | WrongChain>
   /** Another one that can be used, checked like `current`; undefined when there is none. */
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
+  /** All others that can be used, checked like `current`. */
+  readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
@@ -239,6 +241,14 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     verify,
     failed,
     other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),
+    others: Effect.fnUntraced(function* (than: Provider) {
+      const found: Array<Provider> = []
+      for (const slot of slots) {
+        if (slot === slotOf(than) || isAside(slot, yield* Clock.currentTimeMillis)) continue
+        if (yield* usable(slot)) found.push(slot.provider)
+      }
+      return found
+    }),
     succeeded: (provider) => {
       const slot = slotOf(provider)
       slot.failures = 0

@@ -1,8 +1,10 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
+import { sum } from "../Domain/Amount.ts"
 import type { Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import type { Point } from "./balances.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 
 /** What repairs read and change of the ledger, besides storing receipts as everybody does. */
@@ -80,4 +82,106 @@ export const takeFromUnattributed = ({ chain, mode }: Network, transfer: DatedTr
     yield* left > 0n
       ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
       : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+  })
+
+interface PointRow {
+  readonly number: number
+  readonly balance: string
+  readonly nonce: number
+}
+
+/** What is known of an address's balance last before a block, and first after it; undefined unless both are. */
+export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
+  Effect.gen(function* () {
+    const point = (which: string) =>
+      Effect.map(
+        db.get<PointRow>(
+          `SELECT number, balance, nonce FROM balances
+           WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
+          [chain, mode, address, number]
+        ),
+        (row): Point | undefined => row && { ...row, balance: BigInt(row.balance) }
+      )
+    const before = yield* point("< ? ORDER BY number DESC")
+    const after = yield* point(">= ? ORDER BY number")
+    return before && after && { before, after }
+  })
+
+/** All of the chain's coin that came to an address in blocks above `after`, up to and with `upTo`. */
+export interface Income {
+  /** Lower case. */
+  readonly address: string
+  readonly after: number
+  readonly upTo: number
+  /** Wei. */
+  readonly amount: bigint
+}
+
+/** A receipt of an income, by its key. */
+export interface Part {
+  readonly blockHash: string
+  readonly position: string
+  readonly txHash: string
+  /** Wei. */
+  readonly amount: bigint
+}
+
+/** What the ledger may have of an address's coins by transactions, and what some of these really brought. */
+export interface Bound extends Income {
+  readonly brought: ReadonlyArray<Part>
+}
+
+interface PartRow {
+  readonly block_hash: string
+  readonly position: string
+  readonly tx_hash: string
+  readonly amount: string
+}
+
+/**
+ * The receipts that an address's income consists of in the ledger, as far as their transactions are known: what is
+ * unattributed may have come before.
+ */
+export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<Income, "amount">) =>
+  Effect.map(
+    db.all<PartRow>(
+      `SELECT block_hash, position, tx_hash, amount FROM receipts
+       WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
+         AND tx_hash IS NOT NULL AND block_number > ? AND block_number <= ?`,
+      [chain, mode, address, after, upTo]
+    ),
+    (rows) =>
+      rows.map(
+        (row): Part => ({
+          blockHash: row.block_hash,
+          position: row.position,
+          txHash: row.tx_hash,
+          amount: BigInt(row.amount)
+        })
+      )
+  )
+
+/**
+ * Takes what the ledger has of an address's coins beyond its income out of receipts that have more than their
+ * transactions brought: the sum is the income then. Gives what is still too much.
+ */
+export const keepWithin = (network: Network, bound: Bound) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const parts = yield* partsOf(tx, network, bound)
+    let excess = sum(parts.map(({ amount }) => amount)) - bound.amount
+    for (const { amount, blockHash, position } of parts) {
+      const really = bound.brought.find((part) => part.blockHash === blockHash && part.position === position)
+      if (excess <= 0n) break
+      if (really === undefined || amount <= really.amount) continue
+      const beyond = amount - really.amount
+      const left = excess < beyond ? amount - excess : really.amount
+      excess -= amount - left
+      const key = [network.chain, network.mode, blockHash, bound.address, position]
+      const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+      yield* left > 0n
+        ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
+        : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+    }
+    return excess
   })

@@ -50,6 +50,15 @@ export type RpcReason =
   | "inconsistent"
   | "garbage"
 
+/** What tells of the provider as a whole, and not of one method or one old block. */
+export const providerTrouble: ReadonlySet<RpcReason> = new Set([
+  "unreachable",
+  "timeout",
+  "http",
+  "rate_limited",
+  "behind"
+])
+
 const remedies: Readonly<Record<RpcReason, string>> = {
   unreachable: "check the address in rpc_urls and that the node runs",
   timeout: "the provider is slow or hangs; tilld tries again with smaller parts",

@@ -89,6 +89,18 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
     (row) => row !== undefined
   )
 
+/** The USD values of detecting payments, where known, that have a receipt in the blocks above `number` up to `deep`. */
+export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep: number) =>
+  Effect.map(
+    db.all<{ usd_value: string | null }>(
+      `SELECT DISTINCT usd_value FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
+         SELECT 1 FROM receipts AS r WHERE r.payment_id = payments.id AND r.chain = payments.chain
+           AND r.canonical = 1 AND r.block_number > ? AND r.block_number <= ?)`,
+      [chain, mode, number, deep]
+    ),
+    (rows) => rows.map((row) => row.usd_value ?? undefined)
+  )
+
 /** The chain's first head is known: payments made before it count what comes above `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>

@@ -4,8 +4,8 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import { Settlement } from "../Payments/Settlement.ts"
 import { type ChainSettings, Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
-import { agree } from "./agreement.ts"
-import { type Chores, makeChores } from "./chores.ts"
+import { type Agreement, makeAgreement } from "./agreement.ts"
+import { type Chores, makeChores, type Trouble } from "./chores.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
@@ -33,7 +33,7 @@ const patience = Duration.toMillis("30 seconds")
 const age = (at: number, now: number): number => (at > now ? Number.POSITIVE_INFINITY : now - at)
 
 export interface ChainHealth extends Network {
-  /** The first head is stored, and the last good tick is recent. */
+  /** The first head is stored, the last good tick is recent, and the tags that policies require are known. */
   readonly ready: boolean
   /** Every block up to this number has been read. */
   readonly head?: number
@@ -85,11 +85,11 @@ interface State {
   movedAt: number
   lastGoodTick: number | undefined
   reason: string | undefined
+  /** What keeps the chain's payments from their end, though it is read. */
+  unfit: boolean
   /** The last reason that the log was warned of, until the chain is read again. */
   warned: string | undefined
 }
-
-const decidesAlone = "one provider decides alone: no other one is healthy"
 
 const note = (state: State, outcome: Outcome, now: number): void => {
   state.newest = outcome.newest
@@ -103,19 +103,24 @@ const note = (state: State, outcome: Outcome, now: number): void => {
   else state.lastGoodTick = now
 }
 
+/** What is done beside the ticks. */
+interface Beside {
+  readonly agreement: Agreement
+  readonly chores: Chores
+}
+
 /** What is done once the chain's head has been read; gives what is not as it should be. */
 const afterHead = Effect.fn("Watcher.afterHead")(function* (
-  watch: Watch,
+  { watched }: Watch,
   provider: Provider,
-  chores: Chores,
+  { agreement, chores }: Beside,
   head: BlockRef,
   activity: Activity
 ) {
   // Nothing can have come to nobody.
-  if (watch.watched.size === 0) return undefined
-  const alone = yield* agree(watch, provider, head)
-  const undone = yield* chores.run(provider, head, activity !== "busy")
-  return undone ?? (alone ? decidesAlone : undefined)
+  const doubt = watched.size === 0 ? undefined : yield* agreement.run(provider, head)
+  const troubles = yield* chores.run(provider, head, activity !== "busy")
+  return doubt === undefined ? troubles : [...troubles, { reason: doubt, ready: true } satisfies Trouble]
 })
 
 /** What shows that this provider no longer follows the chain, whose head it says has not moved. */
@@ -139,7 +144,7 @@ const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
 })
 
 /** Ticks once, and gives the time of the next tick. */
-const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, chores: Chores, state: State) {
+const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
   const started = yield* Clock.currentTimeMillis
   const priceIsOld = state.gasPrice === undefined || age(state.gasPrice.at, started) >= gasPriceInterval
   const outcome = yield* tick(watch, provider, { gasPrice: priceIsOld })
@@ -156,11 +161,14 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
       return started
     }
   }
-  const trouble =
-    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, chores, outcome.head, state.activity) : undefined
+  const troubles: ReadonlyArray<Trouble> | undefined =
+    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, beside, outcome.head, state.activity) : undefined
   const ended = yield* Clock.currentTimeMillis
   note(state, outcome, ended)
-  if (trouble !== undefined) state.reason = trouble
+  if (troubles !== undefined) {
+    state.unfit = troubles.some(({ ready }) => !ready)
+    if (troubles.length > 0) state.reason = troubles.map(({ reason }) => reason).join("; ")
+  }
   if (outcome._tag === "More") return started
   // Another provider may have what this one lacks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
@@ -187,11 +195,12 @@ const failed = Effect.fnUntraced(function* (
 })
 
 const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
-  const { activity, lastGoodTick, newest, reason, scanned } = state
+  const { activity, lastGoodTick, newest, reason, scanned, unfit } = state
   const pace = paceOf(watch.chain, activity)
+  const isRead = scanned !== undefined && lastGoodTick !== undefined && age(lastGoodTick, now) <= pace + patience
   return {
     ...watch.network,
-    ready: scanned !== undefined && lastGoodTick !== undefined && age(lastGoodTick, now) <= pace + patience,
+    ready: isRead && !unfit,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
     ...(reason === undefined ? {} : { reason }),
@@ -217,7 +226,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     writer: yield* Writer,
     settlement: yield* Settlement
   }
-  const chores = makeChores(watch, settings.payments)
+  const beside: Beside = { agreement: makeAgreement(watch), chores: makeChores(watch, settings.payments) }
   const state: State = {
     failures: 0,
     activity: "busy",
@@ -227,6 +236,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     movedAt: Number.NEGATIVE_INFINITY,
     lastGoodTick: undefined,
     reason: undefined,
+    unfit: false,
     warned: undefined
   }
   const mailbox = yield* Queue.sliding<Message>(1)
@@ -244,7 +254,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     )
 
   const run = Effect.gen(function* () {
-    const next = yield* withProvider((provider) => round(watch, provider, chores, state)).pipe(
+    const next = yield* withProvider((provider) => round(watch, provider, beside, state)).pipe(
       mine.withPermits(1),
       Effect.catchAll((error) => failed(providers, state, error))
     )

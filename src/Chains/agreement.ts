@@ -1,18 +1,29 @@
-import { Array as Arr, Effect, Either, Schema } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Schema } from "effect"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import { Tx } from "../Sql.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
 import { ask, badAnswer, type Call, decoder, Hash } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
+import { providerTrouble, type RpcError } from "./Rpc.ts"
 import type { Watch } from "./tick.ts"
 import { type Contracts, type Transfer, tokenTransfers } from "./transfers.ts"
 
-/** Receipts that one tick asks about; the next ones wait for the next tick. */
-const atOnce = 500
+/** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
+const page = 500
+/** Transactions that one tick asks about; the next ones wait for the next tick. */
+const askedPerTick = 200
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 50
+/** The longest that a receipt waits until it is asked about again: the wait doubles, from one poll. */
+const longestWait = Duration.toMillis("10 minutes")
+/** Receipts whose waits are known; of any other it is not known that it was asked about. */
+const remembered = 10_000
+/** A receipt with all its confirmations that has been seen for this long should have been agreed to. */
+const patience = Duration.toMillis("10 minutes")
+/** Transactions that one warning names. */
+const named = 10
 
 const decodeVouched = decoder(
   Schema.Struct({
@@ -48,54 +59,171 @@ const confirmedBy = ({ client }: Provider, contracts: Contracts, receipts: Reado
     const addresses = new AddressSet()
     for (const { address } of receipts) addresses.add(address)
     const agreed: Array<Ledger.Unagreed> = []
-    for (const hashes of Arr.chunksOf(Object.keys(byHash), callsPerBatch)) {
-      const found = yield* ask(client, hashes.map(findVouched))
-      for (const [hash, vouched] of Arr.zip(hashes, found)) {
-        if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
-        const transfers = yield* Either.match(tokenTransfers(vouched.logs, contracts, addresses), {
-          onLeft: (detail) => badAnswer(client, findVouched(hash), detail),
-          onRight: Effect.succeed
-        })
-        const here = (byHash[hash] ?? []).filter((one) => one.blockHash === vouched.blockHash)
-        agreed.push(...here.filter((one) => isTold(one, transfers)))
-      }
+    const found = yield* ask(client, Object.keys(byHash).map(findVouched))
+    for (const [hash, vouched] of Arr.zip(Object.keys(byHash), found)) {
+      if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
+      const transfers = yield* Either.match(tokenTransfers(vouched.logs, contracts, addresses), {
+        onLeft: (detail) => badAnswer(client, findVouched(hash), detail),
+        onRight: Effect.succeed
+      })
+      const here = (byHash[hash] ?? []).filter((one) => one.blockHash === vouched.blockHash)
+      agreed.push(...here.filter((one) => isTold(one, transfers)))
     }
     return agreed
   })
+
+/** What is known of a receipt that was asked about in vain. Times are Unix milliseconds. */
+interface Wait {
+  readonly times: number
+  readonly since: number
+  readonly until: number
+  /** It had all its confirmations already. */
+  readonly deep: boolean
+  readonly warned: boolean
+}
+
+/** The waits of receipts, the longest unchanged forgotten first. */
+class Waits {
+  readonly #waits = new Map<string, Wait>()
+
+  constructor(readonly first: number) {}
+
+  get(receipt: Ledger.Unagreed): Wait | undefined {
+    return this.#waits.get(Ledger.keyOf(receipt))
+  }
+
+  /** Whether it is to be asked about. One that has just got its confirmations is, since now its payment waits for it. */
+  isDue(receipt: Ledger.Unagreed, deep: boolean, now: number): boolean {
+    const wait = this.get(receipt)
+    return wait === undefined || now < wait.since || now >= wait.until || (deep && !wait.deep)
+  }
+
+  /** It was asked about in vain. */
+  lengthen(receipt: Ledger.Unagreed, deep: boolean, now: number, warned: boolean): void {
+    const before = this.get(receipt)
+    const times = before === undefined || before.deep !== deep ? 0 : before.times + 1
+    const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
+    this.forget(receipt)
+    this.#waits.set(Ledger.keyOf(receipt), { times, since: now, until: now + wait, deep, warned })
+    const [oldest] = this.#waits.keys()
+    if (this.#waits.size > remembered && oldest !== undefined) this.#waits.delete(oldest)
+  }
+
+  forget(receipt: Ledger.Unagreed): void {
+    this.#waits.delete(Ledger.keyOf(receipt))
+  }
+}
+
+export const decidesAlone = "one provider decides alone: no other one is healthy"
+export const waitsForSecond = "waits for a second provider's word"
+
+/** Stores that a provider has agreed, and settles what follows. */
+const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Ledger.Unagreed>) =>
+  writer.write(
+    Effect.gen(function* () {
+      const touched = new Set<PaymentId>()
+      for (const receipt of agreed) {
+        yield* Ledger.setAgreed(network, receipt)
+        if (receipt.payment !== undefined) touched.add(receipt.payment)
+      }
+      // What has been read since is the watcher's own doing: nobody else moves the head.
+      const scan = yield* Ledger.scan(yield* Tx, network)
+      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
+    })
+  )
+
+/** Asks about the receipts, a batch after the other. Gives those agreed to, and those of which that was denied. */
+const askAbout = Effect.fnUntraced(function* (
+  { contracts, providers }: Watch,
+  asked: Provider,
+  receipts: ReadonlyArray<Ledger.Unagreed>
+) {
+  const agreed: Array<Ledger.Unagreed> = []
+  const denied: Array<Ledger.Unagreed> = []
+  const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
+  for (const part of Arr.chunksOf(byHash, callsPerBatch)) {
+    const all = part.flat()
+    const found = yield* Effect.either(confirmedBy(asked, contracts, all))
+    if (Either.isLeft(found)) {
+      const error: RpcError = found.left
+      // A bad answer to one of them must not be what every tick begins with.
+      if (!providerTrouble.has(error.reason)) denied.push(...all)
+      yield* providers.failed(asked, error)
+      break
+    }
+    const told = new Set(found.right)
+    agreed.push(...told)
+    denied.push(...all.filter((receipt) => !told.has(receipt)))
+  }
+  return { agreed, denied }
+})
+
+/** Asks other providers about the receipts that one has told of. */
+export interface Agreement {
+  /** Asks what is due, with the chain read up to `head`. Gives what is not as it should be. */
+  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, StoreUnavailable>
+}
 
 /**
  * Asks a second provider about the receipts that nobody else has vouched for yet: without its word they confirm nothing.
  * While no other provider is healthy, the sole one decides alone, once the receipt is deep enough: it must have it, since
  * another one may have told of it that is put aside by now.
  *
- * Gives whether the sole provider had to decide.
+ * The newest are asked about first, and the others in turn, each after twice the time of before: what nobody will ever
+ * agree to costs little and holds up nothing.
  */
-export const agree = Effect.fn("Watcher.agree")(function* (watch: Watch, provider: Provider, head: BlockRef) {
-  const { chain, contracts, network, providers, reader, settlement, writer } = watch
-  const receipts = yield* Ledger.unagreed(reader, network, atOnce)
-  if (receipts.length === 0) return false
-  const other = yield* providers.other(provider)
-  const asked = other ?? provider
-  const due =
-    other === undefined
-      ? receipts.filter((receipt) => head.number - receipt.blockNumber + 1 >= chain.confirmations)
-      : receipts
-  const agreed = yield* Effect.catchAll(confirmedBy(asked, contracts, due), (error) =>
-    Effect.as(providers.failed(asked, error), [])
-  )
-  if (agreed.length > 0) {
-    yield* writer.write(
-      Effect.gen(function* () {
-        const touched = new Set<PaymentId>()
-        for (const receipt of agreed) {
-          yield* Ledger.setAgreed(network, receipt)
-          if (receipt.payment !== undefined) touched.add(receipt.payment)
-        }
-        // What has been read since is the watcher's own doing: nobody else moves the head.
-        const scan = yield* Ledger.scan(yield* Tx, network)
-        if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
-      })
+export const makeAgreement = (watch: Watch): Agreement => {
+  const { chain, network, providers, reader } = watch
+  const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  let turn: Ledger.Unagreed | undefined
+
+  /** The newest receipts, and of the older ones those whose turn it is. */
+  const candidates = Effect.gen(function* () {
+    const newest = yield* Ledger.unagreed(reader, network, page)
+    const last = newest.at(-1)
+    if (last === undefined || newest.length < page) return newest
+    const from = turn === undefined || Ledger.isNewer(turn, last) ? last : turn
+    const others = yield* Ledger.unagreed(reader, network, page, from)
+    turn = others.length < page ? undefined : others.at(-1)
+    return [...newest, ...others]
+  })
+
+  const run = Effect.fn("Watcher.agree")(function* (provider: Provider, head: BlockRef) {
+    const receipts = yield* candidates
+    if (receipts.length === 0) return undefined
+    const now = yield* Clock.currentTimeMillis
+    const other = yield* providers.other(provider)
+    const isDeep = (receipt: Ledger.Unagreed) => head.number - receipt.blockNumber + 1 >= chain.confirmations
+    const due = receipts.filter(
+      (receipt) => (other !== undefined || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
-  }
-  return other === undefined
-})
+    const { agreed, denied } = yield* askAbout(watch, other ?? provider, due)
+    for (const receipt of agreed) waits.forget(receipt)
+    if (agreed.length > 0) yield* keep(watch, agreed)
+
+    const isOverdue = (receipt: Ledger.Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
+    const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
+    for (const receipt of denied) {
+      waits.lengthen(receipt, isDeep(receipt), now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
+    }
+    if (late.length > 0) {
+      const transactions = late.slice(0, named).map(({ txHash }) => txHash)
+      yield* Effect.logWarning(
+        "receipts have had their confirmations for long, and no second provider gives them"
+      ).pipe(
+        Effect.annotateLogs({
+          count: late.length,
+          host: (other ?? provider).client.host,
+          transactions: transactions.join(", ")
+        })
+      )
+    }
+    const settledAt = head.number - chain.confirmations + 1
+    const overdue = yield* Ledger.anyUnagreed(reader, network, settledAt, now - patience)
+    return [overdue ? waitsForSecond : undefined, other === undefined ? decidesAlone : undefined]
+      .filter((reason) => reason !== undefined)
+      .join("; ")
+  })
+
+  return { run: (provider, head) => Effect.map(run(provider, head), (reason) => reason || undefined) }
+}

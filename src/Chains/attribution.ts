@@ -64,7 +64,11 @@ export const concerns = (address: string, { from, input, to }: Pick<Transaction,
 const names = (address: string, input: string): boolean => input.toLowerCase().includes(address.slice(2))
 
 /** What an address's own transactions took from it. What it sends to itself stays. */
-const spent = (address: string, transactions: ReadonlyArray<Placed>, outcomes: ReadonlyMap<string, Outcome>): bigint =>
+export const spent = (
+  address: string,
+  transactions: ReadonlyArray<Transaction>,
+  outcomes: ReadonlyMap<string, Outcome>
+): bigint =>
   sum(
     transactions
       .filter(({ from }) => from === address)

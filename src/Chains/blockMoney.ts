@@ -34,11 +34,35 @@ const blocksPerBatch = 10
 const receiptsPerBatch = 50
 /** Traces in one batch: a node runs each transaction again. */
 const tracesPerBatch = 10
+/**
+ * Transactions that are traced in one block, and in one round. A transfer that nothing tells of is cheap to make, and each
+ * trace is a whole transaction run again; of the others nobody can tell, then.
+ */
+const tracesPerBlock = 100
+const tracesPerRound = 300
 /** Blocks that are kept for the other addresses that the same transaction may have paid. */
 const blocksKept = 4
 
-/** Full blocks of one round, the newest few. */
-export type BlockCache = Map<number, FullBlock>
+/** Full blocks, the newest few. */
+type BlockCache = Map<number, FullBlock>
+
+/** What the searches of one round share. */
+export interface Looking {
+  readonly blocks: BlockCache
+  /** How many transactions have been traced, by the hash of their block. */
+  readonly traced: Map<string, number>
+}
+
+export const startLooking = (): Looking => ({ blocks: new Map(), traced: new Map() })
+
+/** Of what may still be traced in a block, as many as `wanted`. They count as traced. */
+const takeTraces = ({ traced }: Looking, block: string, wanted: number): number => {
+  const before = traced.get(block) ?? 0
+  const inRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
+  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
+  traced.set(block, before + taken)
+  return taken
+}
 
 /** What is read, for whom, and what is known of it. */
 export interface Interval {
@@ -114,16 +138,19 @@ const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions:
   return outcomes
 })
 
-/** Traces one after the other, until what is looked for is found. */
+/** Traces one after the other, until what is looked for is found, or as many as may be. */
 const trace = Effect.fnUntraced(function* (
   client: RpcClient,
   change: Change,
   transactions: ReadonlyArray<Placed>,
-  wanted: bigint
+  wanted: bigint,
+  take: (wanted: number) => number
 ) {
   const found: Array<DatedTransfer> = []
   let rest = wanted
-  for (const part of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
+  for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
+    const part = likely.slice(0, take(likely.length))
+    if (part.length === 0) break
     const moves = yield* ask(
       client,
       part.map(({ hash }) => traceTransaction(hash))
@@ -170,15 +197,22 @@ const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<
   })
 
 /** Looks into the transactions of one block for what they moved, with whichever provider can. */
-const lookInside = Effect.fnUntraced(function* (deps: OracleDeps, change: Change, block: FullBlock, wanted: bigint) {
+const lookInside = Effect.fnUntraced(function* (
+  deps: OracleDeps,
+  looking: Looking,
+  change: Change,
+  block: FullBlock,
+  wanted: bigint
+) {
   const { hash, number, time } = block.header
   // Chains have kinds of transactions of their own, and one that cannot be read brought nothing to be told here.
   const transactions = yield* transactionsOf(deps.provider.client, block, (one) =>
     Either.isRight(decodeTransaction(one))
   )
+  const take = (count: number) => takeTraces(looking, hash, count)
   for (const { client } of [deps.provider, ...deps.others]) {
     const found =
-      (yield* tryAbility(client, "trace", trace(client, change, transactions, wanted))) ??
+      (yield* tryAbility(client, "trace", trace(client, change, transactions, wanted, take))) ??
       (yield* tryAbility(client, "simulate", simulate(client, change, { hash, number, time }, transactions, wanted)))
     if (found !== undefined && found.transfers.length > 0) return found
   }
@@ -189,17 +223,17 @@ const withRest = (change: Change, block: BlockRef, { rest, transfers }: Attribut
   rest > 0n ? [...transfers, unattributed(change, block, rest)] : transfers
 
 /** What brought the money of one block, whose state before and after is known. */
-export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, cache: BlockCache, interval: Interval) {
+export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, looking: Looking, interval: Interval) {
   const { client } = deps.provider
   const change = changeOf(deps, interval)
-  const [block] = yield* fullBlocks(client, cache, [interval.hi.number])
+  const [block] = yield* fullBlocks(client, looking.blocks, [interval.hi.number])
   if (block === undefined) return []
   const { hash, number, time } = block.header
   const transactions = yield* transactionsOf(client, block, (one) => isNamed(change.address, one))
   const told = attribute(change, transactions, yield* outcomesOf(client, transactions))
   if (told.rest <= 0n) return told.transfers
   const credits = [...change.credits, ...told.transfers.map((one) => creditOf(one))]
-  const inside = yield* lookInside(deps, { ...change, credits }, block, told.rest)
+  const inside = yield* lookInside(deps, looking, { ...change, credits }, block, told.rest)
   return withRest(
     change,
     { hash, number, time },

@@ -2,8 +2,10 @@ import { type Hex, hexToBytes, keccak256 } from "viem"
 import type { LogFilter } from "./calls.ts"
 
 const bloomBytes = 256
-/** A bloom with more of its 2,048 bits set says yes to nearly everything: no answer can be held against it. */
-const saturated = 1024
+/** A bloom that is more likely than this to say yes by chance is no reason for another call. */
+const mostByChance = 0.02
+/** Items whose bits are known; the calls of one chain ask for the same ones over and over. */
+const remembered = 4096
 
 const countBits = (bloom: Uint8Array): number => {
   let set = 0
@@ -11,25 +13,42 @@ const countBits = (bloom: Uint8Array): number => {
   return set
 }
 
+/**
+ * How likely it is that a bloom with so many bits set holds one of `alternatives` items that were never put into it. The
+ * other parts of the filter are taken to be there: nearly every block has a transfer of a well-known token.
+ */
+const byChance = (bits: number, alternatives: number): number =>
+  1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
+
 // Three bits an item: the low eleven bits of the first three pairs of bytes of its hash, counted from the bloom's end
 // (yellow paper, M_3:2048).
-const mayHold = (bloom: Uint8Array, item: string): boolean => {
+const bitsOf = (item: string): ReadonlyArray<number> => {
   const hash = hexToBytes(keccak256(item as Hex))
-  return [0, 2, 4].every((at) => {
-    const bit = (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2047
-    return ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0
-  })
+  return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2047)
 }
+
+const known = new Map<string, ReadonlyArray<number>>()
+const knownBitsOf = (item: string): ReadonlyArray<number> => {
+  const bits = known.get(item) ?? bitsOf(item)
+  if (known.size >= remembered) known.clear()
+  known.set(item, bits)
+  return bits
+}
+
+const mayHold = (bloom: Uint8Array, item: string): boolean =>
+  knownBitsOf(item).every((bit) => ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0)
 
 /**
  * Whether a block's bloom speaks for a log that the filter asks for: then an answer without one is to be doubted. A
- * bloom never hides a log, but it can promise one that is not there; of one that promises nearly everything this is false.
+ * bloom never hides a log, but it can promise one that is not there: where that is likely, by how full it is and how many
+ * items would do, this is false.
  *
  * @param logsBloom 256 bytes, hexadecimal
  */
 export const promises = (logsBloom: string, { address, topics }: LogFilter): boolean => {
   const bloom = hexToBytes(logsBloom as Hex)
-  if (countBits(bloom) > saturated) return false
   const alternatives = [address, ...topics.flatMap((topic) => (topic === null ? [] : [[topic].flat()]))]
+  const most = Math.max(...alternatives.map(({ length }) => length))
+  if (byChance(countBits(bloom), most) > mostByChance) return false
   return alternatives.every((items) => items.some((item) => mayHold(bloom, item)))
 }

@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -6,12 +6,13 @@ import * as Balances from "./BalancesRepo.ts"
 import type { Asked } from "./balances.ts"
 import { ask, getHeader } from "./calls.ts"
 import { type Checked, commitBalances } from "./commitBalances.ts"
+import { makeFinality } from "./finality.ts"
 import * as Ledger from "./LedgerRepo.ts"
-import { readBalances } from "./oracle.ts"
+import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
-import type { RpcError, RpcReason } from "./Rpc.ts"
-import { finalNumber, findTagged, secondPass } from "./secondPass.ts"
-import type { Watch } from "./tick.ts"
+import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { finalNumber, secondPass } from "./secondPass.ts"
+import { isAlone, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 /** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
@@ -27,17 +28,28 @@ const passParts = 16
 const sweepInterval = Duration.toMillis("1 day")
 /** Addresses that one tick looks at for that. */
 const sweepPage = 1000
-/** What tells of the provider as a whole, and not of one method or one old block. */
-const providerTrouble: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited", "behind"])
+/** Rounds that an address may fail in until it holds up the others no longer. */
+const failingRounds = 3
+/** Blocks below the final ones that are kept for reorgs that nobody expects. */
+const keptBelow = 10_000
+/** How often older ones are dropped, and how many one tick goes through. */
+const dropInterval = Duration.toMillis("1 hour")
+const dropPage = 1000
+
+/** What is not as it should be. `ready`: the chain's payments come to their end all the same. */
+export interface Trouble {
+  readonly reason: string
+  readonly ready: boolean
+}
 
 /** What is to be done besides reading new blocks, each at a pace of its own. */
 export interface Chores {
-  /** Does what is due with the chain read up to `head`. Gives what could not be done, and why. */
+  /** Does what is due with the chain read up to `head`. Gives what could not be done, and what is not as it should be. */
   readonly run: (
     provider: Provider,
     head: BlockRef,
     idle: boolean
-  ) => Effect.Effect<string | undefined, StoreUnavailable>
+  ) => Effect.Effect<ReadonlyArray<Trouble>, StoreUnavailable>
 }
 
 /** When each was last done, Unix milliseconds by the clock. */
@@ -47,6 +59,9 @@ interface Done {
   /** The second pass had somebody to read from. */
   pass: number
   sweep: number
+  drop: number
+  /** Up to this block, old blocks have been gone through. */
+  droppedTo: number
   /** What the sweep under way goes on with; undefined between two. */
   next: Sweep | undefined
 }
@@ -56,27 +71,77 @@ type Sweep =
   | { readonly of: "ended"; readonly after: Balances.Cursor | undefined }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
+/** Reads balances from one provider, and from another one what the first cannot tell of. */
+const readBoth = Effect.fnUntraced(function* (
+  { chain, providers }: Watch,
+  provider: Provider,
+  head: BlockRef,
+  asked: ReadonlyArray<Asked>,
+  hopeless: ReadonlySet<string>
+) {
+  const other = yield* providers.other(provider)
+  if (other === undefined) return yield* readBalances({ provider, others: [], chain }, head, asked, hopeless)
+  const second = (part: ReadonlyArray<Asked>) =>
+    readBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
+  const first = yield* readBalances({ provider, others: [other], chain }, head, asked).pipe(
+    // What this one refuses for good may be all that keeps payments from ending.
+    Effect.catchIf(
+      ({ reason }) => !providerTrouble.has(reason),
+      () => second(asked)
+    )
+  )
+  if (first.failed.length === 0) return first
+  const left = new Set(first.failed.map(({ address }) => address))
+  const again = yield* Effect.either(second(asked.filter(({ address }) => left.has(address))))
+  if (Either.isLeft(again)) {
+    if (providerTrouble.has(again.left.reason)) yield* providers.failed(other, again.left)
+    return first
+  }
+  const { failed, replaced, rows, transfers } = again.right
+  return {
+    ...first,
+    transfers: [...first.transfers, ...transfers],
+    rows: [...first.rows, ...rows],
+    replaced: [...first.replaced, ...replaced],
+    failed
+  }
+})
+
+/** How many rounds running each address has failed in. */
+type Failures = Map<string, number>
+
+/** Counts who has failed, and tells the log of it. */
+const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: ReadonlyArray<Failed>) => {
+  const now = new Set(failed.map(({ address }) => address))
+  for (const { address } of asked) if (!now.has(address)) failures.delete(address)
+  return Effect.forEach(
+    failed,
+    ({ address, error, givenUp }) => {
+      const rounds = (failures.get(address) ?? 0) + 1
+      failures.set(address, rounds)
+      const logged = Effect.annotateLogs({ address, reason: error.message })
+      if (rounds === 1) return Effect.logWarning("what came to an address cannot be told").pipe(logged)
+      return givenUp && rounds === failingRounds
+        ? Effect.logError("what came to an address cannot be told, and is kept as unattributed").pipe(logged)
+        : Effect.void
+    },
+    { concurrency: 1, discard: true }
+  )
+}
+
 const look = Effect.fnUntraced(function* (
-  { chain, providers, settlement, writer }: Watch,
+  watch: Watch,
+  failures: Failures,
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<Asked>,
   of: Checked["of"]
 ) {
-  const other = yield* providers.other(provider)
-  const reading = yield* readBalances(
-    { provider, others: other === undefined ? [] : [other], chain },
-    head,
-    asked
-  ).pipe(
-    // What this one refuses for good may be all that keeps payments from ending.
-    Effect.catchIf(
-      ({ reason }) => other !== undefined && !providerTrouble.has(reason),
-      (error) =>
-        other === undefined ? error : readBalances({ provider: other, others: [provider], chain }, head, asked)
-    )
-  )
-  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: providers.all.length < 2 }))
+  const { settlement, writer } = watch
+  const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
+  const reading = yield* readBoth(watch, provider, head, asked, hopeless)
+  yield* noteFailed(failures, asked, reading.failed)
+  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
 })
 
 /** The chores of one watcher. */
@@ -85,7 +150,17 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
   const grace = Duration.toMillis(payments.settleGrace)
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
   const never = Number.NEGATIVE_INFINITY
-  const done: Done = { balances: never, tags: never, pass: never, sweep: never, next: undefined }
+  const done: Done = {
+    balances: never,
+    tags: never,
+    pass: never,
+    sweep: never,
+    drop: never,
+    droppedTo: -1,
+    next: undefined
+  }
+  const finality = makeFinality(watch)
+  const failures: Failures = new Map()
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     const isTime = now - done.balances >= balanceInterval
@@ -94,7 +169,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const scan = yield* Ledger.scan(reader, network)
     const final = finalNumber(watch, head.number, scan?.finalized)
     const asked = yield* Balances.asked(reader, network, head, grace, final)
-    if (asked.length > 0) yield* look(watch, provider, head, asked, "round")
+    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "round")
   })
 
   /**
@@ -124,14 +199,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     if (now - done.tags < (idle ? idleTagInterval : interval)) return
     done.tags = now
     if (done.pass === never) done.pass = now
-    const finalized = yield* findTagged(provider, "finalized")
-    const wantsSafe = chain.policies.some((policy) => policy.require === "safe")
-    const safe = wantsSafe ? yield* findTagged(provider, "safe") : undefined
-    if (finalized !== undefined || safe !== undefined) {
-      // Stored tags only grow: what has not been read yet is nobody's to call final.
-      const upTo = (tag: BlockRef | undefined) => tag && Math.min(tag.number, head.number)
-      yield* writer.write(Ledger.setTags(network, { safe: upTo(safe), finalized: upTo(finalized) }))
-    }
+    const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
       const passed = yield* secondPass(watch, provider, finalized, now - done.pass < secondProviderPatience)
       if (passed !== "waits") done.pass = now
@@ -159,17 +227,31 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
       done.next = { of: "ended", after: undefined }
     }
     const { asked, next } = yield* pageOf(done.next, now)
-    if (asked.length > 0) yield* look(watch, provider, head, asked, "page")
+    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "page")
     done.next = next
+  })
+
+  /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
+  const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
+    if (now - done.drop < dropInterval) return
+    const scan = yield* Ledger.scan(reader, network)
+    if (scan === undefined) return
+    const before = Math.min(scan.verified, scan.finalized ?? scan.verified) - keptBelow
+    const { last, unneeded } = yield* Ledger.oldBlocks(reader, network, done.droppedTo, before, dropPage)
+    if (unneeded.length > 0) yield* writer.write(Ledger.dropBlocks(network, unneeded))
+    done.droppedTo = last ?? Math.max(done.droppedTo, before - 1)
+    if (last === undefined) done.drop = now
   })
 
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
     const now = yield* Clock.currentTimeMillis
-    let trouble: string | undefined
-    for (const chore of [balances, settled, tags, sweep]) {
+    const troubles: Array<Trouble> = []
+    // Nothing can have come to nobody; but whether a policy can be kept must be known before somebody pays.
+    const unwatched = chain.policies.length > 0 ? [tags] : []
+    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, tags, sweep, drop]) {
       yield* chore(provider, head, now, idle).pipe(
         Effect.catchTag("RpcError", (error: RpcError) => {
-          trouble = error.summary
+          troubles.push({ reason: error.summary, ready: true })
           return Effect.zipRight(
             Effect.logDebug("a chore could not be done").pipe(Effect.annotateLogs({ reason: error.message })),
             providerTrouble.has(error.reason) ? watch.providers.failed(provider, error) : Effect.void
@@ -177,7 +259,8 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
         })
       )
     }
-    return trouble
+    const final = finality.trouble()
+    return final === undefined ? troubles : [final, ...troubles]
   })
 
   return { run }

@@ -1,9 +1,10 @@
-import { Effect, Either, Option, Predicate, Schema } from "effect"
+import { Array as Arr, Effect, Either, Option, Predicate, Schema } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { AddressSet } from "./AddressSet.ts"
 import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash } from "./calls.ts"
+import { boundOf } from "./income.ts"
 import { movesInside, receiptsInside } from "./inside.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
@@ -193,8 +194,14 @@ const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, ha
     ...receiptsInside(watch, hash, found.header, moves ?? [], owners.keys())
   ]
   if (transfers.length === 0) return yield* nothing(watch, hash, logs, owners, moves !== undefined)
+  const coin = nativeToken(watch.network.chain)
+  const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
+  const { header } = found
+  const bounds = yield* Effect.forEach(paid, (address) => boundOf(watch, provider, address, header, hash), {
+    concurrency: 1
+  })
   yield* checkBranch(provider, scan)
-  const added = yield* storeRepaired(watch, provider, scan, transfers)
+  const added = yield* storeRepaired(watch, provider, scan, transfers, Arr.filter(bounds, Predicate.isNotUndefined))
   const credits = transfers.map(
     ({ address, amount, currency }): Credit => ({ address, amount, currency, payment: owners.get(address)?.payment })
   )
@@ -204,7 +211,7 @@ const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, ha
 /**
  * Takes the money of one transaction into the ledger, whatever kept it from being seen: it was read past, it came to an
  * address that is no longer watched, or no node could tell which transaction brought it. It must be in a block that has
- * been read. It changes nothing where nothing is missing.
+ * been read. It changes nothing where nothing is missing, and never makes more of an address's coins than came.
  *
  * @param hash lower case
  */

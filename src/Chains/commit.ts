@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import { Tx } from "../Sql.ts"
@@ -35,7 +34,7 @@ export const commitReading = (settlement: Settlement["Type"], reading: Reading) 
     const scan = yield* Ledger.scan(tx, network)
     if (scan === undefined || !sameBlock(scan.head, from)) return false
 
-    const touched = new Set<PaymentId>()
+    const touched = new Set<Ledger.Touched>()
     if (ancestor !== undefined) {
       for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
       yield* Watched.lowerTo(network, ancestor.number)

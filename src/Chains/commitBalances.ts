@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import { Tx } from "../Sql.ts"
@@ -23,13 +22,13 @@ export interface Checked extends BalanceReading {
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
   Effect.gen(function* () {
-    const { agreed, at, network, of, replaced, rows, transfers } = reading
+    const { agreed, at, failed, network, of, replaced, rows, transfers } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
     if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return false
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
-    const touched = new Set<PaymentId>()
+    const touched = new Set<Ledger.Touched>()
     for (const transfer of transfers) {
       // One row holds all that nobody can tell of in one block.
       const more =
@@ -37,8 +36,8 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
           ? yield* Balances.dropUnattributed(network, transfer.address, transfer.blockHash)
           : 0n
       const kept = [{ ...transfer, amount: transfer.amount + more }]
-      for (const payment of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
-        touched.add(payment)
+      for (const owner of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
+        touched.add(owner)
       }
     }
     const blocks = transfers.map((hit): readonly [number, BlockRef] => [
@@ -47,7 +46,8 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
     ])
     yield* Ledger.keepBlocks(network, new Map(blocks).values())
     yield* Balances.keepRows(network, rows)
-    if (of === "round") yield* Balances.moveChecked(network, at)
+    // What was left out has not been compared: its payment must not end for want of money that nobody has looked for.
+    if (of === "round" && failed.every(({ givenUp }) => givenUp)) yield* Balances.moveChecked(network, at)
     yield* settlement.settle({ network, head: at }, touched)
     return true
   })

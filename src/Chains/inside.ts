@@ -11,30 +11,34 @@ import type { Watch } from "./tick.ts"
 /** Gas that a transaction takes which runs no code. */
 const plainTransfer = 21_000n
 
+/** All moves of coins by a transaction; undefined where no provider that can be asked tells. */
+export const movesOf = Effect.fn("Chains.movesOf")(function* ({ providers }: Watch, provider: Provider, hash: string) {
+  for (const asked of [provider, yield* providers.other(provider)]) {
+    if (asked === undefined || !(yield* mayBeAble(asked.client, "trace"))) continue
+    const traced = yield* Effect.either(ask(asked.client, [traceTransaction(hash)]))
+    if (Either.isRight(traced)) return traced.right[0]
+  }
+  return undefined
+})
+
+/** What an address got by moves. What it sends itself is nothing. */
+export const gotBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
+  sum(moves.filter(({ from, to }) => to === address && from !== address).map((move) => move.amount))
+
 /**
  * The coins that the contracts of a successful transaction moved, its own value apart; undefined where no provider that
  * can be asked tells.
  *
  * @param raw the transaction as the node gives it
  */
-export const movesInside = Effect.fn("Chains.movesInside")(function* (
-  { providers }: Watch,
-  provider: Provider,
-  raw: unknown
-) {
+export const movesInside = Effect.fnUntraced(function* (watch: Watch, provider: Provider, raw: unknown) {
   const decoded = decodeTransaction(raw)
   if (Either.isLeft(decoded)) return undefined
   const { from, gas, hash, to, value } = decoded.right
   if (gas <= plainTransfer) return []
-  for (const asked of [provider, yield* providers.other(provider)]) {
-    if (asked === undefined || !(yield* mayBeAble(asked.client, "trace"))) continue
-    const traced = yield* Effect.either(ask(asked.client, [traceTransaction(hash)]))
-    if (Either.isLeft(traced)) continue
-    const [moves] = traced.right
-    const own = moves.findIndex((move) => move.from === from && move.to === to && move.amount === value)
-    return moves.filter((_, i) => i !== own)
-  }
-  return undefined
+  const moves = yield* movesOf(watch, provider, hash)
+  const own = moves?.findIndex((move) => move.from === from && move.to === to && move.amount === value)
+  return moves?.filter((_, i) => i !== own)
 })
 
 /** What moves brought to those of the addresses that are `ours`: one receipt each. What an address sends itself is none. */
@@ -46,7 +50,7 @@ export const receiptsInside = (
   ours: Iterable<string>
 ): ReadonlyArray<DatedTransfer> =>
   [...ours].flatMap((address) => {
-    const amount = sum(moves.filter(({ from, to }) => to === address && from !== address).map((move) => move.amount))
+    const amount = gotBy(address, moves)
     if (amount === 0n) return []
     const position = `call:${txHash}`
     const currency = nativeToken(network.chain)

@@ -6,12 +6,22 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { unattributed } from "./attribution.ts"
 import { balanceAt, nonceAt } from "./balanceCalls.ts"
-import { type Asked, type Credit, type Doubt, expectedAt, explained, middle, type Point, within } from "./balances.ts"
-import { type BlockCache, ofBlock, ofBlocks } from "./blockMoney.ts"
+import {
+  type Asked,
+  type Credit,
+  type Doubt,
+  expectedAt,
+  explained,
+  middle,
+  type Point,
+  unexplained,
+  within
+} from "./balances.ts"
+import { type Looking, ofBlock, ofBlocks, startLooking } from "./blockMoney.ts"
 import { ask, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import { readPacked } from "./packedBalances.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import { providerTrouble, type RpcClient, RpcError } from "./Rpc.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
 const statesPerBatch = 45
@@ -43,6 +53,14 @@ export interface Replaced {
   readonly blockHash: string
 }
 
+/** An address of which it could not be found out what came. */
+export interface Failed {
+  readonly address: string
+  readonly error: RpcError
+  /** It has failed so often that it holds up the round no longer: what it holds more is kept as unattributed. */
+  readonly givenUp: boolean
+}
+
 /** What a round has found; nothing of it is stored yet. */
 export interface BalanceReading {
   readonly network: Network
@@ -50,6 +68,8 @@ export interface BalanceReading {
   readonly transfers: ReadonlyArray<DatedTransfer>
   readonly rows: ReadonlyArray<BalanceRow>
   readonly replaced: ReadonlyArray<Replaced>
+  /** Left out of all this, but for what was given up. */
+  readonly failed: ReadonlyArray<Failed>
 }
 
 type Finding = Pick<BalanceReading, "transfers" | "rows" | "replaced">
@@ -62,7 +82,7 @@ const together = (findings: ReadonlyArray<Finding>): Finding => ({
 
 interface Round extends OracleDeps {
   readonly at: BlockRef
-  readonly blocks: BlockCache
+  readonly looking: Looking
 }
 
 /** Whether a node says that it has no such state, `depth` blocks back. Old nodes have words of their own for it. */
@@ -112,7 +132,7 @@ const search = (
     if (number === undefined) {
       const interval = { address, lo, hi, credits: within(receipts, lo.number, hi.number) }
       const single = hi.number - lo.number === 1
-      const transfers = yield* single ? ofBlock(round, round.blocks, interval) : ofBlocks(round, interval)
+      const transfers = yield* single ? ofBlock(round, round.looking, interval) : ofBlocks(round, interval)
       return {
         transfers,
         rows: [
@@ -161,48 +181,68 @@ const retry = Effect.fnUntraced(function* (round: Round, address: string, { cred
     : nothing
 })
 
-/** On a chain that the payment is not meant for, that something came is all that is wanted. */
-const notice = (round: Round, { address, credits, known }: Asked, balance: bigint): Finding => {
+/** On a chain that the payment is not meant for, that something came since it was made is all that is wanted. */
+const notice = Effect.fnUntraced(function* (round: Round, { address, credits, known }: Asked, balance: bigint) {
   const { at, chain } = round
-  const difference = balance - expectedAt(known, credits, at.number)
-  if (difference === 0n || at.number <= known.number) return nothing
+  if (at.number <= known.number) return nothing
+  // What was there before the payment is none of its money.
+  const since = (known.assumed ? yield* pointAt(round, address, known.number) : undefined) ?? known
+  const difference = balance - expectedAt(since, credits, at.number)
   const change = { address, currency: nativeToken(chain.chain), difference, credits }
   return {
     transfers: difference > 0n ? [unattributed(change, at, difference)] : [],
-    rows: [{ address, number: at.number, balance, nonce: known.nonce }],
+    rows: [{ address, number: at.number, balance, nonce: since.nonce }],
     replaced: []
-  }
-}
+  } satisfies Finding
+})
 
 const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
   new RpcError({ host, method, reason: "inconsistent", detail })
 
+/** What an address holds at a block, and what the two ways to ask for it make of its balance. */
+interface State {
+  /** The smaller balance, where they differ. */
+  readonly point: Point
+  readonly dispute: RpcError | undefined
+}
+
 /**
- * The nonces of addresses whose balances are not what was expected, by address. The balances are asked for again by the
- * other way to ask, and must be the same: a stale or an empty answer would be kept, and turn into money that came once
+ * The states of addresses whose balances are not what was expected, in their order. The balances are asked for again by
+ * the other way to ask, and must be the same: a stale or an empty answer would be kept, and turn into money that came once
  * the right one is back.
  */
-const noncesOf = Effect.fnUntraced(function* (
+const statesOf = Effect.fnUntraced(function* (
   client: RpcClient,
   at: BlockRef,
   changed: ReadonlyArray<readonly [Asked, bigint]>
 ) {
-  const nonces = new Map<string, number>()
+  const found: Array<readonly [Asked, State]> = []
   for (const part of Arr.chunksOf(changed, statesPerBatch)) {
     const states = yield* ask(
       client,
       part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
     )
-    for (const [i, [{ address }, balance]] of part.entries()) {
-      if (states[2 * i] !== balance) {
-        const detail = `the balance of ${address} in block ${at.number} is ${balance} in one answer and ${states[2 * i]} in the next`
-        return yield* inconsistent(client, "eth_getBalance", detail)
-      }
-      nonces.set(address, Number(states[2 * i + 1]))
+    for (const [i, [one, first]] of part.entries()) {
+      const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
+      const detail = `the balance of ${one.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
+      const dispute = again === first ? undefined : inconsistent(client, "eth_getBalance", detail)
+      const point = { number: at.number, balance: again < first ? again : first, nonce }
+      found.push([one, { point, dispute }])
     }
   }
-  return nonces
+  return found
 })
+
+/** What an address holds more, where it could not be found out how it came. */
+const unfollowed = (round: Round, { address, credits, known }: Asked, hi: Point): Finding => {
+  const amount = unexplained(known, hi, credits)
+  if (amount <= 0n || hi.number <= known.number) return nothing
+  const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
+  return { transfers: [unattributed(change, round.at, amount)], rows: [{ ...hi, address }], replaced: [] }
+}
+
+/** An error that the next address need not meet. */
+const isOfOne = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
 
 /** Fails unless the chain still has the block that the round began with: by their numbers, blocks of it were read. */
 const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
@@ -218,13 +258,18 @@ const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: R
  *
  * Money that came is the difference of two balances and what the address's own transactions took, so that the owner may
  * collect at any time. Where nobody can tell the transaction, the receipt is `unattributed`.
+ *
+ * An error about one address leaves that one out, and fails no other.
+ *
+ * @param hopeless addresses that have failed before: if they do again, what they hold more is unattributed
  */
 export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   deps: OracleDeps,
   at: BlockRef,
-  asked: ReadonlyArray<Asked>
+  asked: ReadonlyArray<Asked>,
+  hopeless: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, blocks: new Map() }
+  const round: Round = { ...deps, at, looking: startLooking() }
   const { client } = deps.provider
   const balances = yield* readPacked(
     client,
@@ -235,25 +280,34 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   const changed = read.filter(
     ([one, balance]) => one.withNonce || balance !== expectedAt(one.known, one.credits, at.number)
   )
-  const nonces = yield* noncesOf(client, at, changed)
-  const foreign = changed.filter(([one]) => !one.own).map(([one, balance]) => notice(round, one, balance))
-  const own = yield* Effect.forEach(
-    changed.filter(([one]) => one.own),
-    ([one, balance]) =>
-      examine(round, one, { number: at.number, balance, nonce: nonces.get(one.address) ?? one.known.nonce }),
+  const failed: Array<Failed> = []
+  const told = yield* Effect.forEach(
+    yield* statesOf(client, at, changed),
+    ([one, { dispute, point }]) => {
+      const { address, own } = one
+      const search = own ? examine(round, one, point) : notice(round, one, point.balance)
+      return Effect.catchIf(dispute ?? search, isOfOne, (error) => {
+        const givenUp = hopeless.has(address)
+        failed.push({ address, error, givenUp })
+        return Effect.succeed(givenUp ? unfollowed(round, one, point) : nothing)
+      })
+    },
     { concurrency: searchesAtOnce }
   )
   const again = yield* Effect.forEach(
     asked.flatMap(({ address, doubts }) => doubts.map((doubt) => ({ address, doubt }))),
-    ({ address, doubt }) => retry(round, address, doubt),
+    ({ address, doubt }) =>
+      // The receipt stays what it is, and is tried again when it is due again.
+      Effect.catchIf(retry(round, address, doubt), isOfOne, () => Effect.succeed(nothing)),
     { concurrency: searchesAtOnce }
   )
-  const found = together([...foreign, ...own, ...again])
-  if (found.rows.length > 0) yield* checkBranch(round)
+  const found = together([...told, ...again])
+  if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
   const reading: BalanceReading = {
     network: { chain: deps.chain.chain, mode: deps.chain.mode },
     at,
-    ...found
+    ...found,
+    failed
   }
   return reading
 })

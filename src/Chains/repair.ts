@@ -46,16 +46,27 @@ export const checkBranch = (provider: Provider, { head }: Scan) =>
       : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
   )
 
+const tooMuch = ({ address, after, amount, upTo }: Repair.Bound, excess: bigint) =>
+  new RepairRefused({
+    message:
+      `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
+      `${upTo === after + 1 ? `block ${upTo}` : `blocks ${after + 1} to ${upTo}`}, and with it the ledger would have ` +
+      `${excess} more`
+  })
+
 /**
  * Stores transfers of blocks that were read before, and settles what follows, in one transaction. Neither the scan nor
  * the blocks that reorgs are measured against change. Fails, with nothing stored, when the chain's branch has changed
  * meanwhile. Gives how many receipts there are now that were not, or did not count, before.
+ *
+ * @param bounds what the addresses' coins may not exceed: it is refused where they would
  */
 export const storeRepaired = (
   watch: Watch,
   provider: Provider,
   scan: Scan,
-  transfers: ReadonlyArray<Ledger.DatedTransfer>
+  transfers: ReadonlyArray<Ledger.DatedTransfer>,
+  bounds: ReadonlyArray<Repair.Bound> = []
 ) =>
   Effect.gen(function* () {
     const { network, settlement } = watch
@@ -72,6 +83,11 @@ export const storeRepaired = (
           if (transfer.currency === coin) yield* Repair.takeFromUnattributed(network, transfer)
         }
         const touched = yield* Ledger.keepReceipts(network, transfers, isAlone(watch))
+        for (const bound of bounds) {
+          if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
+          const excess = yield* Repair.keepWithin(network, bound)
+          if (excess > 0n) return yield* tooMuch(bound, excess)
+        }
         yield* settlement.settle({ network, head: now.head }, new Set(touched))
         return added.length
       })

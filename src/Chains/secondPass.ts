@@ -1,28 +1,15 @@
 import { Effect } from "effect"
 import { Tx } from "../Sql.ts"
-import { ask, getHeader, getTagged, type Header } from "./calls.ts"
+import { ask, getHeader, type Header } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
-import { RpcError, type RpcReason } from "./Rpc.ts"
+import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import { isAlone, sourceOf, type Watch } from "./tick.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
 const finalDepths = 4
-/** How a node says that it does not know a tag. */
-const unknownTag: ReadonlySet<RpcReason> = new Set(["unsupported", "refused", "missing", "garbage"])
-
-/** The newest block with the tag; undefined where the chain or its node knows no such thing. */
-export const findTagged = (provider: Provider, tag: "safe" | "finalized") =>
-  ask(provider.client, [getTagged(tag)]).pipe(
-    Effect.map(([header]): Header | undefined => header),
-    Effect.catchIf(
-      (error) => unknownTag.has(error.reason),
-      () => Effect.succeed(undefined)
-    )
-  )
-
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
@@ -79,6 +79,29 @@ const begin = Effect.fn("Watcher.begin")(function* (
   return { _tag: "More", scanned: checkpoint.number } satisfies Step
 })
 
+/**
+ * Fails unless another provider, where one can be used, has the same block in the place of the last scanned one: a reorg
+ * that is too deep to be one takes back what was confirmed, and is not believed of one node alone.
+ */
+const confirmReorg = Effect.fnUntraced(function* (
+  { providers }: Watch,
+  { client }: Provider,
+  now: Header,
+  others: ReadonlyArray<Provider>
+) {
+  for (const other of others) {
+    const found = yield* Effect.either(ask(other.client, [findHeader(now.number)]))
+    if (Either.isLeft(found)) {
+      yield* providers.failed(other, found.left)
+      continue
+    }
+    const [theirs] = found.right
+    if (theirs?.hash === now.hash) return
+    const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and another provider has ${theirs?.hash ?? "none"}`
+    return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  }
+})
+
 /** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
 const retreat = Effect.fn("Watcher.retreat")(function* (
   watch: Watch,
@@ -86,17 +109,25 @@ const retreat = Effect.fn("Watcher.retreat")(function* (
   { finalized, head: from }: Scan,
   now: Header
 ) {
+  const { chain, providers } = watch
   // A provider that has begun to serve another chain has other blocks too.
-  yield* watch.providers.verify(provider)
+  yield* providers.verify(provider)
   const { beyondStored, block } = yield* findAncestor(provider.client, watch.reader, watch.network, now)
-  if (finalized !== undefined && block.number < finalized) {
+  const isBelowFinal = finalized !== undefined && block.number < finalized
+  const isDeep = from.number - block.number > chain.confirmations
+  if (isBelowFinal || isDeep) {
+    yield* confirmReorg(watch, provider, now, yield* providers.others(provider))
+  }
+  if (isBelowFinal) {
     yield* Effect.logError("reorg below a block that the chain had called final").pipe(
       Effect.annotateLogs({ ancestor: block.number, finalized })
     )
   }
   const log = beyondStored
     ? Effect.logError("reorg deeper than every stored block: reading goes on from where it once started")
-    : Effect.logInfo("reorg: the new branch is read from the common ancestor")
+    : isDeep
+      ? Effect.logError("reorg deeper than the confirmations: the new branch is read from the common ancestor")
+      : Effect.logInfo("reorg: the new branch is read from the common ancestor")
   yield* log.pipe(
     Effect.annotateLogs({
       number: from.number,

@@ -2,6 +2,7 @@ import { Effect, Either, Redacted } from "effect"
 import { decodeAbiParameters, type Hex, hexToString } from "viem"
 import { balancesByOverride } from "../Chains/balanceCalls.ts"
 import { ask, getFullBlock, getHead, getHeader, getLogs } from "../Chains/calls.ts"
+import { findTagged } from "../Chains/finality.ts"
 import { usedOn } from "../Chains/History.ts"
 import type { Reply, RpcClient } from "../Chains/Rpc.ts"
 import { readsFullBlocks } from "../Chains/range.ts"
@@ -77,6 +78,36 @@ export const examineTokens = Effect.fn("Doctor.tokens")(function* (chain: ChainS
         Effect.catchAll((error) => Effect.succeed(failedCall(`${key} ${token.symbol}`, error, "ask another provider")))
       ),
     { concurrency: 2 }
+  )
+})
+
+/** The tags that a chain's policies require: each must be known to a provider that can be used. */
+export const examinePolicies = Effect.fn("Doctor.policies")(function* (
+  { policies, ...chain }: ChainSettings,
+  usable: ReadonlyArray<Seen>
+) {
+  const key = networkKey(chain)
+  return yield* Effect.forEach(
+    new Set(policies.map((policy) => policy.require)),
+    (tag) =>
+      Effect.gen(function* () {
+        const name = `${key} policy ${tag}`
+        const found = yield* Effect.forEach(usable, (seen) => Effect.either(findTagged(seen, tag)), {
+          concurrency: "unbounded"
+        })
+        const [block] = found.flatMap((one) => (Either.isRight(one) && one.right !== undefined ? [one.right] : []))
+        if (block !== undefined) return ok(name, `the newest ${tag} block is ${block.number}`)
+        const [error] = found.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
+        const remedy = `add a provider to rpc_urls that serves it, or take the policy out of [chains.${key}] and raise confirmations`
+        return error !== undefined && found.every(Either.isLeft)
+          ? failedCall(name, error, "ask another provider")
+          : fail(
+              name,
+              `no provider knows the tag "${tag}": payments above the policy's amount are never confirmed`,
+              remedy
+            )
+      }),
+    { concurrency: 1 }
   )
 })
 

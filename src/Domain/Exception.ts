@@ -42,6 +42,8 @@ export interface Irregular {
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint
+  /** The block with which it was seen, where nobody can tell the transaction: it came with that one or before. */
+  readonly block: number | undefined
   /** Names it at its address whatever block it is in: the same again after a reorg that mined it elsewhere. */
   readonly key: string
 }

@@ -15,11 +15,13 @@ interface ExceptionRow {
   readonly tx_hash: string | null
   readonly currency: string
   readonly amount: string
+  readonly block_number: number | null
   readonly opened_at: number
   readonly outcome: Exclude<ExceptionStatus, "open"> | null
 }
 
-const columns = "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at, outcome"
+const columns =
+  "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, block_number, opened_at, outcome"
 
 const fromRow = (row: ExceptionRow): PaymentException => ({
   id: row.id,
@@ -32,6 +34,7 @@ const fromRow = (row: ExceptionRow): PaymentException => ({
   txHash: row.tx_hash ?? undefined,
   currency: row.currency,
   amount: BigInt(row.amount),
+  block: row.block_number ?? undefined,
   openedAt: row.opened_at,
   status: row.outcome ?? "open"
 })
@@ -67,7 +70,8 @@ export interface Place {
 
 /**
  * Brings what is stored for an address up to what the ledger says: opens what is new and what has come back, and closes
- * as `gone` what is there no longer. What a person has decided stays decided. Gives what was opened.
+ * as `gone` what is there no longer. What a person has decided stays decided, unless it is more money by now. Gives what
+ * was opened.
  *
  * @param stored all that is stored for the address
  * @param at Unix milliseconds
@@ -85,11 +89,13 @@ export const sync = (
     for (const one of found) {
       const before = known.get(one.key)
       known.delete(one.key)
-      if (before?.status === "accepted" || before?.status === "refunded") continue
+      const isDecided = before?.status === "accepted" || before?.status === "refunded"
+      if (isDecided && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
       yield* tx.run(
-        `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, block_number,
+           opened_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, closed_at = NULL, outcome = NULL`,
         [
           exceptionId(place.address, one.key),
@@ -102,6 +108,7 @@ export const sync = (
           one.txHash ?? null,
           one.currency,
           one.amount.toString(),
+          one.block ?? null,
           at
         ]
       )

@@ -1,13 +1,12 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
-import { follow, syncExceptions, syncUnknown } from "./follow.ts"
+import { follow, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import { requirementOf } from "./policies.ts"
 import { advance, deadline, finalBlock, type Horizon, type Rules, undone } from "./statusMachine.ts"
@@ -63,7 +62,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
      * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, those whose
      * receipts it made deep enough, and those that a reorg has undone for good.
      */
-    readonly settle: (scan: ScanResult, touched: Iterable<PaymentId>) => Effect.Effect<void, StoreUnavailable, Tx>
+    readonly settle: (
+      scan: ScanResult,
+      touched: Iterable<LedgerRepo.Touched>
+    ) => Effect.Effect<void, StoreUnavailable, Tx>
     /** The worker that ends payments whose time is over, behind each chain's scan, and raises the alarms. */
     readonly expire: Effect.Effect<never>
   }
@@ -133,7 +135,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         now: number,
         receiptsChanged: boolean
       ) {
-        const receipts = yield* Repo.receiptsOf(yield* Tx, payment.id)
+        const receipts = yield* receiptsLeft(payment.id)
         const policies = chains.get(networkKey(payment))?.policies ?? []
         const own: Horizon = { ...horizon, requires: requirementOf(policies, payment.usdValue) }
         const back = undone(payment, receipts, own, rules, now)
@@ -152,7 +154,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         }
       })
 
-      const settle = Effect.fnUntraced(function* ({ network }: ScanResult, touched: Iterable<PaymentId>) {
+      const settle = Effect.fnUntraced(function* ({ network }: ScanResult, touched: Iterable<LedgerRepo.Touched>) {
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const key = networkKey(network)
@@ -162,7 +164,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const horizon: Horizon = { ...stored, settled: undefined }
         const changed = new Set(touched)
         for (const id of changed) {
-          const payment = yield* Repo.byId(tx, id)
+          const payment = id && (yield* Repo.byId(tx, id))
           if (payment === undefined) continue
           // Money on another chain than the payment's says nothing about that one's head and time.
           if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
@@ -174,7 +176,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           ...(yield* Repo.confirmedWithOrphans(tx, network, looked.get(key) ?? -1, final))
         ]
         for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
-        yield* tellOfUnknown(network, now)
+        if (changed.has(undefined)) yield* tellOfUnknown(network, now)
         yield* tx.afterCommit(() => {
           looked.set(key, final)
           moved.add(network.mode)

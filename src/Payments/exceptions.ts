@@ -4,7 +4,7 @@ import { nativeToken } from "../Domain/Currency.ts"
 import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import { counted, crossing, fitting, identity, type Rules } from "./statusMachine.ts"
+import { counted, crossing, elsewhere, fitting, identity, type Rules } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
 const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean =>
@@ -24,6 +24,7 @@ const irregular = (
   txHash: receipt.txHash,
   currency: receipt.currency,
   amount,
+  block: receipt.txHash === undefined ? receipt.blockNumber : undefined,
   key: `${kind}:${chain}:${receipt.txHash ?? `block ${receipt.blockNumber}`}:${receipt.currency}`
 })
 
@@ -97,7 +98,7 @@ const undone = (payment: Payment, paying: ReadonlyArray<Receipt>): ReadonlyArray
   const missing = payment.amount - sum(paying.map((receipt) => receipt.amount))
   if (payment.failureReason !== "reorged" || missing <= 0n) return []
   const { chain, currency, txHash } = payment
-  return [{ kind: "reorged", chain, txHash, currency, amount: missing, key: "reorged" }]
+  return [{ kind: "reorged", chain, txHash, currency, amount: missing, block: undefined, key: "reorged" }]
 }
 
 /** What on-time money that some transaction brought is beyond paying for the payment. */
@@ -128,7 +129,7 @@ const afterDecision = (
  * The money of a payment that needs a person, from its rows of the ledger: recomputed from them each time, so that what
  * a reorg takes back is no longer there. Amounts in base units.
  *
- * Money in blocks up to the head of the payment's creation is none of its business.
+ * Money in blocks up to the head of the payment's creation, and on other chains well before it, is none of its business.
  */
 export const exceptionsOf = (
   payment: Payment,
@@ -150,10 +151,7 @@ export const exceptionsOf = (
   const paying = [...onTime].filter((receipt) => receipt.txHash !== undefined)
   const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
   return [
-    ...each(
-      "wrong_chain",
-      stray.filter((receipt) => receipt.chain !== payment.chain)
-    ),
+    ...each("wrong_chain", elsewhere(payment, stray)),
     ...each(
       "wrong_token",
       stray.filter(

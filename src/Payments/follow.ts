@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import type { Outbox } from "../Events/Outbox.ts"
@@ -7,6 +8,7 @@ import { Tx } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
+import { withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
@@ -27,6 +29,12 @@ export const follow = Effect.fnUntraced(function* (
   return before
 })
 
+/** A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction. */
+export const receiptsLeft = Effect.fnUntraced(function* (payment: PaymentId) {
+  const tx = yield* Tx
+  return withoutSentBack(yield* Repo.receiptsOf(tx, payment), yield* Exceptions.ofPayment(tx, payment))
+})
+
 /** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
 export const syncExceptions = Effect.fnUntraced(function* (
   payment: Payment,
@@ -35,7 +43,7 @@ export const syncExceptions = Effect.fnUntraced(function* (
   at: number
 ) {
   const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  const found = exceptionsOf(payment, receipts, rules)
+  const found = exceptionsOf(payment, withoutSentBack(receipts, stored), rules)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, found, at)
 })

@@ -1,3 +1,4 @@
+import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
@@ -38,6 +39,9 @@ export interface Step {
   readonly announced: boolean
 }
 
+/** Block times run behind the clock, and no further than this. */
+const blockTimeLag = Duration.toMillis("10 minutes")
+
 /** Where no chain tells what is final: this many times the confirmations deep. */
 const finalDepth = 4
 
@@ -77,6 +81,12 @@ export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rule
   return right.filter((receipt) => receipt.canonical && onTime.has(identity(receipt))).sort(inChainOrder)
 }
 
+/** Receipts on other chains than the payment's, as far as their blocks are not older than it is. */
+export const elsewhere = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> =>
+  receipts.filter(
+    ({ blockTime, chain }) => chain !== payment.chain && blockTime * 1000 >= payment.createdAt - blockTimeLag
+  )
+
 export const total = (receipts: ReadonlyArray<Receipt>): bigint => sum(receipts.map((receipt) => receipt.amount))
 
 /** The transaction with which the sum reaches `needed`; undefined while it does not. */
@@ -110,7 +120,7 @@ const failure = (
     (receipt) => receipt.blockNumber > (payment.createdHead ?? Number.POSITIVE_INFINITY)
   )
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
-  return others.length > onChain.length ? "wrong_chain" : undefined
+  return elsewhere(payment, others).length > 0 ? "wrong_chain" : undefined
 }
 
 /** The payment with what has been received for it now. */

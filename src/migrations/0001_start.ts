@@ -134,13 +134,13 @@ const statements = [
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed'))
   ) STRICT, WITHOUT ROWID`,
+  // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
   "CREATE INDEX receipts_payment ON receipts (payment_id)",
   "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
   // The coins of a chain by address: what its balance is compared with.
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
   "CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number) WHERE canonical = 1 AND agreed = 0",
-  "CREATE INDEX receipts_unknown ON receipts (chain, mode) WHERE payment_id IS NULL",
 
   // Ends of scanned ranges and blocks with receipts: what a reorg is measured against.
   `CREATE TABLE blocks (
@@ -151,6 +151,7 @@ const statements = [
     time INTEGER NOT NULL,
     PRIMARY KEY (chain, mode, number)
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX blocks_time ON blocks (chain, mode, time)",
 
   // The checkpoint: every block up to head_number has been read. Behind it: `checked`, the block at which the balances of
   // all open native payments, and of every payment that was over by then, were last compared; `verified_number`, up to
@@ -209,6 +210,7 @@ const statements = [
     tx_hash TEXT,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    block_number INTEGER,
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,
     outcome TEXT CHECK (outcome IN ('accepted', 'refunded', 'gone')),

@@ -121,6 +121,8 @@ export class BalanceModel {
         return this.#state(params[1], (block) => hex(block.nonces.get(String(params[0])) ?? 0))
       case "eth_getBlockByNumber":
         return this.#block(Number(params[0]), params[1] === true)
+      case "eth_getTransactionByHash":
+        return this.#transaction(params[0])
       case "eth_getTransactionReceipt":
         return this.#receipt(params[0])
       case "debug_traceTransaction":
@@ -184,12 +186,21 @@ export class BalanceModel {
     return undefined
   }
 
+  #transaction(hash: unknown): unknown {
+    const block = this.#find(hash)?.block
+    const full =
+      block && (this.#block(block.number, true) as { readonly transactions: ReadonlyArray<{ hash: string }> })
+    return full?.transactions.find((one) => one.hash === hash) ?? null
+  }
+
   #receipt(hash: unknown): unknown {
     const found = this.#find(hash)
     return (
       found && {
         transactionHash: hash,
         blockHash: found.block.hash,
+        blockNumber: hex(found.block.number),
+        logs: [],
         status: found.deed.fails ? "0x0" : "0x1",
         gasUsed: "0x1",
         effectiveGasPrice: "0x1",

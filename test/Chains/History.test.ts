@@ -58,6 +58,7 @@ const around = (known: Known, batches: Array<number>) => {
   const ready: Providers = {
     current: Effect.die("no chain"),
     other: () => Effect.succeed(undefined),
+    others: () => Effect.succeed([]),
     failed: () => Effect.void,
     verify: () => Effect.void,
     succeeded: () => {},

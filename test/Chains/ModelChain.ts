@@ -62,6 +62,8 @@ export class ModelChain {
   made = 0
   /** Lets others have their turn before each answer, so that the chain can move in the middle of a tick. */
   slow = false
+  /** The block that this node calls final; it knows no such tag otherwise. */
+  finalized: number | undefined
   /** Blocks by which this node is behind. */
   behind = 0
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
@@ -140,7 +142,8 @@ export class ModelChain {
 
   /** What this node does not serve: the calls of contracts, and tags. */
   #isServed({ method, params }: RpcRequest): boolean {
-    return method !== "eth_call" && params[0] !== "finalized" && params[0] !== "safe"
+    const isKnown = params[0] !== "safe" && (params[0] !== "finalized" || this.finalized !== undefined)
+    return method !== "eth_call" && isKnown
   }
 
   #answer(request: RpcRequest): Either.Either<unknown, RpcError> {
@@ -188,7 +191,7 @@ export class ModelChain {
 
   #block(tag: unknown, full: boolean): unknown {
     const known = this.#known()
-    const block = tag === "latest" ? known.at(-1) : known[Number(tag)]
+    const block = tag === "latest" ? known.at(-1) : known[Number(tag === "finalized" ? this.finalized : tag)]
     if (block === undefined) return null
     const transactions = block.transactions.map((transaction, i) =>
       full ? this.#transaction(block, transaction, i) : transaction.hash

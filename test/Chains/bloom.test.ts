@@ -44,6 +44,15 @@ describe("a block's bloom", () => {
     expect(promises(`0x${"f".repeat(512)}`, filter(alice))).toBe(false)
   })
 
+  it("promises nothing where it is likely to say so by chance: the fuller it is, and the more receivers would do", () => {
+    const others = Array.from({ length: 120 }, (_, i) => `0x${(i + 1).toString(16).padStart(64, "e")}`)
+    const bloom = bloomOf(usdc, transferTopic, topicOf(alice), ...others)
+    const many = Array.from({ length: 499 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
+    expect(promises(bloom, filter(alice))).toBe(true)
+    expect(promises(bloom, filter(alice, ...many))).toBe(false)
+    expect(promises(bloomOf(usdc, transferTopic, topicOf(alice)), filter(alice, ...many))).toBe(true)
+  })
+
   it.scopedLive("is read as a real node writes it", () =>
     Effect.gen(function* () {
       const chain = yield* startLocalChain({ chain: "ethereum", chainId: 31_338, tokens: ["USDC"] })

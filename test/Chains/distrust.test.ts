@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, second, usdc, withTokens } from "./around.ts"
+import { alice, health, second, usdc, withTokens } from "./around.ts"
 import { coin, ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, scanned, until, watch, world } from "./world.ts"
 
@@ -176,6 +176,63 @@ describe("the balance oracle", () => {
       }
       expect((yield* checked)?.n ?? 0).toBeGreaterThan(10)
     }).pipe(around(first, other, { chain: "base" }))
+  })
+})
+
+describe("a reorg too deep to be one", () => {
+  const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
+  const deep = (chain: ModelChain) =>
+    Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      yield* next(chain, token(usdc, alice, 5n))
+      for (let i = 0; i < 6; i++) yield* next(chain)
+    })
+  /** The same chain up to block 10, and another one above. */
+  const forked = (chain: ModelChain) => {
+    chain.rollback(chain.height - 10)
+    chain.mineMany(8)
+  }
+
+  it.scoped("is not believed of one provider while another has the old blocks", () => {
+    const first = new ModelChain(10)
+    const other = new ModelChain(-1, [...first.blocks])
+    return Effect.gen(function* () {
+      yield* deep(first)
+      other.blocks.push(...first.blocks.slice(11))
+      other.mine()
+      forked(first)
+      yield* second
+      yield* until(scanned, (now) => now?.head_hash === other.blocks.at(-1)?.hash)
+      expect(yield* logHashes).toEqual([["5", 1]])
+      const now = yield* until(health, (state) => state?.providers[0]?.healthy === false)
+      expect(now?.providers[0]?.reason).toContain("inconsistent")
+    }).pipe(around(first, other))
+  })
+
+  it.scoped("is followed when another provider has the same blocks", () => {
+    const first = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* deep(first)
+      forked(first)
+      yield* second
+      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
+      expect(yield* logHashes).toEqual([["5", 0]])
+    }).pipe(around(first, first.twin()))
+  })
+
+  it.scoped("is a sole provider's to say", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.failure = "unreachable"
+    return Effect.gen(function* () {
+      yield* deep(first)
+      forked(first)
+      yield* second
+      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
+      expect(yield* logHashes).toEqual([["5", 0]])
+    }).pipe(around(first, other))
   })
 })
 

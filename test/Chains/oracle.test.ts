@@ -4,12 +4,14 @@ import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import type { Asked } from "../../src/Chains/balances.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { readBalances } from "../../src/Chains/oracle.ts"
+import { RpcError } from "../../src/Chains/Rpc.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
 import { depsOf, inStore, look, network, owe, receipts, round, scanTo, told, wanted } from "./oracleWorld.ts"
 
 const alice = `0x${"a1".repeat(20)}`
 const bob = `0x${"b2".repeat(20)}`
+const carol = `0x${"c3".repeat(20)}`
 const nothing: Deed = { from: stranger, to: contract, value: 0n, names: [], fails: false, moves: [] }
 const direct = (to: string, value: bigint): Deed => ({ ...nothing, to, value })
 /** From inside a contract; `names` what the calldata does. */
@@ -23,7 +25,9 @@ const scan = Effect.flatMap(Reader, (reader) => Ledger.scan(reader, network))
 const isDue = (model: BalanceModel) =>
   Effect.flatMap(Reader, (reader) => Balances.due(reader, network, model.head, 60_000))
 const rows = Effect.flatMap(Reader, (reader) =>
-  reader.all("SELECT address, number, balance, nonce FROM balances ORDER BY address, number")
+  reader.all<{ readonly address: string }>(
+    "SELECT address, number, balance, nonce FROM balances ORDER BY address, number"
+  )
 )
 
 describe("a round", () => {
@@ -168,6 +172,82 @@ describe("a round", () => {
   )
 })
 
+describe("an error about one address", () => {
+  /** A node that has no good block for one address. */
+  const refusing = (model: BalanceModel, address: string) => ({
+    ...model.client,
+    send: (calls: Parameters<typeof model.client.send>[0]) =>
+      calls.some(
+        ({ method, params }) =>
+          method === "eth_getBlockByNumber" && params[1] === true && model.came(address, 0).has(Number(params[0]))
+      )
+        ? new RpcError({
+            host: "model",
+            method: "eth_getBlockByNumber",
+            reason: "garbage",
+            detail: "as the test wants"
+          })
+        : model.client.send(calls)
+  })
+
+  it.scoped("leaves that one out and not the others, and `checked` waits, until it is given up", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("refused")
+      yield* scanTo(model.head)
+      const id = yield* owe(alice)
+      yield* owe(bob)
+      model.mine([direct(alice, 5n)])
+      model.mine([direct(bob, 6n)])
+      const deps = depsOf(refusing(model, alice))
+      const { reading, stored } = yield* round(deps, model.head)
+      expect(stored).toBe(true)
+      expect(reading.failed).toMatchObject([{ address: alice, error: { reason: "garbage" }, givenUp: false }])
+      expect((yield* receipts).map(({ address, position }) => [address, position])).toEqual([[bob, "tx:0"]])
+      expect((yield* scan)?.checked).toBeUndefined()
+
+      const last = yield* look(deps, model.head, yield* wanted(model.head), { hopeless: new Set([alice]) })
+      expect(last.touched).toEqual([id])
+      expect(yield* told(alice)).toEqual(["2 unattributed 5"])
+      expect((yield* scan)?.checked?.number).toBe(2)
+      model.mine([])
+      expect((yield* round(deps, model.head)).reading.failed).toEqual([])
+    }).pipe(inStore)
+  )
+})
+
+describe("a block of many calls", () => {
+  it.scoped("is traced up to a limit, and so is a round", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("dust")
+      yield* scanTo(model.head)
+      const dusted = Array.from({ length: 5 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
+      for (const address of dusted) yield* owe(address)
+      // Nothing names them, and what pays them comes last.
+      const others = Array.from({ length: 150 }, () => nothing)
+      for (const address of dusted) model.mine([...others, inside(address, 1n), inside(address, 1n)])
+      yield* round(depsOf(model.client), model.head)
+      const traced = model.calls.filter(({ method }) => method === "debug_traceTransaction").length
+      expect(traced).toBe(300)
+      expect((yield* receipts).map(({ amount, position }) => [position, amount])).toEqual(
+        dusted.map(() => ["unattributed", "2"])
+      )
+      const one = new BalanceModel("dust of one")
+      const asked: Asked = {
+        address: alice,
+        own: true,
+        known: { number: 0, balance: 0n, nonce: 0, assumed: true },
+        comparedTo: 0,
+        credits: [],
+        withNonce: false,
+        doubts: []
+      }
+      one.mine([...others, inside(alice, 1n)])
+      yield* readBalances(depsOf(one.client), one.head, [asked])
+      expect(one.calls.filter(({ method }) => method === "debug_traceTransaction").length).toBe(100)
+    }).pipe(inStore)
+  )
+})
+
 describe("an unattributed receipt", () => {
   it.scoped("is tried again as its age doubles, and gives its place to what is found, once, with the same total", () =>
     Effect.gen(function* () {
@@ -256,6 +336,40 @@ describe("who is asked for", () => {
         [alice, false]
       ])
     }).pipe(inStore)
+  )
+
+  it.scoped(
+    "on another chain what was there before the payment is none of it, where the state of that time is known",
+    () =>
+      Effect.gen(function* () {
+        const model = new BalanceModel("before")
+        model.mine([direct(alice, 40n), direct(bob, 50n)])
+        yield* scanTo(model.head)
+        model.mine([])
+        const created = model.head
+        yield* scanTo(created)
+        const createdAt = created.time * 1000 + 999
+        yield* owe(alice, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt })
+        yield* owe(bob, { chain: "ethereum", currency: "USDC", expiresAt: 200, createdAt })
+        yield* owe(carol, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt: 0 })
+        model.mine([direct(alice, 3n), direct(carol, 4n)])
+        yield* scanTo(model.head)
+        expect(
+          (yield* wanted({ ...model.head, time: 161 })).map(({ address, known }) => [address, known.number])
+        ).toEqual([
+          [alice, created.number],
+          [carol, 0]
+        ])
+        model.mine([], 161)
+        yield* round(depsOf(model.client), model.head)
+        expect((yield* told(alice)).map((line) => line.slice(2))).toEqual(["unattributed 3"])
+        // Seen, and not asked about again.
+        expect((yield* rows).map(({ address }) => address).sort()).toEqual([alice, carol].sort())
+        model.states = 0
+        model.mine([], 261)
+        yield* round(depsOf(model.client), model.head)
+        expect((yield* told(bob)).map((line) => line.slice(2))).toEqual(["unattributed 50"])
+      }).pipe(inStore)
   )
 
   it.scoped("ended payments and lost addresses, a page at a time, without moving `checked`", () =>

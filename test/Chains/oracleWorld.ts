@@ -8,7 +8,7 @@ import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import type { ChainName, Network } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
-import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { newPaymentId } from "../../src/Domain/Ids.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
@@ -24,7 +24,7 @@ export const inStore = <A, E, R>(test: Effect.Effect<A, E, R>) => Effect.provide
 
 /** A settlement that only notes which payments it was told of. */
 export const noting = () => {
-  const touched: Array<PaymentId> = []
+  const touched: Array<Ledger.Touched> = []
   const settlement: Settlement["Type"] = {
     settle: (_, payments) => Effect.sync(() => void touched.push(...payments)),
     expire: Effect.never
@@ -46,10 +46,10 @@ export const scanTo = (head: BlockRef, on = network) =>
 
 let merchantRefs = 0
 
-/** A payment as creating one stores it. `expiresAt` in Unix seconds. */
+/** A payment as creating one stores it. `createdAt` in Unix milliseconds, `expiresAt` in Unix seconds. */
 export const owe = (
   address: string,
-  over: { chain?: ChainName; currency?: PaymentCurrency; expiresAt?: number; endedAt?: number } = {}
+  over: { chain?: ChainName; currency?: PaymentCurrency; createdAt?: number; expiresAt?: number; endedAt?: number } = {}
 ) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(
@@ -57,13 +57,13 @@ export const owe = (
         const tx = yield* Tx
         const id = newPaymentId()
         const index = merchantRefs++
-        const { chain = "base", currency = "ETH", expiresAt = 4_000_000_000, endedAt } = over
+        const { chain = "base", currency = "ETH", createdAt = 0, expiresAt = 4_000_000_000, endedAt } = over
         yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0) ON CONFLICT DO NOTHING")
         yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
         yield* tx.run(
           `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
              wallet_index, status, created_at, expires_at, created_head, metadata, ended_at)
-           VALUES (?, 'a', 'test', ?, '100', ?, ?, ?, 'w', ?, ?, 0, ?,
+           VALUES (?, 'a', 'test', ?, '100', ?, ?, ?, 'w', ?, ?, ?, ?,
              (SELECT head_number FROM scans WHERE chain = ? AND mode = 'test'), '{}', ?)`,
           [
             id,
@@ -73,6 +73,7 @@ export const owe = (
             getAddress(address as Hex),
             index,
             endedAt === undefined ? "pending" : "expired",
+            createdAt,
             expiresAt * 1000,
             chain,
             endedAt ?? null
@@ -102,11 +103,11 @@ export const look = Effect.fnUntraced(function* (
   deps: OracleDeps,
   at: BlockRef,
   asked: ReadonlyArray<Asked>,
-  over: Partial<Checked> = {}
+  { hopeless, ...over }: Partial<Checked> & { readonly hopeless?: ReadonlySet<string> } = {}
 ) {
   const writer = yield* Writer
   const { settlement, touched } = noting()
-  const reading = yield* readBalances(deps, at, asked)
+  const reading = yield* readBalances(deps, at, asked, hopeless)
   const stored = yield* writer.write(commitBalances(settlement, { ...reading, agreed: true, of: "round", ...over }))
   return { stored, touched, reading }
 })

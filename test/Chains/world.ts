@@ -1,4 +1,5 @@
 import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted } from "effect"
+import type { Touched } from "../../src/Chains/LedgerRepo.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
 import type { Rpc } from "../../src/Chains/Rpc.ts"
@@ -50,7 +51,7 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
 
 /** What a commit told the settlement. */
 export interface Settled extends ScanResult {
-  readonly touched: ReadonlyArray<PaymentId>
+  readonly touched: ReadonlyArray<Touched>
 }
 
 /** What has been committed, in order; waiting for the next needs no clock. */

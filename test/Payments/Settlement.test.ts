@@ -3,7 +3,7 @@ import { Clock, Effect, Layer, Logger, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
-import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
@@ -11,7 +11,7 @@ import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -125,7 +125,7 @@ const tick = ({ ancestor, agreed = true, finalized, head, on = network, transfer
     yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        const touched = new Set<PaymentId>()
+        const touched = new Set<LedgerRepo.Touched>()
         if (ancestor !== undefined) {
           for (const id of yield* LedgerRepo.orphanAbove(on, block(ancestor))) touched.add(id)
         }
@@ -597,9 +597,38 @@ it.scoped("money at an address of a lost payment is an exception without one, an
       { kind: "unknown_payment", status: "open", amount: 5n, txHash: "0xt120", payment: undefined }
     ])
     expect(alarms).toEqual([expect.stringContaining("lost copy")])
+    // A commit that touches nothing of it does not read it.
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE exceptions SET amount = '4'")))
     yield* tick({ head: 131 })
     expect(alarms).toHaveLength(1)
+    expect(yield* unknown).toMatchObject([{ status: "open", amount: 4n }])
     yield* tick({ head: 132, ancestor: 119 })
     expect(yield* unknown).toMatchObject([{ status: "gone" }])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("what belongs to lost payments is found by an index", () =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const asked: Array<readonly [sql: string, params: ReadonlyArray<Param> | undefined]> = []
+    const listening: Db = {
+      ...reader,
+      all: (sql, params) =>
+        Effect.as(
+          Effect.sync(() => asked.push([sql, params])),
+          []
+        )
+    }
+    yield* Repo.unknownReceipts(listening, network)
+    yield* Exceptions.unknownOn(listening, network)
+    const plans = yield* Effect.forEach(
+      asked,
+      ([sql, params]) => reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params),
+      { concurrency: 1 }
+    )
+    expect(plans.map(([step]) => step?.detail)).toEqual([
+      "SEARCH receipts USING INDEX receipts_payment (payment_id=? AND chain=? AND mode=?)",
+      "SEARCH exceptions USING INDEX exceptions_unknown (chain=? AND mode=?)"
+    ])
   }).pipe(Effect.provide(layer))
 )

@@ -179,6 +179,10 @@ describe("the wrong money", () => {
   it("wrong_chain: anything on another chain, at any time; where nobody knows its transaction, by its block", () => {
     expect(found(payment(), receipt("0xa", 7, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     expect(found(confirmed(), receipt("0xa", after, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
+    const old = receipt("0xa", 7, 5n, { chain: "optimism" })
+    const justBefore = { createdAt: 607_000 }
+    expect(found(payment(justBefore), old)).toEqual(["wrong_chain 5 0xa"])
+    expect(found(payment({ createdAt: justBefore.createdAt + 1 }), old)).toEqual([])
     const untold = receipt("", 7, 5n, { ...native, chain: "optimism", position: "unattributed", txHash: undefined })
     const [exception] = exceptionsOf(payment({ currency: "ETH" }), [untold], rules)
     expect(exception).toMatchObject({ kind: "wrong_chain", key: "wrong_chain:optimism:block 7:ETH", txHash: undefined })

@@ -58,7 +58,8 @@ const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
   balancer: undefined,
   emptyLogs: undefined,
   partialLogs: undefined,
-  wrongHash: /inconsistent|missing/,
+  // The first block's hash is wrong too, where that is what it is looked at for: then it is another chain's.
+  wrongHash: /inconsistent|missing|serves another chain/,
   wrongChain: undefined,
   prunedState: undefined
 }

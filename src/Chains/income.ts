@@ -1,0 +1,85 @@
+import { Effect, Either } from "effect"
+import type { Network } from "../Domain/Chain.ts"
+import type { Db } from "../Sql.ts"
+import { spent } from "./attribution.ts"
+import { balanceAt, decodeTransaction, getOutcome, nonceAt, type Transaction } from "./balanceCalls.ts"
+import { ask, getFullBlock, type Header } from "./calls.ts"
+import { gotBy, movesOf } from "./inside.ts"
+import type { Provider } from "./Providers.ts"
+import { isRefusal } from "./packedBalances.ts"
+import * as Repair from "./RepairRepo.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { Watch } from "./tick.ts"
+
+/** The transactions that an address sent in a block. */
+const sentBy = (address: string, transactions: ReadonlyArray<unknown>): ReadonlyArray<Transaction> =>
+  transactions.flatMap((raw) => {
+    const decoded = decodeTransaction(raw)
+    return Either.isRight(decoded) && decoded.right.from === address ? [decoded.right] : []
+  })
+
+/** What came to an address with one block: what it holds more, and what it has spent there. */
+const withBlock = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number, time }: Header) {
+  const block = { hash, number, time }
+  const [before, nonceBefore, after, nonceAfter] = yield* ask(client, [
+    balanceAt(address, number - 1),
+    nonceAt(address, number - 1),
+    balanceAt(address, block),
+    nonceAt(address, block)
+  ])
+  if (nonceBefore === nonceAfter) return after - before
+  const [{ transactions }] = yield* ask(client, [getFullBlock(number)])
+  const sent = sentBy(address, transactions)
+  const outcomes = yield* ask(
+    client,
+    sent.map((one) => getOutcome(one.hash))
+  )
+  return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.hash, outcome])))
+})
+
+/** What came to an address in the blocks between two known balances; undefined where it has spent there, or none is known. */
+const betweenPoints = (reader: Db, network: Network, address: string, { number }: Header) =>
+  Effect.map(Repair.pointsAround(reader, network, address, number), (points): Repair.Income | undefined => {
+    if (points === undefined || points.before.nonce !== points.after.nonce) return undefined
+    const { after, before } = points
+    return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
+  })
+
+/**
+ * All of the chain's coin that came to an address with a block, or with the blocks around it where nobody has its states
+ * any more; undefined where that cannot be told.
+ */
+const incomeOf = Effect.fnUntraced(function* (watch: Watch, provider: Provider, address: string, header: Header) {
+  for (const asked of [provider, yield* watch.providers.other(provider)]) {
+    if (asked === undefined) continue
+    const amount = yield* Effect.catchIf(withBlock(asked.client, address, header), isRefusal, () =>
+      Effect.succeed(undefined)
+    )
+    if (amount === undefined) continue
+    return { address, after: header.number - 1, upTo: header.number, amount } satisfies Repair.Income
+  }
+  return yield* betweenPoints(watch.reader, watch.network, address, header)
+})
+
+/**
+ * What the ledger may have of an address's coins around a block, once the transaction `hash` is in it. Where nobody could
+ * trace, one transaction may have been taken to have brought the money of several: what each of the others really brought
+ * is told as far as it can be found out.
+ */
+export const boundOf = Effect.fn("Chains.boundOf")(function* (
+  watch: Watch,
+  provider: Provider,
+  address: string,
+  header: Header,
+  hash: string
+) {
+  const income = yield* incomeOf(watch, provider, address, header)
+  if (income === undefined) return undefined
+  const brought: Array<Repair.Part> = []
+  for (const part of yield* Repair.partsOf(watch.reader, watch.network, income)) {
+    if (part.txHash === hash || !part.position.startsWith("call:")) continue
+    const moves = yield* movesOf(watch, provider, part.txHash)
+    if (moves !== undefined) brought.push({ ...part, amount: gotBy(address, moves) })
+  }
+  return { ...income, brought } satisfies Repair.Bound
+})

@@ -1,0 +1,42 @@
+import type { PaymentException } from "../Domain/Exception.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+
+/** Takes the money of one exception out of the receipts, as much as it was. */
+const without = (
+  receipts: ReadonlyArray<Receipt>,
+  { amount, block, chain, currency, openedAt }: PaymentException & { readonly block: number }
+): ReadonlyArray<Receipt> => {
+  const isLikely = (receipt: Receipt) =>
+    receipt.canonical && receipt.chain === chain && receipt.currency === currency && receipt.blockNumber <= block
+  const isSeen = (receipt: Receipt) =>
+    isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
+  // All that had come by that block was known: what is found there later is what was without a transaction.
+  const isFound = (receipt: Receipt) => isLikely(receipt) && receipt.txHash !== undefined && receipt.seenAt > openedAt
+
+  const seen = receipts.find(isSeen)
+  // It is more than what was sent back: somebody has to decide on all of it.
+  if (seen !== undefined && seen.amount > amount) return receipts
+  let left = amount - (seen?.amount ?? 0n)
+  return receipts.flatMap((receipt) => {
+    if (receipt === seen) return []
+    if (!isFound(receipt)) return [receipt]
+    const taken = left < receipt.amount ? left : receipt.amount
+    left -= taken
+    return taken === receipt.amount ? [] : [{ ...receipt, amount: receipt.amount - taken }]
+  })
+}
+
+/**
+ * The receipts of a payment but for the money that was sent back by hand while nobody could tell its transaction: it is
+ * not paid with any more, and no new matter, when the transaction turns up later.
+ */
+export const withoutSentBack = (
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>
+): ReadonlyArray<Receipt> => {
+  let rest = receipts
+  for (const { block, ...exception } of exceptions) {
+    if (exception.status === "refunded" && block !== undefined) rest = without(rest, { ...exception, block })
+  }
+  return rest
+}

@@ -1,0 +1,144 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
+import { claim } from "../../src/Chains/claim.ts"
+import { Span } from "../../src/Chains/Span.ts"
+import type { Watch } from "../../src/Chains/tick.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
+import { base, depsOf, inStore, network, noting, owe, round, scanTo, told } from "./oracleWorld.ts"
+
+const alice = `0x${"a1".repeat(20)}`
+const bob = `0x${"b0".repeat(20)}`
+
+/** A contract pays somebody, whom the calldata names or not. */
+const inside = (to: string, amount: bigint, names: ReadonlyArray<string> = []): Deed => ({
+  from: stranger,
+  to: contract,
+  value: 0n,
+  fails: false,
+  names,
+  moves: [{ from: contract, to, amount }]
+})
+const spends = (from: string, value: bigint): Deed => ({
+  from,
+  to: stranger,
+  value,
+  fails: false,
+  names: [],
+  moves: []
+})
+
+const claimOf = (model: BalanceModel, hash: string | undefined) =>
+  Effect.gen(function* () {
+    const provider = { client: model.client, span: new Span(), index: 0 }
+    const watch: Watch = {
+      network,
+      chain: base,
+      contracts: new Map(),
+      watched: new AddressSet(),
+      genesis: { known: undefined },
+      providers: {
+        current: Effect.succeed(provider),
+        other: () => Effect.succeed(undefined),
+        others: () => Effect.succeed([]),
+        verify: () => Effect.void,
+        failed: () => Effect.void,
+        succeeded: () => undefined,
+        nextTry: (now) => now,
+        health: () => [],
+        all: [provider]
+      },
+      reader: yield* Reader,
+      writer: yield* Writer,
+      settlement: noting().settlement
+    }
+    return yield* claim((work) => work(watch, provider), hash ?? "")
+  })
+
+/** As `told`, the transactions by their places in the block. */
+const ledger = (address: string, deeds: ReadonlyArray<{ readonly hash: string }>) =>
+  Effect.map(told(address), (lines) =>
+    lines.map((line) => deeds.reduce((text, { hash }, place) => text.replace(hash, `${place}`), line)).sort()
+  )
+
+/** A block with these transactions, compared with what alice is owed. */
+const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
+  Effect.gen(function* () {
+    yield* scanTo(model.head)
+    yield* owe(alice)
+    yield* owe(bob)
+    const block = model.mine(deeds)
+    yield* round(depsOf(model.client), model.head)
+    return block.deeds
+  })
+
+describe("a claim of one of several transactions that paid an address in one block", () => {
+  it.scoped("takes its money from the one that was taken to have brought it all", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("claim")
+      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 50n), inside(alice, 10n))
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 100"])
+      yield* claimOf(model, deeds[1]?.hash)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 50", "1 call:1 50"])
+      yield* claimOf(model, deeds[2]?.hash)
+      yield* claimOf(model, deeds[1]?.hash)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 40", "1 call:1 50", "1 call:2 10"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("also where one of them brought nothing at all, and where nobody has the block's states any more", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("old")
+      const nothing = { ...inside(bob, 1n, [alice]) }
+      const deeds = yield* looked(model, nothing, inside(alice, 60n))
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 60"])
+      for (let i = 0; i < 5; i++) model.mine([])
+      yield* scanTo(model.head)
+      model.states = 2
+      yield* claimOf(model, deeds[1]?.hash)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:1 60"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("where the owner spends in the same block", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("spent")
+      yield* scanTo(model.head)
+      yield* owe(alice)
+      model.mine([inside(alice, 20n, [alice])])
+      yield* round(depsOf(model.client), model.head)
+      const { deeds } = model.mine([inside(alice, 40n, [alice]), inside(alice, 60n), spends(alice, 7n)])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* ledger(alice, deeds)).toContain("2 call:0 100")
+      yield* claimOf(model, deeds[1]?.hash)
+      expect((yield* ledger(alice, deeds)).slice(-2)).toEqual(["2 call:0 40", "2 call:1 60"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("is refused where the ledger would have more than came", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("refused")
+      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
+      const writer = yield* Writer
+      // As if it had come by a transfer to the address itself, which no trace is asked about.
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET position = 'tx:0' WHERE position LIKE 'call:%'"))
+      )
+      const { message } = yield* Effect.flip(claimOf(model, deeds[1]?.hash))
+      expect(message).toContain(`${alice} got 100 wei in block 1, and with it the ledger would have 60 more`)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 tx:0 100"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("brings what is missing", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("missing")
+      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '40'")))
+      expect(yield* claimOf(model, deeds[1]?.hash)).toMatchObject({ added: 1 })
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 40", "1 call:1 60"])
+    }).pipe(inStore)
+  )
+})

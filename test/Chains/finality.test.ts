@@ -1,0 +1,102 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted, TestClock } from "effect"
+import { examinePolicies } from "../../src/Doctor/chains.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, health, second, upTo, usdc, withTokens } from "./around.ts"
+import { ModelChain, modelRpc, token } from "./ModelChain.ts"
+import { committedTo, notingSettlement, pay, scanned, until, watch, world } from "./world.ts"
+
+const settings = {
+  ...withTokens,
+  policies: [{ aboveUsd: "100", require: "finalized" as const }],
+  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
+}
+const around =
+  (first: ModelChain, other: ModelChain) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
+    )
+const finalized = Effect.flatMap(Reader, (reader) =>
+  reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
+)
+/** Blocks are ten seconds apart. */
+const hours = (count: number) => count * 360
+
+describe("a tag that a policy requires", () => {
+  it.scoped("is asked of the other provider where the one that serves refuses it", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.finalized = 7
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
+      expect(yield* upTo(10)).toMatchObject({ ready: true })
+    }).pipe(around(first, other))
+  })
+
+  it.scoped(
+    "and that no provider knows: the chain is not ready, also before anybody is watched, until one does",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      return Effect.gen(function* () {
+        yield* watch
+        const now = yield* until(health, (state) => state?.reason !== undefined)
+        expect(now).toMatchObject({ ready: false, head: 10 })
+        expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
+        other.finalized = 7
+        yield* TestClock.adjust("10 minutes")
+        expect(yield* until(health, (state) => state?.ready === true)).not.toHaveProperty("reason")
+      }).pipe(around(first, other))
+    }
+  )
+
+  it.scoped("and that stands still while a payment waits for it: health says so", () => {
+    const first = new ModelChain(10)
+    first.finalized = 7
+    return Effect.gen(function* () {
+      const payment = yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      first.mine(token(usdc, alice, 5n))
+      first.mineMany(hours(1))
+      yield* second
+      yield* until(scanned, (row) => row?.head_number === first.height)
+      yield* TestClock.adjust("20 seconds")
+      expect(yield* upTo(first.height)).not.toHaveProperty("reason")
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'detecting' WHERE id = ?", [payment.id]))
+      )
+      yield* TestClock.adjust("20 seconds")
+      const now = yield* until(health, (state) => state?.reason !== undefined)
+      expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })
+      first.finalized = first.height
+      yield* TestClock.adjust("20 seconds")
+      yield* until(health, (state) => state !== undefined && state.reason === undefined)
+    }).pipe(around(first, first.twin()))
+  })
+
+  it.effect("doctor fails where no provider knows it", () =>
+    Effect.gen(function* () {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      const head = { number: 10, hash: "", parentHash: "", time: 0, logsBloom: undefined }
+      const look = examinePolicies(settings, [
+        { client: first.client, head },
+        { client: other.client, head }
+      ])
+      expect(yield* look).toMatchObject([{ status: "fail", name: "ethereum.test policy finalized" }])
+      other.finalized = 7
+      expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
+      expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
+    })
+  )
+})

@@ -1,0 +1,38 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Reader } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, bridged, second, upTo, usdc, withTokens } from "./around.ts"
+import { ModelChain, modelRpc, token } from "./ModelChain.ts"
+import { committedTo, notingSettlement, pay, watch, world } from "./world.ts"
+
+const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
+
+it.scoped.each<[string, object]>([
+  ["amount", { data: `0x${"500".padStart(64, "0")}` }],
+  ["token", { address: bridged }],
+  ["place among the logs", { logIndex: "0x7" }]
+])("a transfer that one provider tells of with another %s is not agreed to", ([, over]) => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  first.distort = ({ method }, answer) =>
+    method === "eth_getLogs" ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, ...over })) : answer
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* committedTo(10)
+    first.mine(token(usdc, alice, 5n))
+    first.mineMany(5)
+    for (let i = 0; i < 10; i++) yield* second
+    yield* upTo(16)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed FROM receipts")).toEqual([{ agreed: 0 }])
+  }).pipe((test) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
+    )
+  )
+})

@@ -1,0 +1,66 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { transferTopic } from "../../src/Chains/transfers.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, around, second, upTo, usdc, withTokens } from "./around.ts"
+import { ModelChain, modelRpc, token } from "./ModelChain.ts"
+import { committedTo, ledger, notingSettlement, pay, watch, world } from "./world.ts"
+
+it.scoped("the second pass counts again what is in the ledger, and on the chain, and does not count", () => {
+  const chain = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* committedTo(10)
+    chain.mine(token(usdc, alice, 5n))
+    yield* second
+    yield* committedTo(11)
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+    chain.mineMany(30)
+    // Tags, and the second pass with them, have a pace of their own.
+    for (let i = 0; i < 70; i++) yield* second
+    yield* upTo(41)
+    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
+  }).pipe(around(chain))
+})
+
+it.scoped("what one provider invents in a block of the chain is not agreed to because the second pass found it", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
+  other.distort = ({ method, params }, answer) => {
+    if (method !== "eth_getLogs") return answer
+    const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
+    if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
+    const invented = {
+      address: usdc,
+      topics: [transferTopic, `0x${"9".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
+      data: `0x${"5".padStart(64, "0")}`,
+      blockNumber: "0xc",
+      blockHash: first.blocks[12]?.hash,
+      transactionHash: `0x${"3".repeat(64)}`,
+      logIndex: "0x9",
+      removed: false
+    }
+    return [...(answer as ReadonlyArray<unknown>), invented]
+  }
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* committedTo(10)
+    first.mineMany(31)
+    for (let i = 0; i < 70; i++) yield* second
+    yield* upTo(41)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT position, agreed FROM receipts")).toEqual([{ position: "log:9", agreed: 0 }])
+  }).pipe((test) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
+    )
+  )
+})

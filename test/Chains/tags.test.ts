@@ -1,0 +1,38 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Rpc } from "../../src/Chains/Rpc.ts"
+import { Reader } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, upTo, withTokens } from "./around.ts"
+import { ModelChain } from "./ModelChain.ts"
+import { notingSettlement, pay, until, watch, world } from "./world.ts"
+
+it.scoped("a block that has not been read is not kept as final, whatever the node says", () => {
+  const chain = new ModelChain(10)
+  const ahead = {
+    number: "0x64",
+    hash: `0x${"2".repeat(64)}`,
+    parentHash: `0x${"1".repeat(64)}`,
+    timestamp: "0x3e8",
+    transactions: []
+  }
+  const client: typeof chain.client = {
+    ...chain.client,
+    send: (calls) =>
+      calls.every(({ params }) => params[0] === "finalized")
+        ? Effect.succeed(calls.map(() => ahead))
+        : chain.client.send(calls)
+  }
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* upTo(10)
+    const reader = yield* Reader
+    const final = reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
+    expect((yield* until(final, (row) => row?.number !== null))?.number).toBe(10)
+  }).pipe((test) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(test, world(path, [withTokens], Layer.succeed(Rpc, { client: () => client }), notingSettlement))
+    )
+  )
+})

@@ -1,0 +1,45 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Irregular } from "../../src/Domain/Exception.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { tempStore } from "../lib/store.ts"
+
+const network = { chain: "base", mode: "test" } as const
+const place = { address: `0x${"a".repeat(40)}`, mode: "test", payment: undefined } as const
+const found: Irregular = {
+  kind: "unknown_payment",
+  chain: "base",
+  txHash: "0xt1",
+  currency: "USDC",
+  amount: 5n,
+  block: undefined,
+  key: "unknown_payment:base:0xt1:USDC"
+}
+
+const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownOn(tx, network))
+const sync = (irregular: ReadonlyArray<Irregular>, at: number) =>
+  Effect.flatMap(stored, (before) => Exceptions.sync(place, before, irregular, at))
+
+it.scoped.each([
+  ["accepted", "accepted", 0],
+  ["refunded", "refunded", 0],
+  // It was away and has come back.
+  ["gone", "open", 1]
+] as const)(
+  "an exception that was closed as %s is %s when its money is still there, or less of it",
+  ([outcome, then, again]) =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.gen(function* () {
+          expect(yield* sync([found], 1)).toHaveLength(1)
+          expect(yield* sync([found], 2)).toHaveLength(0)
+          for (const { id } of yield* stored) yield* Exceptions.close(id, outcome, 3)
+          expect(yield* sync([found], 4)).toHaveLength(again)
+          expect(yield* sync([{ ...found, amount: 4n }], 5)).toHaveLength(0)
+          expect((yield* stored).map(({ status }) => status)).toEqual([then])
+        })
+      )
+    }).pipe(Effect.provide(tempStore))
+)

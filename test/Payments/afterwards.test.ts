@@ -1,0 +1,122 @@
+import { expect, it } from "@effect/vitest"
+import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import type { Payment } from "../../src/Domain/Payment.ts"
+import type { Receipt } from "../../src/Domain/Receipt.ts"
+import { exceptionsOf } from "../../src/Payments/exceptions.ts"
+import { type Horizon, type Rules, undone } from "../../src/Payments/statusMachine.ts"
+
+const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
+
+const confirmed = (currency: "ETH" | "USDC"): Payment => ({
+  sequence: 1,
+  id: newPaymentId(),
+  account: AccountId.make("default"),
+  mode: "test",
+  merchantRef: "order-1",
+  amount: 1000n,
+  currency,
+  chain: "base",
+  address: "0x0000000000000000000000000000000000000001",
+  status: "confirmed",
+  createdAt: 100_000,
+  expiresAt: 3_700_000,
+  createdHead: 100,
+  metadata: "{}",
+  webhookUrl: undefined,
+  redirectUrl: undefined,
+  quoteId: undefined,
+  usdValue: undefined,
+  amountReceived: 1000n,
+  txHash: "0xt101",
+  confirmedAt: 103_000,
+  failureReason: undefined,
+  endedAt: 103_000
+})
+
+const gone = (of: Payment): Receipt => ({
+  chain: of.chain,
+  mode: of.mode,
+  blockHash: "0x101",
+  blockNumber: 101,
+  blockTime: 101,
+  address: of.address,
+  position: "tx:0",
+  txHash: "0xt101",
+  currency: of.currency,
+  amount: 1000n,
+  payment: of.id,
+  canonical: false,
+  agreed: true,
+  seenAt: 101_000
+})
+
+const checkedAt = (number: number | undefined): Horizon => ({
+  head: 400,
+  confirmations: 3,
+  settled: undefined,
+  checked: number === undefined ? undefined : { number, time: number },
+  safe: undefined,
+  finalized: 300,
+  requires: undefined,
+  elsewhereChecked: false
+})
+
+// Coins that were mined again inside a contract are known to nobody before balances are compared.
+it.each([
+  ["ETH", undefined, undefined],
+  ["ETH", 100, undefined],
+  ["ETH", 101, "reorged"],
+  ["USDC", undefined, "reorged"],
+  ["USDC", 100, "reorged"]
+] as const)(
+  "a confirmed payment in %s, its balance compared at %s, whose final blocks lack its money: %s",
+  (currency, checked, reason) => {
+    const payment = confirmed(currency)
+    expect(undone(payment, [gone(payment)], checkedAt(checked), rules, 500_000)?.payment.failureReason).toBe(reason)
+  }
+)
+
+const arrived = (of: Payment, blockNumber: number, amount: bigint): Receipt => ({
+  ...gone(of),
+  blockHash: `0x${blockNumber}`,
+  blockNumber,
+  blockTime: blockNumber,
+  txHash: `0xt${blockNumber}`,
+  amount,
+  canonical: true,
+  seenAt: 102_000
+})
+
+const exceptions = (payment: Payment, receipts: ReadonlyArray<Receipt>) =>
+  exceptionsOf(payment, receipts, rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
+
+it("what came before the transaction that completed a payment is in its surplus, and no other", () => {
+  const payment = { ...confirmed("ETH"), txHash: "0xt102" }
+  expect(exceptions(payment, [arrived(payment, 101, 1100n), arrived(payment, 102, 1000n)])).toEqual([
+    "overpaid 1100 0xt102"
+  ])
+})
+
+it("money that was off the chain when a payment failed, and came back, is found late however much was known", () => {
+  const payment: Payment = {
+    ...confirmed("ETH"),
+    status: "failed",
+    failureReason: "insufficient_amount",
+    amountReceived: 300n,
+    confirmedAt: undefined
+  }
+  expect(exceptions(payment, [arrived(payment, 101, 300n)])).toEqual([])
+  expect(exceptions(payment, [arrived(payment, 101, 300n), arrived(payment, 102, 300n)])).toEqual([
+    "found_late 300 0xt102"
+  ])
+})
+
+it.each([
+  ["ETH", ["wrong_chain 7 0xt120"]],
+  // Gas to collect a token with.
+  ["USDC", []]
+] as const)("coins on another chain, after the end of a payment in %s: %s", (currency, found) => {
+  const payment: Payment = { ...confirmed(currency), status: "expired", amountReceived: undefined, txHash: undefined }
+  const stray: Receipt = { ...arrived(payment, 120, 7n), chain: "optimism", currency: "ETH", seenAt: 120_000 }
+  expect(exceptions(payment, [stray])).toEqual(found)
+})
