@@ -71,7 +71,13 @@ const begin = Effect.fn("Watcher.begin")(function* (
     const reason = `start_block ${startBlock} is above the chain's head ${head.number}`
     return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
   }
-  const [checkpoint] = yield* ask(client, [getHeader(start)])
+  // With the head once more: else the checkpoint may be another chain's, or another branch's.
+  const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
+  if (again.hash !== head.hash) {
+    const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
+    const { host } = client
+    return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  }
   yield* writer.write(commitStart(network, checkpoint, genesis.known))
   yield* Effect.logInfo("first head: reading starts").pipe(
     Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })

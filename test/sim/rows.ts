@@ -29,6 +29,7 @@ export interface ReceiptRow {
 
 export interface ScanRow {
   readonly chain: ChainName
+  readonly start_number: number
   readonly head_number: number
   readonly head_hash: string
 }
@@ -64,7 +65,7 @@ export const statements = (db: Database.Database) => ({
     `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
      JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
   ),
-  scans: db.prepare<[], ScanRow>("SELECT chain, head_number, head_hash FROM scans"),
+  scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash FROM scans"),
   receipts: db.prepare<[], ReceiptRow>(
     "SELECT chain, block_hash, address, position, currency, amount, tx_hash FROM receipts WHERE canonical = 1"
   )
