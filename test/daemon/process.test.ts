@@ -162,6 +162,8 @@ it.scopedLive("a chain that dies is named in /readyz, and holds up no other", ()
     ] as const)
     const daemon = yield* serve(yield* makeHome({ chains, caFile: inbox.caFile }))
     const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
+    // A chain on which somebody may pay is looked at all the time.
+    yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
     process.kill(dying.pid, "SIGKILL")
     yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
     yield* pay(chain, payment)
