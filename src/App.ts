@@ -1,5 +1,5 @@
 import { Layer } from "effect"
-import { Accounts, Keys } from "./Auth.ts"
+import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { History } from "./Chains/History.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
@@ -37,7 +37,9 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, refuseDroppedChains)),
+    Layer.provideMerge(
+      Layer.mergeAll(Accounts.layer, Keys.layer, RateLimits.layer, Secrets.layer, refuseDroppedChains)
+    ),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),

@@ -1,6 +1,6 @@
 import { Effect, Layer, Schedule } from "effect"
 import { appLayer } from "./App.ts"
-import { Keys } from "./Auth.ts"
+import { Keys, RateLimits } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./commands/Control.ts"
 import { Http } from "./Http.ts"
@@ -18,8 +18,9 @@ export const workers = Effect.gen(function* () {
   const dispatcher = yield* Dispatcher
   const addresses = yield* Addresses
   const keys = yield* Keys
+  const limits = yield* RateLimits
   const control = yield* Control.start(database.path)
-  yield* Effect.all([control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run], {
+  yield* Effect.all([control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run, limits.run], {
     concurrency: "unbounded",
     discard: true
   })

@@ -37,6 +37,15 @@ const statements = [
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
 
+  // Requests of keys that were active within the hour.
+  `CREATE TABLE rate_windows (
+    key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
+    minute_start INTEGER NOT NULL,
+    minute_count INTEGER NOT NULL,
+    hour_start INTEGER NOT NULL,
+    hour_count INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
   // The counter belongs to the wallet (public key and chain code, hashed), never to an account or a mode: two accounts
   // on one extended public key must never be given the same address.
   `CREATE TABLE wallets (
