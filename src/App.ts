@@ -6,6 +6,7 @@ import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
@@ -38,7 +39,14 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
     Layer.provideMerge(
-      Layer.mergeAll(Accounts.layer, Keys.layer, RateLimits.layer, Secrets.layer, refuseDroppedChains)
+      Layer.mergeAll(
+        Accounts.layer,
+        Keys.layer,
+        RateLimits.layer,
+        Idempotency.layer,
+        Secrets.layer,
+        refuseDroppedChains
+      )
     ),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),

@@ -21,7 +21,7 @@ import * as Repo from "./Quotes/QuotesRepo.ts"
 import { type Priced, refusalOf } from "./Quotes/refusal.ts"
 import { chainOf, problemsOf, transferGas, transferred } from "./Quotes/terms.ts"
 import { Settings } from "./Settings.ts"
-import { type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 
 /** How long a quote can be used. */
 const validityMillis = 30_000
@@ -32,7 +32,11 @@ export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | St
 export class Quotes extends Context.Tag("tilld/Quotes")<
   Quotes,
   {
-    readonly create: (owner: Owner, request: CreateQuote) => Effect.Effect<QuoteObject, QuoteError>
+    readonly create: (
+      owner: Owner,
+      request: CreateQuote,
+      besides?: CommitWith<QuoteObject>
+    ) => Effect.Effect<QuoteObject, QuoteError>
     /**
      * Says that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: it is of the
      * same account and mode, unused and valid, and prices exactly what is asked. The payment's row marks it as used.
@@ -97,12 +101,17 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         }
       })
 
-      const create = Effect.fn("Quotes.create")(function* (owner: Owner, request: CreateQuote) {
+      const create = Effect.fn("Quotes.create")(function* (
+        owner: Owner,
+        request: CreateQuote,
+        besides?: CommitWith<QuoteObject>
+      ) {
         const { fees, ...priced } = yield* price(owner.mode, request)
         const now = yield* Clock.currentTimeMillis
         const validUntil = now + validityMillis
         const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
-        yield* writer.write(Repo.insert(owner, quote, now, validUntil))
+        const insert = Repo.insert(owner, quote, now, validUntil)
+        yield* writer.write(besides === undefined ? insert : Effect.zipRight(insert, besides(quote)))
         return quote
       })
 

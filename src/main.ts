@@ -3,6 +3,7 @@ import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./commands/Control.ts"
+import { Idempotency } from "./Http/idempotency.ts"
 import { Http } from "./Http.ts"
 import * as InstanceLock from "./InstanceLock.ts"
 import { Addresses } from "./Payments/Addresses.ts"
@@ -19,11 +20,15 @@ export const workers = Effect.gen(function* () {
   const addresses = yield* Addresses
   const keys = yield* Keys
   const limits = yield* RateLimits
+  const idempotency = yield* Idempotency
   const control = yield* Control.start(database.path)
-  yield* Effect.all([control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run, limits.run], {
-    concurrency: "unbounded",
-    discard: true
-  })
+  yield* Effect.all(
+    [control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run, limits.run, idempotency.run],
+    {
+      concurrency: "unbounded",
+      discard: true
+    }
+  )
   return yield* Effect.never
 }).pipe(Effect.scoped)
 

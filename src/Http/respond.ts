@@ -9,6 +9,8 @@ import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf } from "./clientAddress.ts"
+import type { Answer } from "./Handler.ts"
+import { Idempotency, type Remember } from "./idempotency.ts"
 import { errorReply, type Reply } from "./reply.ts"
 import { allowOf, type Route, type Router } from "./routes.ts"
 
@@ -70,6 +72,7 @@ export type Respond = (request: IncomingMessage, body: Body, requestId: string) 
 export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
+  const idempotency = yield* Idempotency
   const { server } = yield* Settings
   const clientAddress = clientAddressOf(server.trustedProxies)
   const failures = new FailedAttempts()
@@ -108,9 +111,19 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
       if (operation === undefined) return yield* methodNotAllowed(route)
       if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
-      // The place of Idempotency-Key: what was stored for it is the answer.
-      const { body, headers = {}, status } = yield* operation.handle({ key, path: params, search, payload })
-      return { status: status ?? operation.successStatus, headers, text: JSON.stringify(body) }
+      const work = (remember?: Remember) => {
+        const replayOf = ({ body, headers = {}, status }: Answer<unknown>): Reply => ({
+          status: status ?? operation.successStatus,
+          headers,
+          text: JSON.stringify(body)
+        })
+        const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
+        return Effect.map(operation.handle({ key, path: params, search, payload, remember: kept }), replayOf)
+      }
+      const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
+      return key === undefined || idempotencyKey === undefined
+        ? yield* work()
+        : yield* idempotency.once(key, route.path, idempotencyKey, payload, work)
     })
 
   const logStore = (error: StoreUnavailable) =>

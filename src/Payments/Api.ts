@@ -104,6 +104,8 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addError(errorBody("QUOTE_EXPIRED"))
       .addError(errorBody("QUOTE_MISMATCH"))
       .addError(errorBody("QUOTE_NOT_FOUND"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
       .annotate(RequiredPermission, "payments:write")
   )
   .add(

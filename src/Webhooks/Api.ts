@@ -39,6 +39,8 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
       .setPayload(CreateEndpointBody)
       .addSuccess(EndpointObject, { status: 201 })
       .addError(errorBody("TOO_MANY_ENDPOINTS"))
+      .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
+      .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
       .annotate(RequiredPermission, "webhooks:write")
   )
   .add(

@@ -4,6 +4,7 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, HashMap, Layer, Logger, TestClock } from "effect"
 import { Keys, RateLimits } from "../../src/Auth.ts"
 import { ApiError } from "../../src/Domain/ApiError.ts"
+import { Idempotency } from "../../src/Http/idempotency.ts"
 import { makeRespond } from "../../src/Http/respond.ts"
 import type { Operation, Router } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
@@ -27,7 +28,10 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
       })
     })
     const operation: Operation = { permission: undefined, takesBody: false, successStatus: 200, handle: () => handled }
-    const router: Router = () => ({ route: { isPublic: true, operations: new Map([["GET", operation]]) }, params: {} })
+    const router: Router = () => ({
+      route: { path: "/things", isPublic: true, operations: new Map([["GET", operation]]) },
+      params: {}
+    })
     const respond = yield* makeRespond(router)
     const request = Object.assign(new IncomingMessage(new Socket()), {
       method: "GET",
@@ -52,6 +56,7 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
           },
           run: Effect.never
         }),
+        Layer.mock(Idempotency, { once: () => Effect.die("nobody asks with a key"), run: Effect.never }),
         testSettingsLayer("unused")
       )
     )
