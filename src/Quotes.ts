@@ -58,23 +58,24 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       const prices = yield* Prices
 
       const priceOf = (currency: QuoteCurrency) => {
-        const price = prices.usd(currency)
+        const { price, reason } = prices.of(currency)
         return price === undefined
-          ? Effect.fail(new RateUnavailable({ message: `No fresh price of ${currency} is known: ask again later.` }))
+          ? new RateUnavailable({ message: `No price of ${currency} can be given (${reason}): ask again later.` })
           : Effect.succeed(price)
       }
 
-      /** In smallest units of the target. On OP-stack chains the L1 data fee is not part of the gas price, and not read. */
+      /** In smallest units of the target. */
       const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
         const token = transferred(request)
         if (token === undefined) return 0n
-        const gasPrice = yield* chains.gasPrice({ chain, mode })
-        if (gasPrice === undefined) {
+        const gas = yield* chains.gas({ chain, mode })
+        if (gas === undefined) {
           return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
         }
         const native = yield* priceOf(nativeToken(chain))
         const target = yield* priceOf(request.toCurrency)
-        return networkFeeOf(gasPrice * transferGas(token, chain), native, target, decimalsOf[request.toCurrency])
+        const wei = gas.price * transferGas(token, chain) + gas.l1Fee
+        return networkFeeOf(wei, native, target, decimalsOf[request.toCurrency])
       })
 
       const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {

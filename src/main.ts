@@ -8,6 +8,7 @@ import { Http } from "./Http.ts"
 import * as InstanceLock from "./InstanceLock.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { Settlement } from "./Payments/Settlement.ts"
+import { Prices } from "./Quotes/Prices.ts"
 import { load, Settings, type Source } from "./Settings.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
@@ -18,16 +19,24 @@ export const workers = Effect.gen(function* () {
   const settlement = yield* Settlement
   const dispatcher = yield* Dispatcher
   const addresses = yield* Addresses
+  const prices = yield* Prices
   const keys = yield* Keys
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
   const control = yield* Control.start(database.path)
   yield* Effect.all(
-    [control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run, limits.run, idempotency.run],
-    {
-      concurrency: "unbounded",
-      discard: true
-    }
+    [
+      control,
+      chains.run,
+      prices.run,
+      settlement.expire,
+      dispatcher.run,
+      addresses.run,
+      keys.run,
+      limits.run,
+      idempotency.run
+    ],
+    { concurrency: "unbounded", discard: true }
   )
   return yield* Effect.never
 }).pipe(Effect.scoped)
