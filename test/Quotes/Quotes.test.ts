@@ -55,7 +55,7 @@ const quotesWith = (over: Partial<SettingsShape> = {}) =>
     Layer.provideMerge(
       testSettingsLayer("", {
         rates: testRates(fixed),
-        chains: (["ethereum", "base", "optimism", "polygon", "arbitrum"] as const).map((chain) => testChain({ chain })),
+        chains: (["ethereum", "base", "polygon", "arbitrum"] as const).map((chain) => testChain({ chain })),
         ...over
       })
     ),
@@ -115,11 +115,6 @@ const priced: ReadonlyArray<readonly [request: CreateQuote, expected: Record<str
     { fromCurrency: "USD", toCurrency: "ETH", amount: "2500", chain: "base" },
     { rate: "0.0004", toAmount: "0.99479", chain: "base", fees: { network: "0.00021", service: "0.005" } }
   ],
-  // The data fee of an OP-stack chain, 0.0001 ETH here, comes on top.
-  [
-    { fromCurrency: "USD", toCurrency: "ETH", amount: "2500", chain: "optimism" },
-    { toAmount: "0.99469", fees: { network: "0.00031", service: "0.005" } }
-  ],
   // What is sold is what is transferred when fiat is bought.
   [
     { fromCurrency: "ETH", toCurrency: "USD", amount: "1" },
@@ -146,6 +141,14 @@ it.effect.each(priced)("%j", ([request, expected]) =>
   Effect.gen(function* () {
     expect(yield* create(request)).toMatchObject(expected)
   }).pipe(Effect.provide(quotesWith()))
+)
+
+it.effect("the data fee of an OP-stack chain comes on top", () =>
+  Effect.gen(function* () {
+    const quote = yield* create({ fromCurrency: "USD", toCurrency: "ETH", amount: "2500", chain: "optimism" })
+    // 21,000 gas at 10 gwei, and 0.0001 ETH
+    expect(quote).toMatchObject({ toAmount: "0.99469", fees: { network: "0.00031", service: "0.005" } })
+  }).pipe(Effect.provide(quotesWith({ chains: [testChain({ chain: "optimism" })] })))
 )
 
 const impossible: ReadonlyArray<
