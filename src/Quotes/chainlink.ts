@@ -16,8 +16,8 @@ const abi = parseAbi([
   "function description() view returns (string)",
   "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)"
 ])
-type View_ = "decimals" | "description" | "latestRoundData"
-const view = (to: string, functionName: View_): View => ({ to, data: encodeFunctionData({ abi, functionName }) })
+type FeedFunction = "decimals" | "description" | "latestRoundData"
+const view = (to: string, functionName: FeedFunction): View => ({ to, data: encodeFunctionData({ abi, functionName }) })
 
 const decoded = <A>(returned: Returned | undefined, decode: (data: Hex) => A): Either.Either<A, string> =>
   Either.flatMap(returned ?? Either.left("no answer"), (data) =>

@@ -326,4 +326,20 @@ describe("the gas price", () => {
       expect(yield* chains.gas(network)).toBeUndefined()
     }).pipe(around(chain))
   })
+
+  it.scoped("is not known without the data fee of an OP-stack chain, and payments are seen all the same", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const chains = yield* Chains
+      yield* watch
+      yield* committedTo(10)
+      chain.mineMany(2)
+      yield* TestClock.adjust("1 minute")
+      yield* committedTo(12)
+      // This node answers no calls of contracts.
+      expect(chain.count("eth_call")).toBeGreaterThan(0)
+      expect(chain.count("eth_gasPrice")).toBe(chain.count("eth_call"))
+      expect(yield* chains.gas({ chain: "base", mode: "test" })).toBeUndefined()
+    }).pipe(around(chain, chainSettings({ chain: "base" })))
+  })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { BigDecimal, Effect, Redacted } from "effect"
+import { BigDecimal, Clock, Effect, Redacted } from "effect"
 import { type Abi, type Address, encodeFunctionData, type Hash, type Hex } from "viem"
 import { gasOf } from "../../src/Chains/gas.ts"
 import { makeProviders } from "../../src/Chains/Providers.ts"
@@ -13,7 +13,7 @@ import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.t
 import { testChain } from "../lib/settings.ts"
 
 const abi = contracts.PriceFeed.abi as Abi
-const seconds = () => Math.floor(Date.now() / 1000)
+const seconds = Effect.map(Clock.currentTimeMillis, (now) => BigInt(Math.floor(now / 1000)))
 
 /** A chain that has the public network's id, with feed contracts where the public network has them. */
 const start = Effect.fnUntraced(function* (name: "ethereum" | "base") {
@@ -44,7 +44,7 @@ const describeAs = (chain: LocalChain, { address }: Feed, description: string, d
   tell(chain, address, "describe", [description, decimals])
 
 const report = (chain: LocalChain, address: string, answer: bigint, ago = 0) =>
-  tell(chain, address, "report", [answer, BigInt(seconds() - ago), BigInt(seconds() - ago)])
+  Effect.flatMap(seconds, (now) => tell(chain, address, "report", [answer, now - BigInt(ago), now - BigInt(ago)]))
 
 const feedFor = (
   { prices }: { readonly prices: Readonly<Record<string, ReadonlyArray<Feed>>> },
@@ -147,9 +147,10 @@ describe("Chainlink's feeds", () => {
         EUR: "EUR / USD: it was updated in the future, by this machine's clock"
       })
       // As old as the oldest of its feeds, and usable for no longer than what was read lives.
+      const now = yield* Clock.currentTimeMillis
       const wbtc = points.find(({ symbol }) => symbol === "WBTC")
-      expect(Math.round((Date.now() - (wbtc?.observedAt ?? 0)) / 10_000)).toBe(8_640)
-      for (const point of points) expect(point.observedAt + point.maxAge).toBeLessThanOrEqual(Date.now() + 120_000)
+      expect(Math.round((now - (wbtc?.observedAt ?? 0)) / 10_000)).toBe(8_640)
+      for (const point of points) expect(point.observedAt + point.maxAge).toBeLessThanOrEqual(now + 120_000)
     }).pipe(Effect.provide(Rpc.layer))
   )
 

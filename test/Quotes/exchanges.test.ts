@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { BigDecimal, Effect } from "effect"
+import { BigDecimal, Clock, DateTime, Effect } from "effect"
 import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
 import { makeCoinbase } from "../../src/Quotes/coinbase.ts"
 import { makeGet } from "../../src/Quotes/get.ts"
@@ -221,7 +221,7 @@ describe("a server that is not well", () => {
 
   const observed = (headers: Readonly<Record<string, string>>) =>
     Effect.gen(function* () {
-      const before = Date.now()
+      const before = yield* Clock.currentTimeMillis
       const { reading } = yield* read(makeCoinbase, json(rates(), headers))
       const [point] = reading._tag === "Right" ? reading.right.points : []
       return { secondsOld: Math.round((before - (point?.observedAt ?? 0)) / 1000), maxAge: point?.maxAge }
@@ -231,7 +231,7 @@ describe("a server that is not well", () => {
     Effect.gen(function* () {
       expect((yield* observed({})).secondsOld).toBeLessThanOrEqual(1)
       expect(yield* observed({ age: "600" })).toEqual({ secondsOld: 600, maxAge: 120_000 })
-      const date = new Date(Date.now() - 3_600_000).toUTCString()
+      const date = DateTime.toDateUtc(DateTime.subtract(yield* DateTime.now, { hours: 1 })).toUTCString()
       expect((yield* observed({ date })).secondsOld).toBeGreaterThanOrEqual(3_598)
     })
   )
