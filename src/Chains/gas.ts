@@ -11,7 +11,8 @@ export interface Gas {
   readonly l1Fee: bigint
 }
 
-const opStack: ReadonlySet<ChainName> = new Set(["optimism", "base"])
+/** Chains that take a fee for a transaction's data on Ethereum. */
+export const opStack: ReadonlySet<ChainName> = new Set(["optimism", "base"])
 
 /** The same on every OP-stack chain, https://specs.optimism.io/protocol/fjord/predeploys.html */
 const gasPriceOracle = "0x420000000000000000000000000000000000000f"
