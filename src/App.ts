@@ -1,11 +1,12 @@
 import { Layer } from "effect"
-import { Accounts, Keys } from "./Auth.ts"
+import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { History } from "./Chains/History.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
@@ -37,7 +38,16 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, refuseDroppedChains)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        Accounts.layer,
+        Keys.layer,
+        RateLimits.layer,
+        Idempotency.layer,
+        Secrets.layer,
+        refuseDroppedChains
+      )
+    ),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),

@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer } from "effect"
+import type { Gas } from "./Chains/gas.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
 import { type ChainHealth, makeWatcher, type Watcher } from "./Chains/Watcher.ts"
@@ -14,8 +15,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
     /** The watchers, until they are interrupted. A chain that cannot be read holds up no other; a defect ends all. */
     readonly run: Effect.Effect<never>
     readonly health: Effect.Effect<ReadonlyArray<ChainHealth>>
-    /** Wei for a unit of gas; undefined when it is not known, or older than two minutes. */
-    readonly gasPrice: (network: Network) => Effect.Effect<bigint | undefined>
+    /** What a transfer costs; undefined when it is not known, or older than two minutes. */
+    readonly gas: (network: Network) => Effect.Effect<Gas | undefined>
     /** Works on a configured network's rows between two ticks of its watcher; anything else is a bug. */
     readonly exclusively: (network: Network) => Watcher["exclusively"]
     /** To be called when a payment was made: its chain's watcher looks at once, unless it is busy anyway. */
@@ -39,8 +40,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
         health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
-        gasPrice: (network) =>
-          Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gasPrice(now)),
+        gas: (network) => Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gas(now)),
         exclusively: (network) => {
           const watcher = byNetwork.get(networkKey(network))
           if (watcher === undefined) throw new Error(`chains.${networkKey(network)} is not configured`)

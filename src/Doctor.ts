@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import { type Finding, failedCall } from "./Doctor/Finding.ts"
 import { examineClock, examineDatabase, examineDisk, examineMasterKey } from "./Doctor/machine.ts"
+import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import type { ChainSettings, SettingsShape, Source } from "./Settings.ts"
@@ -23,7 +24,7 @@ const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) 
 })
 
 /**
- * Looks at everything that tilld stands on: providers, contracts, wallets, clock, disk and database. It changes nothing,
+ * Looks at everything that tilld stands on: providers, contracts, wallets, prices, clock, disk and database. It changes nothing,
  * and works beside a daemon as well as without one.
  */
 export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: Source["env"]) {
@@ -34,11 +35,13 @@ export const examine = Effect.fn("Doctor.examine")(function* (settings: Settings
   const wallets = yield* Effect.forEach(modes, (mode) => examineWallet(settings, mode, nextIndex, reached), {
     concurrency: "unbounded"
   })
+  const prices = yield* examinePrices(settings)
   const urls = settings.chains.flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
   const seen: ReadonlyArray<Seen> = chains.flatMap(({ usable }) => usable)
   const findings: ReadonlyArray<Finding> = [
     ...chains.flatMap((chain) => chain.findings),
     ...wallets.flat(),
+    ...prices,
     yield* examineClock(urls, seen),
     yield* examineDisk(settings),
     ...store.findings,

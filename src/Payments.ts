@@ -23,7 +23,7 @@ import { usdValueOf } from "./Payments/policies.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
 /** What this installation cannot do of a request: at least one. */
@@ -51,7 +51,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
   Payments,
   {
     /** Stored, watched and announced when this returns. */
-    readonly create: (owner: Owner, request: CreatePayment) => Effect.Effect<Payment, CreateError>
+    readonly create: (
+      owner: Owner,
+      request: CreatePayment,
+      besides?: CommitWith<Payment>
+    ) => Effect.Effect<Payment, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
     readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<Page, StoreUnavailable>
   }
@@ -127,7 +131,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         return yield* quotes.lock(owner, request.quoteId, request, now)
       })
 
-      const store = (owner: Owner, request: CreatePayment, now: number) =>
+      const store = (owner: Owner, request: CreatePayment, now: number, besides?: CommitWith<Payment>) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           const quoteId = yield* lockQuote(owner, request, now)
@@ -162,6 +166,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
           yield* outbox.publish(payment, now)
+          if (besides !== undefined) yield* besides(payment)
           yield* tx.afterCommit(() => {
             // Before the answer: whoever pays at once must be seen.
             matchSet.add(owner.mode, address)
@@ -171,9 +176,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
         })
 
       // Without a span: to make one, even for nobody, takes as many steps as the rest.
-      const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment) {
+      const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, besides?: CommitWith<Payment>) {
         yield* check(owner.mode, request)
-        return yield* writer.write(store(owner, request, yield* Clock.currentTimeMillis))
+        return yield* writer.write(store(owner, request, yield* Clock.currentTimeMillis, besides))
       })
 
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {

@@ -21,7 +21,7 @@ import * as Repo from "./Quotes/QuotesRepo.ts"
 import { type Priced, refusalOf } from "./Quotes/refusal.ts"
 import { chainOf, problemsOf, transferGas, transferred } from "./Quotes/terms.ts"
 import { Settings } from "./Settings.ts"
-import { type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 
 /** How long a quote can be used. */
 const validityMillis = 30_000
@@ -32,7 +32,11 @@ export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | St
 export class Quotes extends Context.Tag("tilld/Quotes")<
   Quotes,
   {
-    readonly create: (owner: Owner, request: CreateQuote) => Effect.Effect<QuoteObject, QuoteError>
+    readonly create: (
+      owner: Owner,
+      request: CreateQuote,
+      besides?: CommitWith<QuoteObject>
+    ) => Effect.Effect<QuoteObject, QuoteError>
     /**
      * Says that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: it is of the
      * same account and mode, unused and valid, and prices exactly what is asked. The payment's row marks it as used.
@@ -54,23 +58,24 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       const prices = yield* Prices
 
       const priceOf = (currency: QuoteCurrency) => {
-        const price = prices.usd(currency)
+        const { price, reason } = prices.of(currency)
         return price === undefined
-          ? Effect.fail(new RateUnavailable({ message: `No fresh price of ${currency} is known: ask again later.` }))
+          ? new RateUnavailable({ message: `No price of ${currency} can be given (${reason}): ask again later.` })
           : Effect.succeed(price)
       }
 
-      /** In smallest units of the target. On OP-stack chains the L1 data fee is not part of the gas price, and not read. */
+      /** In smallest units of the target. */
       const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
         const token = transferred(request)
         if (token === undefined) return 0n
-        const gasPrice = yield* chains.gasPrice({ chain, mode })
-        if (gasPrice === undefined) {
+        const gas = yield* chains.gas({ chain, mode })
+        if (gas === undefined) {
           return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
         }
         const native = yield* priceOf(nativeToken(chain))
         const target = yield* priceOf(request.toCurrency)
-        return networkFeeOf(gasPrice * transferGas(token, chain), native, target, decimalsOf[request.toCurrency])
+        const wei = gas.price * transferGas(token, chain) + gas.l1Fee
+        return networkFeeOf(wei, native, target, decimalsOf[request.toCurrency])
       })
 
       const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
@@ -97,12 +102,17 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         }
       })
 
-      const create = Effect.fn("Quotes.create")(function* (owner: Owner, request: CreateQuote) {
+      const create = Effect.fn("Quotes.create")(function* (
+        owner: Owner,
+        request: CreateQuote,
+        besides?: CommitWith<QuoteObject>
+      ) {
         const { fees, ...priced } = yield* price(owner.mode, request)
         const now = yield* Clock.currentTimeMillis
         const validUntil = now + validityMillis
         const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
-        yield* writer.write(Repo.insert(owner, quote, now, validUntil))
+        const insert = Repo.insert(owner, quote, now, validUntil)
+        yield* writer.write(besides === undefined ? insert : Effect.zipRight(insert, besides(quote)))
         return quote
       })
 

@@ -6,7 +6,7 @@ import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 
-export { type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
+export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
 export { StoreUnusable } from "./Sql/migrate.ts"
 export { Writer } from "./Sql/Writer.ts"
 

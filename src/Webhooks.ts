@@ -4,7 +4,7 @@ import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { releaseEndpoint } from "./Webhooks/DeliveriesRepo.ts"
 import * as EndpointsRepo from "./Webhooks/EndpointsRepo.ts"
 import { endpointContext } from "./Webhooks/SigningKeys.ts"
@@ -36,7 +36,8 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
     /** Registers an endpoint. A host name that does not resolve is accepted: it may do so later. */
     readonly create: (
       owner: Owner,
-      endpoint: CreateEndpoint
+      endpoint: CreateEndpoint,
+      besides?: CommitWith<Endpoint>
     ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | StoreUnavailable>
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
@@ -61,14 +62,19 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
           yield* EndpointsRepo.insert(endpoint, sealedSecret)
         })
 
-      const create = Effect.fn("Webhooks.create")(function* (owner: Owner, { url, events, secret }: CreateEndpoint) {
+      const create = Effect.fn("Webhooks.create")(function* (
+        owner: Owner,
+        { events, secret, url }: CreateEndpoint,
+        besides?: CommitWith<Endpoint>
+      ) {
         const target = yield* guard.check(url)
         yield* Effect.catchTag(guard.addresses(target), "NameNotResolved", () => Effect.void)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
         const endpoint: Endpoint = { id: newEndpointId(), account, mode, url, events, createdAt }
         const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
-        yield* writer.write(insert(endpoint, sealed))
+        const stored = insert(endpoint, sealed)
+        yield* writer.write(besides === undefined ? stored : Effect.zipRight(stored, besides(endpoint)))
         return endpoint
       })
 

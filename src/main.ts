@@ -1,12 +1,14 @@
 import { Effect, Layer, Schedule } from "effect"
 import { appLayer } from "./App.ts"
-import { Keys } from "./Auth.ts"
+import { Keys, RateLimits } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./commands/Control.ts"
+import { Idempotency } from "./Http/idempotency.ts"
 import { Http } from "./Http.ts"
 import * as InstanceLock from "./InstanceLock.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { Settlement } from "./Payments/Settlement.ts"
+import { Prices } from "./Quotes/Prices.ts"
 import { load, Settings, type Source } from "./Settings.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
@@ -17,12 +19,25 @@ export const workers = Effect.gen(function* () {
   const settlement = yield* Settlement
   const dispatcher = yield* Dispatcher
   const addresses = yield* Addresses
+  const prices = yield* Prices
   const keys = yield* Keys
+  const limits = yield* RateLimits
+  const idempotency = yield* Idempotency
   const control = yield* Control.start(database.path)
-  yield* Effect.all([control, chains.run, settlement.expire, dispatcher.run, addresses.run, keys.run], {
-    concurrency: "unbounded",
-    discard: true
-  })
+  yield* Effect.all(
+    [
+      control,
+      chains.run,
+      prices.run,
+      settlement.expire,
+      dispatcher.run,
+      addresses.run,
+      keys.run,
+      limits.run,
+      idempotency.run
+    ],
+    { concurrency: "unbounded", discard: true }
+  )
   return yield* Effect.never
 }).pipe(Effect.scoped)
 

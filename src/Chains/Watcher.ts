@@ -6,6 +6,7 @@ import { type ChainSettings, Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Agreement, makeAgreement } from "./agreement.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
+import type { Gas } from "./gas.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
@@ -57,8 +58,8 @@ export interface Watcher extends Network {
   ) => Effect.Effect<A, E | RpcError | WrongChain, R>
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
-  /** Wei for a unit of gas; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
-  readonly gasPrice: (now: number) => bigint | undefined
+  /** What a transfer costs; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
+  readonly gas: (now: number) => Gas | undefined
   /** Somebody may pay on this chain from now on: a watcher that is not busy looks at once. */
   readonly wake: () => void
 }
@@ -78,7 +79,7 @@ interface State {
   /** Errors since the last good tick. */
   failures: number
   activity: Activity
-  gasPrice: { readonly wei: bigint; readonly at: number } | undefined
+  gas: (Gas & { readonly at: number }) | undefined
   scanned: number | undefined
   newest: number | undefined
   /** When the head was seen to move, or compared with another provider's. */
@@ -94,7 +95,7 @@ interface State {
 const note = (state: State, outcome: Outcome, now: number): void => {
   state.newest = outcome.newest
   state.scanned = outcome.scanned
-  if (outcome.gasPrice !== undefined) state.gasPrice = { wei: outcome.gasPrice, at: now }
+  if (outcome.gas !== undefined) state.gas = { ...outcome.gas, at: now }
   state.failures = 0
   state.warned = undefined
   state.reason = undefined
@@ -146,8 +147,8 @@ const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
 /** Ticks once, and gives the time of the next tick. */
 const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
   const started = yield* Clock.currentTimeMillis
-  const priceIsOld = state.gasPrice === undefined || age(state.gasPrice.at, started) >= gasPriceInterval
-  const outcome = yield* tick(watch, provider, { gasPrice: priceIsOld })
+  const gasIsOld = state.gas === undefined || age(state.gas.at, started) >= gasPriceInterval
+  const outcome = yield* tick(watch, provider, { gas: gasIsOld })
   if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   if (outcome._tag === "Waiting" && state.reason === undefined) {
     yield* Effect.logInfo("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
@@ -230,7 +231,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const state: State = {
     failures: 0,
     activity: "busy",
-    gasPrice: undefined,
+    gas: undefined,
     scanned: undefined,
     newest: undefined,
     movedAt: Number.NEGATIVE_INFINITY,
@@ -269,8 +270,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     run,
     exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
     health: (now) => healthOf(watch, state, now),
-    gasPrice: (now) =>
-      state.gasPrice !== undefined && age(state.gasPrice.at, now) <= gasPriceLife ? state.gasPrice.wei : undefined,
+    gas: (now) => (state.gas !== undefined && age(state.gas.at, now) <= gasPriceLife ? state.gas : undefined),
     wake: () => void mailbox.unsafeOffer({ _tag: "Wake" })
   }
   return watcher

@@ -79,7 +79,7 @@ export const balancesByOverride = (addresses: ReadonlyArray<string>, at: At): Ca
 })
 
 /** The same address on every public chain, https://github.com/mds1/multicall */
-const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
+export const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
 
 const decodeMulticall =
   (count: number) =>

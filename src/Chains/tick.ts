@@ -9,6 +9,7 @@ import { findAncestor } from "./ancestor.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
+import { type Gas, gasOf } from "./gas.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Connected } from "./Networks.ts"
 import { readBalances } from "./oracle.ts"
@@ -55,8 +56,8 @@ type Step =
 export type Outcome = Step & {
   /** Number of the chain's head. */
   readonly newest: number
-  /** Wei, when it was asked for. */
-  readonly gasPrice: bigint | undefined
+  /** When it was asked for, and told. */
+  readonly gas: Gas | undefined
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
@@ -254,7 +255,7 @@ const advance = Effect.fnUntraced(function* (
 export const tick = Effect.fn("Watcher.tick")(function* (
   watch: Watch,
   provider: Provider,
-  options: { readonly gasPrice: boolean }
+  options: { readonly gas: boolean }
 ) {
   const { watched } = watch
   const { client } = provider
@@ -263,7 +264,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (
   const [head, atLast, gasPrice, chainId] = yield* ask(client, [
     getHead,
     watching ? findHeader(scan.head.number) : undefined,
-    options.gasPrice ? getGasPrice : undefined,
+    options.gas ? getGasPrice : undefined,
     // Where no block is compared with a stored one, another chain's head would be taken for this one's.
     watching ? undefined : getChainId
   ])
@@ -281,5 +282,6 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     }
     return yield* advance(watch, provider, scan, head, atLast)
   })
-  return { ...step, newest: head.number, gasPrice } satisfies Outcome
+  const gas = gasPrice === undefined ? undefined : yield* gasOf(watch.network.chain, client, gasPrice)
+  return { ...step, newest: head.number, gas } satisfies Outcome
 })

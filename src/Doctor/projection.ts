@@ -1,6 +1,9 @@
 import { Duration } from "effect"
 import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/chores.ts"
+import { opStack } from "../Chains/gas.ts"
 import { gasPriceInterval, idleInterval } from "../Chains/Watcher.ts"
+import { feedsOf } from "../Quotes/feeds.ts"
+import { refreshInterval } from "../Quotes/Prices.ts"
 import type { ChainSettings } from "../Settings.ts"
 
 const day = Duration.toMillis("1 day")
@@ -34,6 +37,10 @@ interface Pace {
   readonly look: number
   readonly tags: number
   readonly balances: number
+  /** Calls a time that the gas price is asked for: with the data fee there are two. */
+  readonly gas: 1 | 2
+  /** Looks at price feeds, a day, at most: without Chainlink among the price sources there are none. */
+  readonly prices: number
 }
 
 const trafficAt = (pace: Pace, blocks: number, sizes: Sizes): Traffic => {
@@ -45,7 +52,9 @@ const trafficAt = (pace: Pace, blocks: number, sizes: Sizes): Traffic => {
   // With each tag, what has become final is read for the second time.
   const tags = Math.min(day / Math.max(pace.tags, pace.look), blocks)
   return {
-    calls: Math.round(2 * looks + 2 * reads + wholeBlocks + gasPrices + 3 * tags + pace.balances),
+    calls: Math.round(
+      2 * looks + 2 * reads + wholeBlocks + pace.gas * gasPrices + 3 * tags + pace.balances + pace.prices
+    ),
     bytes: Math.round(
       looks * sizes.look +
         reads * sizes.read +
@@ -60,18 +69,25 @@ const trafficAt = (pace: Pace, blocks: number, sizes: Sizes): Traffic => {
  * What a watcher asks of its providers in a day, with up to a thousand open payments in the chain's coin, which fit into
  * one balance call. `blockSeconds` is the time from one block to the next.
  */
-export const project = (
-  { balanceInterval, policies, pollInterval }: ChainSettings,
-  blockSeconds: number,
-  sizes: Sizes
-): Projection => {
+export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes): Projection => {
+  const { balanceInterval, policies, pollInterval } = chain
   const blocks = day / 1000 / blockSeconds
+  const besides = {
+    gas: opStack.has(chain.chain) ? 2 : 1,
+    prices: feedsOf(chain) === undefined ? 0 : day / Duration.toMillis(refreshInterval)
+  } as const
   const look = Duration.toMillis(pollInterval)
   const busy: Pace = {
+    ...besides,
     look,
     tags: policies.length > 0 ? policyTagInterval : tagInterval,
     balances: day / Math.max(Duration.toMillis(balanceInterval), look)
   }
-  const idle: Pace = { look: Math.max(Duration.toMillis(idleInterval), look), tags: idleTagInterval, balances: 1 }
+  const idle: Pace = {
+    ...besides,
+    look: Math.max(Duration.toMillis(idleInterval), look),
+    tags: idleTagInterval,
+    balances: 1
+  }
   return { busy: trafficAt(busy, blocks, sizes), idle: trafficAt(idle, blocks, sizes) }
 }

@@ -65,3 +65,13 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
     catch: () => "The body is not valid JSON."
   })
 }
+
+/** Reads a JSON text with its numbers as texts, digit for digit: for amounts that must never have been a double. */
+export const parseWithTexts = (text: string): Either.Either<unknown, string> =>
+  Either.try({
+    try: (): unknown => {
+      JSON.parse(text)
+      return JSON.parse(text.replace(stringOrNumber, (found) => (found.startsWith('"') ? found : `"${found}"`)))
+    },
+    catch: () => "The text is not valid JSON."
+  })

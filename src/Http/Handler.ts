@@ -2,7 +2,7 @@ import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import type { Effect } from "effect"
 import type { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import type { StoreUnavailable } from "../Sql.ts"
+import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 
 /** What a handler gives: a body in its wire form, as the API's definition declares it. */
 export interface Answer<Body> {
@@ -23,7 +23,15 @@ export interface Input<E extends Endpoint> {
   readonly path: HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
+  /** Where the answer is to be given again should the request be repeated: to be run in the transaction of its effect. */
+  readonly remember?: CommitWith<Answer<unknown>> | undefined
 }
+
+/** What a service stores besides a result, so that the answer that tells of it can be given again. */
+export const rememberAs = <A>(
+  remember: CommitWith<Answer<unknown>> | undefined,
+  answerWith: (result: A) => Answer<unknown>
+): CommitWith<A> | undefined => remember && ((result) => remember(answerWith(result)))
 
 type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
   HttpApiGroup.HttpApiGroup.Provides<Group>

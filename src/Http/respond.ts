@@ -1,9 +1,16 @@
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
+import { FailedAttempts } from "../Auth/FailedAttempts.ts"
 import { authorize, makeAuthenticate } from "../Auth/Http.ts"
+import type { Allowance } from "../Auth/rateWindows.ts"
+import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
+import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { type Body, parseBody } from "./body.ts"
+import { clientAddressOf } from "./clientAddress.ts"
+import type { Answer } from "./Handler.ts"
+import { Idempotency, type Remember } from "./idempotency.ts"
 import { errorReply, type Reply } from "./reply.ts"
 import { allowOf, type Route, type Router } from "./routes.ts"
 
@@ -27,6 +34,22 @@ const internal = new ApiError({
   message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
 })
 
+/** The limit that a key's owner must mind, on every answer to the key. */
+const limitHeaders = ({ limit, remaining, resetAt }: Allowance): Readonly<Record<string, string>> => ({
+  "x-ratelimit-limit": String(limit),
+  "x-ratelimit-remaining": String(remaining),
+  // A second that has begun is over only with its end.
+  "x-ratelimit-reset": String(Math.ceil(resetAt / 1000))
+})
+
+const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
+  new ApiError({
+    code: "RATE_LIMITED",
+    message: `This key may make ${limit} requests a${window === "hour" ? "n hour" : " minute"}: wait as long as Retry-After says.`,
+    details: { window, limit },
+    headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
+  })
+
 /** A store that is down refuses every request: the log hears of it this often. */
 const storeLogMillis = 10_000
 
@@ -48,24 +71,59 @@ export type Respond = (request: IncomingMessage, body: Body, requestId: string) 
 /** The checks of every request, in the order in which the API promises them, and then its handler. */
 export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   const authenticate = yield* makeAuthenticate
+  const limits = yield* RateLimits
+  const idempotency = yield* Idempotency
+  const { server } = yield* Settings
+  const clientAddress = clientAddressOf(server.trustedProxies)
+  const failures = new FailedAttempts()
   let storeLoggedAt = Number.NEGATIVE_INFINITY
 
-  const handle = (request: IncomingMessage, received: Body) =>
+  /** Repeated failures from one address are answered late, each on a connection of its own. */
+  const late = (request: IncomingMessage, error: ApiError) =>
+    Effect.gen(function* () {
+      const delay = failures.failed(clientAddress(request), yield* Clock.currentTimeMillis)
+      if (delay === 0) return yield* error
+      yield* Clock.sleep(delay)
+      const { code, message } = error
+      return yield* new ApiError({ code, message, headers: { connection: "close" } })
+    })
+
+  const authenticated = (request: IncomingMessage) =>
+    Effect.catchTag(authenticate(headerOf(request, "x-api-key")), "ApiError", (error) => late(request, error))
+
+  /** `noted`: headers of the answer, whatever becomes of the request. */
+  const handle = (request: IncomingMessage, received: Body, noted: Record<string, string>) =>
     Effect.gen(function* () {
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       const [path, search] = targetOf(request)
       const match = router(path)
       if (match === undefined) return yield* noRoute
       const { params, route } = match
-      const key = route.isPublic ? undefined : yield* authenticate(headerOf(request, "x-api-key"))
-      // The place of the rate limits: every authenticated request counts, whatever is wrong with it.
+      const key = route.isPublic ? undefined : yield* authenticated(request)
+      if (key !== undefined) {
+        // Every authenticated request counts, whatever is wrong with it.
+        const now = yield* Clock.currentTimeMillis
+        const allowance = limits.spend(key.id, now)
+        Object.assign(noted, limitHeaders(allowance))
+        if (!allowance.allowed) return yield* rateLimited(allowance, now)
+      }
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)
       if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
-      // The place of Idempotency-Key: what was stored for it is the answer.
-      const { body, headers = {}, status } = yield* operation.handle({ key, path: params, search, payload })
-      return { status: status ?? operation.successStatus, headers, text: JSON.stringify(body) }
+      const work = (remember?: Remember) => {
+        const replayOf = ({ body, headers = {}, status }: Answer<unknown>): Reply => ({
+          status: status ?? operation.successStatus,
+          headers,
+          text: JSON.stringify(body)
+        })
+        const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
+        return Effect.map(operation.handle({ key, path: params, search, payload, remember: kept }), replayOf)
+      }
+      const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
+      return key === undefined || idempotencyKey === undefined
+        ? yield* work()
+        : yield* idempotency.once(key, route.path, idempotencyKey, payload, work)
     })
 
   const logStore = (error: StoreUnavailable) =>
@@ -90,6 +148,12 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   }
 
   const respond: Respond = (request, body, requestId) =>
-    Effect.catchAllCause(handle(request, body), (cause) => replyTo(cause, request, requestId))
+    Effect.suspend(() => {
+      const noted: Record<string, string> = {}
+      return Effect.map(
+        Effect.catchAllCause(handle(request, body, noted), (cause) => replyTo(cause, request, requestId)),
+        (reply): Reply => ({ ...reply, headers: { ...noted, ...reply.headers } })
+      )
+    })
   return respond
 })

@@ -3,7 +3,7 @@ import { Context, Effect, Either, Option } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
-import type { StoreUnavailable } from "../Sql.ts"
+import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Answer, Handlers } from "./Handler.ts"
 
@@ -18,6 +18,8 @@ interface Received {
   readonly search: string
   /** The JSON value of the body; undefined for an operation that takes none. */
   readonly payload: unknown
+  /** Keeps the answer for a repeated request; undefined where none is to be kept. */
+  readonly remember: CommitWith<Answer<unknown>> | undefined
 }
 
 /** An endpoint of the definition with its handler, ready to be served. */
@@ -32,6 +34,8 @@ export interface Operation {
 
 /** A path with what can be done there. */
 export interface Route {
+  /** As the definition writes it. */
+  readonly path: string
   readonly isPublic: boolean
   readonly operations: ReadonlyMap<string, Operation>
 }
@@ -72,11 +76,11 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     successStatus,
     handle: (received) =>
       Effect.gen(function* () {
-        const { key, path, search } = received
+        const { key, path, remember, search } = received
         const query = yield* Effect.either(decodeQuery(search, key))
         const payload = yield* Effect.either(decodePayload(received.payload, key))
         if (Either.isRight(query) && Either.isRight(payload)) {
-          const input = { key, path, query: query.right, payload: payload.right }
+          const input = { key, path, query: query.right, payload: payload.right, remember }
           // The schemas have just made it what the handler takes.
           return yield* handler(input as never)
         }
@@ -108,7 +112,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
   api: HttpApi.HttpApi<Id, Groups, Error, R>,
   handlers: AnyHandlers
 ): Router => {
-  const routes = new Map<string, { isPublic: boolean; operations: Map<string, Operation> }>()
+  const routes = new Map<string, { path: string; isPublic: boolean; operations: Map<string, Operation> }>()
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: (reflected) => {
@@ -116,7 +120,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
       const handler = handlers[group.identifier]?.[endpoint.name]
       if (handler === undefined) throw new Error(`${group.identifier}.${endpoint.name} has no handler`)
       const isPublic = !Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
-      const route = routes.get(endpoint.path) ?? { isPublic, operations: new Map() }
+      const route = routes.get(endpoint.path) ?? { path: endpoint.path, isPublic, operations: new Map() }
       const operation = operationOf(reflected, handler)
       // Whoever forgets one or the other must not open a door.
       if (isPublic !== (operation.permission === undefined) || isPublic !== route.isPublic) {

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { ApiError, invalid, notFound, type Problem } from "../Domain/ApiError.ts"
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
-import { toObject } from "../Domain/Payment.ts"
-import { answer, type Handlers } from "../Http/Handler.ts"
+import { type Payment, toObject } from "../Domain/Payment.ts"
+import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
 import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { PaymentsApi } from "./Api.ts"
@@ -58,14 +58,20 @@ const accounted = ({ exceptions, payment }: Accounted) => ({
   ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) })
 })
 
+const created = (payment: Payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
+
 export const paymentHandlers = Effect.map(
   Payments,
   (payments): Handlers<typeof PaymentsApi> => ({
-    create: ({ key, payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload } }) =>
-      payments.create(key, { ...payload, expiresIn, metadata }).pipe(
+    create: ({
+      key,
+      payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
+      remember
+    }) =>
+      payments.create(key, { ...payload, expiresIn, metadata }, rememberAs(remember, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
-          onSuccess: (payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
+          onSuccess: created
         })
       ),
 

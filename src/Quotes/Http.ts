@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
-import { answer, type Handlers } from "../Http/Handler.ts"
+import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
 import { Quotes } from "../Quotes.ts"
 import type { QuotesApi } from "./Api.ts"
 
@@ -29,8 +29,8 @@ const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall): Api
 export const quoteHandlers = Effect.map(
   Quotes,
   (quotes): Handlers<typeof QuotesApi> => ({
-    create: ({ key, payload }) =>
-      quotes.create(key, payload).pipe(
+    create: ({ key, payload, remember }) =>
+      quotes.create(key, payload, rememberAs(remember, answer)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
           onSuccess: (quote) => answer(quote)

@@ -77,6 +77,9 @@ export interface SettingsShape {
     readonly sources: ReadonlyArray<RateSource>
     /** Price of one unit in USD, as a decimal, by symbol. */
     readonly fixed: Readonly<Record<string, string>>
+    /** Where Coinbase and Kraken are asked; no slash at the end. */
+    readonly coinbaseUrl: string
+    readonly krakenUrl: string
   }
   readonly portal: { readonly enabled: boolean; readonly allow: ReadonlyArray<string> }
   readonly log: { readonly level: LogLevel; readonly format: "json" | "pretty" }

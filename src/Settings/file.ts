@@ -19,6 +19,7 @@ import {
   publicUrl,
   rpcUrl,
   section,
+  sourceUrl,
   startBlock,
   walletKey
 } from "./values.ts"
@@ -79,7 +80,9 @@ export const File = section({
       EUR: price,
       GBP: price,
       MXN: price
-    })
+    }),
+    coinbase_url: sourceUrl,
+    kraken_url: sourceUrl
   }),
   portal: section({ enabled: flag, allow: listOf("CIDR blocks", cidr) }),
   log: section({ level: oneOf("trace", "debug", "info", "warning", "error"), format: oneOf("json", "pretty") }),
@@ -104,7 +107,12 @@ const defaults: Tree = {
   wallets: {},
   payments: { settle_grace: "60 seconds", late_window: "30 days", tolerance_bps: 0 },
   webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
-  rates: { sources: ["chainlink", "coinbase", "kraken"], fixed: {} },
+  rates: {
+    sources: ["chainlink", "coinbase", "kraken"],
+    fixed: {},
+    coinbase_url: "https://api.coinbase.com",
+    kraken_url: "https://api.kraken.com"
+  },
   portal: { enabled: true, allow: [] },
   log: { level: "info", format: "json" },
   telemetry: { otlp_endpoint: "" },

@@ -49,7 +49,12 @@ export const shapeOf = (file: File): SettingsShape => ({
     concurrency: file.webhooks.concurrency,
     concurrencyPerEndpoint: file.webhooks.concurrency_per_endpoint
   },
-  rates: { sources: file.rates.sources, fixed: file.rates.fixed },
+  rates: {
+    sources: file.rates.sources,
+    fixed: file.rates.fixed,
+    coinbaseUrl: file.rates.coinbase_url.replace(/\/+$/, ""),
+    krakenUrl: file.rates.kraken_url.replace(/\/+$/, "")
+  },
   portal: file.portal,
   log: file.log,
   telemetry: { otlpEndpoint: file.telemetry.otlp_endpoint },

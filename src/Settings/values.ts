@@ -104,6 +104,18 @@ export const optionalUrl = mustSecretly(
   textThat((value) => value === "" || isUrl(value, "http:", "https:"))
 )
 
+const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** Of a source that is believed: nobody on the way may change what it says. */
+export const sourceUrl = mustSecretly(
+  "an https URL without user, query or fragment; http only on this machine",
+  textThat((value) => {
+    if (!isUrl(value, "http:", "https:")) return false
+    const { hash, hostname, password, protocol, search, username } = new URL(value)
+    return `${username}${password}${search}${hash}` === "" && (protocol === "https:" || loopback.test(hostname))
+  })
+)
+
 export const rpcUrl = mustSecretly(
   "an http or https URL",
   Schema.Redacted(textThat((value) => isUrl(value, "http:", "https:")))

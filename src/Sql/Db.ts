@@ -39,6 +39,9 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
   }
 >() {}
 
+/** What is stored besides, in the transaction that makes `result`. */
+export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable, Tx>
+
 /** A read-only connection of its own: it sees every acknowledged write and never waits for the writer. */
 export class Reader extends Context.Tag("tilld/Sql/Reader")<Reader, Db>() {}
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
-import { answer, type Handlers } from "../Http/Handler.ts"
+import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
 import { Webhooks } from "../Webhooks.ts"
 import type { WebhooksApi } from "./Api.ts"
 
@@ -13,12 +13,14 @@ const toObject = ({ createdAt, events, id, url }: Endpoint) => ({
   createdAt: iso(createdAt)
 })
 
+const created = (endpoint: Endpoint) => answer(toObject(endpoint))
+
 export const webhookHandlers = Effect.map(
   Webhooks,
   (webhooks): Handlers<typeof WebhooksApi> => ({
-    create: ({ key, payload }) =>
-      webhooks.create(key, payload).pipe(
-        Effect.map((endpoint) => answer(toObject(endpoint))),
+    create: ({ key, payload, remember }) =>
+      webhooks.create(key, payload, rememberAs(remember, created)).pipe(
+        Effect.map(created),
         Effect.catchTags({
           TargetRefused: ({ message }) => invalid([{ path: "url", message }]),
           TooManyEndpoints: ({ limit }) =>

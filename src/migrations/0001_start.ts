@@ -37,6 +37,30 @@ const statements = [
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
 
+  // Requests of keys that were active within the hour.
+  `CREATE TABLE rate_windows (
+    key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
+    minute_start INTEGER NOT NULL,
+    minute_count INTEGER NOT NULL,
+    hour_start INTEGER NOT NULL,
+    hour_count INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  // Answers that are given again to a request with the same Idempotency-Key.
+  `CREATE TABLE idempotent_responses (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    route TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body_hash BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (account_id, mode, route, key)
+  ) STRICT`,
+  "CREATE INDEX idempotent_responses_age ON idempotent_responses (created_at)",
+
   // The counter belongs to the wallet (public key and chain code, hashed), never to an account or a mode: two accounts
   // on one extended public key must never be given the same address.
   `CREATE TABLE wallets (

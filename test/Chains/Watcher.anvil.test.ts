@@ -174,9 +174,9 @@ describe("watching a real node", () => {
         yield* chain.mine()
         yield* committedTo(number + 2)
         expect(yield* amounts).toEqual(["ETH 3 orphaned", "ETH 4 counts"])
-        expect(
-          yield* Effect.flatMap(Chains, (chains) => chains.gasPrice({ chain: "ethereum", mode: "test" }))
-        ).toBeGreaterThan(0n)
+        const gas = yield* Effect.flatMap(Chains, (chains) => chains.gas({ chain: "ethereum", mode: "test" }))
+        expect(gas?.price).toBeGreaterThan(0n)
+        expect(gas?.l1Fee).toBe(0n)
       }).pipe(Effect.provide(world))
     })
   )

@@ -310,20 +310,36 @@ describe("the gas price", () => {
     return Effect.gen(function* () {
       const chains = yield* Chains
       const network = { chain: "ethereum", mode: "test" } as const
-      expect(yield* chains.gasPrice(network)).toBeUndefined()
+      expect(yield* chains.gas(network)).toBeUndefined()
       yield* pay(alice)
       yield* watch
       yield* committedTo(10)
-      expect(yield* chains.gasPrice(network)).toBe(1_000_000_000n)
-      expect(yield* chains.gasPrice({ ...network, mode: "live" })).toBeUndefined()
+      expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
+      expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
       const before = chain.count("eth_gasPrice")
       yield* Effect.repeatN(second, 59)
       expect(chain.count("eth_gasPrice") - before).toBe(2)
       chain.failure = "unreachable"
       yield* TestClock.adjust(Duration.seconds(119))
-      expect(yield* chains.gasPrice(network)).toBe(1_000_000_000n)
+      expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
       yield* TestClock.adjust("2 seconds")
-      expect(yield* chains.gasPrice(network)).toBeUndefined()
+      expect(yield* chains.gas(network)).toBeUndefined()
     }).pipe(around(chain))
+  })
+
+  it.scoped("is not known without the data fee of an OP-stack chain, and payments are seen all the same", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const chains = yield* Chains
+      yield* watch
+      yield* committedTo(10)
+      chain.mineMany(2)
+      yield* TestClock.adjust("1 minute")
+      yield* committedTo(12)
+      // This node answers no calls of contracts.
+      expect(chain.count("eth_call")).toBeGreaterThan(0)
+      expect(chain.count("eth_gasPrice")).toBe(chain.count("eth_call"))
+      expect(yield* chains.gas({ chain: "base", mode: "test" })).toBeUndefined()
+    }).pipe(around(chain, chainSettings({ chain: "base" })))
   })
 })

@@ -15,6 +15,7 @@ import { type ScanResult, Settlement } from "../../src/Payments/Settlement.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { testRates } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
 export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings => ({
@@ -40,7 +41,7 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
   wallets: { live: undefined, test: undefined },
   payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 1, concurrencyPerEndpoint: 1 },
-  rates: { sources: ["fixed"], fixed: {} },
+  rates: testRates(),
   portal: { enabled: false, allow: [] },
   log: { level: "error", format: "json" },
   telemetry: { otlpEndpoint: "" },

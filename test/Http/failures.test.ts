@@ -2,11 +2,13 @@ import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, HashMap, Layer, Logger, TestClock } from "effect"
-import { Keys } from "../../src/Auth.ts"
+import { Keys, RateLimits } from "../../src/Auth.ts"
 import { ApiError } from "../../src/Domain/ApiError.ts"
+import { Idempotency } from "../../src/Http/idempotency.ts"
 import { makeRespond } from "../../src/Http/respond.ts"
 import type { Operation, Router } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
 
 interface Logged {
   readonly message: unknown
@@ -26,7 +28,10 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
       })
     })
     const operation: Operation = { permission: undefined, takesBody: false, successStatus: 200, handle: () => handled }
-    const router: Router = () => ({ route: { isPublic: true, operations: new Map([["GET", operation]]) }, params: {} })
+    const router: Router = () => ({
+      route: { path: "/things", isPublic: true, operations: new Map([["GET", operation]]) },
+      params: {}
+    })
     const respond = yield* makeRespond(router)
     const request = Object.assign(new IncomingMessage(new Socket()), {
       method: "GET",
@@ -41,7 +46,21 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
         body: JSON.parse(text)
       })).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
     }
-  }).pipe(Effect.provide(Layer.mock(Keys, {})))
+  }).pipe(
+    Effect.provide(
+      Layer.mergeAll(
+        Layer.mock(Keys, {}),
+        Layer.succeed(RateLimits, {
+          spend: () => {
+            throw new Error("nobody asks with a key")
+          },
+          run: Effect.never
+        }),
+        Layer.mock(Idempotency, { once: () => Effect.die("nobody asks with a key"), run: Effect.never }),
+        testSettingsLayer("unused")
+      )
+    )
+  )
 
 it.effect("a refusal is sent as it is, and not logged", () =>
   Effect.gen(function* () {

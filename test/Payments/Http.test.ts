@@ -1,7 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
-import { testChain, testXpub } from "../lib/settings.ts"
+import { testChain, testRates, testXpub } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
@@ -12,7 +12,7 @@ const app = testApp({
     testChain({ chain: "ethereum", mode: "live" })
   ],
   wallets: { live: undefined, test: Redacted.make(testXpub) },
-  rates: { sources: ["fixed"], fixed: { EUR: "1.10", ETH: "2500" } }
+  rates: testRates({ EUR: "1.10", ETH: "2500" })
 })
 
 let orders = 0

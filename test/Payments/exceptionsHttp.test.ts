@@ -2,13 +2,13 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { TestApi, testApp } from "../lib/api.ts"
-import { testChain } from "../lib/settings.ts"
+import { testChain, testRates } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 8 } as const
 
 const app = testApp({
   chains: [testChain({ chain: "base", tokens: [usdc] })],
-  rates: { sources: ["fixed"], fixed: { USDC: "1.5" } }
+  rates: testRates({ USDC: "1.5" })
 })
 
 let orders = 0

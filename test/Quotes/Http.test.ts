@@ -1,8 +1,9 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { testRates } from "../lib/settings.ts"
 
-const app = testApp({ rates: { sources: ["fixed"], fixed: { EUR: "1.10", USDC: "1" } } })
+const app = testApp({ rates: testRates({ EUR: "1.10", USDC: "1" }) })
 
 const currencies = "must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC"
 const amountRule =

@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Either, Layer, TestClock } from "effect"
+import { Networks } from "../../src/Chains/Networks.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { Mode } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
@@ -8,7 +9,7 @@ import { Prices } from "../../src/Quotes/Prices.ts"
 import { Quotes } from "../../src/Quotes.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
-import { testChain, testSettingsLayer } from "../lib/settings.ts"
+import { testChain, testRates, testSettingsLayer } from "../lib/settings.ts"
 import { tempStore } from "../lib/store.ts"
 
 const owner = { account: AccountId.make("shop"), mode: "test" } as const
@@ -20,7 +21,16 @@ const gwei = 10n ** 9n
 const chains = Layer.mock(Chains, {
   wake: () => {},
   exclusively: () => () => Effect.die("not asked for"),
-  gasPrice: ({ chain }) => Effect.succeed(chain === "polygon" ? undefined : 10n * gwei)
+  gas: ({ chain }) =>
+    Effect.succeed(
+      chain === "polygon" ? undefined : { price: 10n * gwei, l1Fee: chain === "optimism" ? 10n ** 14n : 0n }
+    )
+})
+
+const networks = Layer.succeed(Networks, {
+  connected: () => {
+    throw new Error("fixed prices are on no chain")
+  }
 })
 
 const accounts = Layer.effectDiscard(
@@ -40,11 +50,11 @@ const fixed = { ETH: "2500", MATIC: "0.5", USDC: "1", USDT: "0.999", WBTC: "6500
 
 const quotesWith = (over: Partial<SettingsShape> = {}) =>
   Quotes.layer.pipe(
-    Layer.provide(Prices.layer),
+    Layer.provide(Layer.provide(Prices.layer, networks)),
     Layer.provide(chains),
     Layer.provideMerge(
       testSettingsLayer("", {
-        rates: { sources: ["fixed"], fixed },
+        rates: testRates(fixed),
         chains: (["ethereum", "base", "polygon", "arbitrum"] as const).map((chain) => testChain({ chain })),
         ...over
       })
@@ -133,6 +143,14 @@ it.effect.each(priced)("%j", ([request, expected]) =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
+it.effect("the data fee of an OP-stack chain comes on top", () =>
+  Effect.gen(function* () {
+    const quote = yield* create({ fromCurrency: "USD", toCurrency: "ETH", amount: "2500", chain: "optimism" })
+    // 21,000 gas at 10 gwei, and 0.0001 ETH
+    expect(quote).toMatchObject({ toAmount: "0.99469", fees: { network: "0.00031", service: "0.005" } })
+  }).pipe(Effect.provide(quotesWith({ chains: [testChain({ chain: "optimism" })] })))
+)
+
 const impossible: ReadonlyArray<
   readonly [request: CreateQuote, problems: ReadonlyArray<Record<"path" | "message", string>>]
 > = [
@@ -184,7 +202,7 @@ it.effect("no price and no gas price known are refusals, never a guess", () =>
     const message = (request: CreateQuote) =>
       Effect.map(Effect.flip(create(request)), (error) => String(Reflect.get(error, "message")))
     expect(yield* message({ fromCurrency: "GBP", toCurrency: "USDC", amount: "5" })).toBe(
-      "No fresh price of GBP is known: ask again later."
+      "No price of GBP can be given (no source has one): ask again later."
     )
     expect(yield* message({ fromCurrency: "USD", toCurrency: "USDC", amount: "5", chain: "polygon" })).toBe(
       "No recent gas price of polygon is known: ask again later."
@@ -192,11 +210,11 @@ it.effect("no price and no gas price known are refusals, never a guess", () =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
-it.effect("sources that this version does not read give no prices", () =>
+it.effect("what has not been read yet gives no price, and fixed prices do not stand in for it", () =>
   Effect.gen(function* () {
     const result = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "EUR", amount: "5" }))
     expect(result).toMatchObject(Either.left({ _tag: "RateUnavailable" }))
-  }).pipe(Effect.provide(quotesWith({ rates: { sources: ["coinbase"], fixed } })))
+  }).pipe(Effect.provide(quotesWith({ rates: { ...testRates(fixed), sources: ["coinbase"] } })))
 )
 
 it.effect("an amount that the fees eat up is too small", () =>

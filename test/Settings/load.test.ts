@@ -138,12 +138,39 @@ ${id}
     })
   )
 
+  it.effect("price sources are asked by https, or by http on this machine", () =>
+    Effect.gen(function* () {
+      const rates = (url: string) => loadText(`${small}[rates]\ncoinbase_url = "${url}"\n`)
+      for (const url of [
+        "https://prices.example.com/coinbase/",
+        "http://127.0.0.1:9000",
+        "http://[::1]",
+        "http://localhost"
+      ]) {
+        expect((yield* rates(url)).settings.rates.coinbaseUrl).toBe(url.replace(/\/$/, ""))
+      }
+      for (const url of [
+        "http://prices.example.com",
+        "http://127.example.com",
+        "https://me:pw@example.com",
+        "https://x.org?a=b"
+      ]) {
+        const { problems } = yield* Effect.flip(rates(url))
+        expect(problems.map(({ at }) => at)).toEqual(["rates.coinbase_url"])
+      }
+      expect((yield* loadText(small)).settings.rates).toMatchObject({
+        coinbaseUrl: "https://api.coinbase.com",
+        krakenUrl: "https://api.kraken.com"
+      })
+    })
+  )
+
   it.effect("names what was given and nothing reads yet", () =>
     Effect.gen(function* () {
       const { unread } = yield* loadText(`${small}balance_interval = "20s"\n[admin]\n[limits]\nper_minute = 5\n`, {
         TILLD_ALERTS__URL: "https://alerts.example.com"
       })
-      expect(unread).toEqual(["admin", "limits", "alerts"])
+      expect(unread).toEqual(["admin", "alerts"])
     })
   )
 })

@@ -20,16 +20,24 @@ export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => (
   ...over
 })
 
-/** The defaults of the configuration, on a database at `path`. */
+/** Fixed prices, or none. */
+export const testRates = (fixed: Readonly<Record<string, string>> = {}): SettingsShape["rates"] => ({
+  sources: ["fixed"],
+  fixed,
+  coinbaseUrl: "http://127.0.0.1:1",
+  krakenUrl: "http://127.0.0.1:1"
+})
+
+/** The defaults of the configuration, on a database at `path`; what limits requests would limit the tests. */
 export const testSettings = (path: string, over: Partial<SettingsShape> = {}): SettingsShape => ({
   server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: [] },
   admin: undefined,
   database: { path },
-  limits: { perMinute: 100, perHour: 1000 },
+  limits: { perMinute: 1_000_000, perHour: 1_000_000 },
   wallets: { live: undefined, test: Redacted.make(testXpub) },
   payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
-  rates: { sources: ["fixed"], fixed: {} },
+  rates: testRates(),
   portal: { enabled: true, allow: [] },
   log: { level: "info", format: "json" },
   telemetry: { otlpEndpoint: "" },

@@ -1,0 +1,65 @@
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import type { ApiKeyId } from "../Domain/Ids.ts"
+import { Settings } from "../Settings.ts"
+import { Reader, Writer } from "../Sql.ts"
+import * as Repo from "./RateLimitsRepo.ts"
+import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateWindows.ts"
+
+/** How often what was used is stored: what a process that is killed may forget. */
+const storeInterval = "1 second"
+
+/** How many requests each key may make. */
+export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
+  RateLimits,
+  {
+    /** Counts a request of the key at `now`, Unix milliseconds, and says whether it may be made. */
+    readonly spend: (key: ApiKeyId, now: number) => Allowance & { readonly allowed: boolean }
+    /** The worker that stores what was used. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    RateLimits,
+    Effect.gen(function* () {
+      const { limits } = yield* Settings
+      const reader = yield* Reader
+      const writer = yield* Writer
+      // Keys that have made a request within the hour; the store has the rest.
+      const usages = new Map<ApiKeyId, Usage>(yield* Repo.all(reader))
+      let changed = new Set<ApiKeyId>()
+
+      const store = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const forgotten = Array.from(usages, ([key, usage]) => (isForgotten(usage, now) ? [key] : [])).flat()
+        for (const key of forgotten) usages.delete(key)
+        const keys = changed
+        changed = new Set()
+        if (keys.size === 0 && forgotten.length === 0) return
+        const kept = Array.from(keys).flatMap((key) => {
+          const usage = usages.get(key)
+          return usage === undefined ? [] : [[key, usage] as const]
+        })
+        yield* writer.write(Repo.replace(kept, forgotten)).pipe(
+          Effect.tapError(() =>
+            Effect.sync(() => {
+              for (const key of keys) changed.add(key)
+            })
+          )
+        )
+      }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
+
+      yield* Effect.addFinalizer(() => store)
+
+      return {
+        spend: (key, now) => {
+          const usage = usages.get(key) ?? unused()
+          usages.set(key, usage)
+          const verdict = spend(usage, limits, now)
+          if (verdict.allowed) changed.add(key)
+          return verdict
+        },
+        run: Effect.zipRight(Effect.repeat(store, Schedule.spaced(storeInterval)), Effect.never)
+      }
+    })
+  )
+}

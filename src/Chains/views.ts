@@ -1,0 +1,71 @@
+import { Effect, Either } from "effect"
+import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
+import { multicall3 } from "./balanceCalls.ts"
+import { ask, type Call } from "./calls.ts"
+import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+
+/** A call of a contract that changes nothing. */
+export interface View {
+  readonly to: string
+  readonly data: Hex
+}
+
+/** What one call has returned, or why it did not. */
+export type Returned = Either.Either<Hex, string>
+
+const aggregated = (views: ReadonlyArray<View>): Call<ReadonlyArray<Returned>> => ({
+  method: "eth_call",
+  params: [
+    {
+      to: multicall3,
+      data: encodeFunctionData({
+        abi: multicall3Abi,
+        functionName: "aggregate3",
+        args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure: true, callData: data }))]
+      })
+    },
+    "latest"
+  ],
+  decode: (result) =>
+    Either.try({
+      try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
+      // "0x" is the answer where the contract does not exist.
+      catch: () => "no answer of Multicall3's aggregate3"
+    }).pipe(
+      Either.filterOrLeft(
+        (returned) => returned.length === views.length,
+        () => "not as many results as calls"
+      ),
+      Either.map((returned) =>
+        returned.map(({ returnData, success }) => (success ? Either.right(returnData) : Either.left("it reverts")))
+      )
+    )
+})
+
+const singly = (client: RpcClient, views: ReadonlyArray<View>) =>
+  Effect.map(
+    client.sendEach(views.map((view) => ({ method: "eth_call", params: [view, "latest"] }))),
+    (replies): ReadonlyArray<Returned> =>
+      replies.map((reply) =>
+        Either.flatMap(
+          Either.mapLeft(reply, ({ reason }) => `eth_call failed (${reason})`),
+          (result) => (typeof result === "string" ? Either.right(result as Hex) : Either.left("no data"))
+        )
+      )
+  )
+
+/** Nothing that is asked otherwise would be answered. */
+const outOfReach: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
+
+/** Calls contracts at the head, all of one block: in one call of Multicall3, or where that fails one by one, in a batch. */
+export const readViews = (
+  client: RpcClient,
+  views: ReadonlyArray<View>
+): Effect.Effect<ReadonlyArray<Returned>, RpcError> =>
+  ask(client, [aggregated(views)]).pipe(
+    Effect.map(([returned]) => returned),
+    Effect.catchIf(
+      ({ reason }) => !outOfReach.has(reason),
+      () => singly(client, views)
+    )
+  )

@@ -1,0 +1,69 @@
+import { BigDecimal, Duration, Effect } from "effect"
+import { makeProviders } from "../Chains/Providers.ts"
+import { Rpc } from "../Chains/Rpc.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import { showDecimal } from "../Quotes/decimal.ts"
+import { feedsOf } from "../Quotes/feeds.ts"
+import { makePrices, type PriceStatus } from "../Quotes/Prices.ts"
+import { makeSources } from "../Quotes/sources.ts"
+import type { SettingsShape } from "../Settings.ts"
+import { type Finding, fail, ok, warn } from "./Finding.ts"
+
+const percent = BigDecimal.make(100n, 0)
+const shownPercent = (part: BigDecimal.BigDecimal): string =>
+  `${showDecimal(BigDecimal.round(BigDecimal.multiply(part, percent), { scale: 2 }))} %`
+
+const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
+
+const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceStatus): Finding => {
+  const name = `price of ${symbol}`
+  if (price === undefined || age === undefined) {
+    const remedy =
+      "see why above; quotes in it are refused meanwhile. rates.sources says who is asked, and Chainlink needs a chain in live mode"
+    return fail(name, reason ?? "there is none", remedy)
+  }
+  const told = `${showDecimal(price)} USD by ${source}, ${ageText(age)} old`
+  return spread === undefined
+    ? warn(name, `${told}; nobody else tells it`, "add another source to rates.sources, or an ethereum in live mode")
+    : ok(name, `${told}; ${fresh.join(", ")} are ${shownPercent(spread)} apart`)
+}
+
+/** Nobody checks what the operator has written. */
+const fixedFinding = ({ price, symbol }: PriceStatus, live: boolean): Finding => {
+  const name = `price of ${symbol}`
+  if (price === undefined) {
+    return warn(name, "none is configured: quotes in it are refused", `add ${symbol} to [rates.fixed]`)
+  }
+  const told = `${showDecimal(price)} USD, as configured`
+  return live
+    ? warn(
+        name,
+        `${told}, and live payments are quoted at it`,
+        'use ["chainlink", "coinbase", "kraken"] as rates.sources'
+      )
+    : ok(name, told)
+}
+
+/** The price of each currency, as a daemon that starts now would find it. */
+export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: SettingsShape) {
+  const rpc = yield* Rpc
+  const ways = new Map(
+    yield* Effect.forEach(
+      settings.chains.filter((chain) => feedsOf(chain) !== undefined),
+      (chain) =>
+        Effect.map(makeProviders(chain, chain, rpc, { known: undefined }), (one) => [networkKey(chain), one] as const),
+      { concurrency: 1 }
+    )
+  )
+  const sources = yield* makeSources(settings, (chain) => {
+    const providers = ways.get(networkKey(chain))
+    if (providers === undefined) throw new Error(`${networkKey(chain)} has no feeds`)
+    return providers
+  })
+  const prices = yield* makePrices(sources)
+  yield* prices.refresh
+  const live = settings.chains.some(({ mode }) => mode === "live")
+  return prices
+    .status()
+    .map((status) => (settings.rates.sources.includes("fixed") ? fixedFinding(status, live) : findingOf(status)))
+}, Effect.scoped)

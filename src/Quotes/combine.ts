@@ -1,0 +1,108 @@
+import { BigDecimal, Duration, Order } from "effect"
+import type { QuoteCurrency } from "../Domain/Quote.ts"
+import { rateOf } from "./arithmetic.ts"
+import { showDecimal } from "./decimal.ts"
+import type { PricePoint, PriceSource } from "./PriceSource.ts"
+
+/** What a source last said of a currency. */
+export interface Told extends PricePoint {
+  readonly source: string
+  readonly kind: PriceSource["kind"]
+}
+
+/** Why a source says nothing of a currency. */
+export interface Silent {
+  readonly source: string
+  readonly reason: string
+}
+
+/** What is known of a currency at a moment: a price, or why there is none. */
+export interface PriceStatus {
+  readonly symbol: QuoteCurrency
+  /** USD for one unit. Undefined: it cannot be told, and `reason` says why. */
+  readonly price: BigDecimal.BigDecimal | undefined
+  /** Whose price that is. */
+  readonly source: string | undefined
+  /** Milliseconds since that price was true; of a median since the oldest one. */
+  readonly age: number | undefined
+  /** The highest price less the lowest, as a part of the lowest. Undefined where no two can be compared. */
+  readonly spread: BigDecimal.BigDecimal | undefined
+  /** The sources with a fresh price. */
+  readonly fresh: ReadonlyArray<string>
+  readonly reason: string | undefined
+}
+
+const stablecoins: ReadonlySet<QuoteCurrency> = new Set(["USDC", "USDT", "DAI"])
+
+/** Sources that differ by more than this part of the lowest price are not believed. */
+export const toleranceOf = (symbol: QuoteCurrency): BigDecimal.BigDecimal =>
+  BigDecimal.make(stablecoins.has(symbol) ? 1n : 2n, 2)
+
+const isFresh = ({ maxAge, observedAt, price }: PricePoint, now: number): boolean =>
+  // What the clock says is yet to come is of unknown age: the clock was set back.
+  price.value > 0n && now >= observedAt && now - observedAt <= maxAge
+
+const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: Told) => price)
+const half = BigDecimal.make(5n, 1)
+const percent = BigDecimal.make(100n, 0)
+const zero = BigDecimal.make(0n, 0)
+
+/** Of prices in ascending order, at least one. */
+const medianOf = (sorted: readonly [Told, ...ReadonlyArray<Told>]): BigDecimal.BigDecimal => {
+  const at = (index: number) => (sorted[index] ?? sorted[0]).price
+  const middle = Math.floor(sorted.length / 2)
+  return sorted.length % 2 === 1 ? at(middle) : BigDecimal.multiply(BigDecimal.sum(at(middle - 1), at(middle)), half)
+}
+
+/** Whose price counts: the newest of the contracts', the operator's own, else the median of the others. */
+const chosen = (sorted: readonly [Told, ...ReadonlyArray<Told>]): Pick<Told, "price" | "source" | "observedAt"> => {
+  const preferred = sorted.filter(({ kind }) => kind !== "http").sort((a, b) => b.observedAt - a.observedAt)[0]
+  if (preferred !== undefined) return preferred
+  const names = sorted.map(({ source }) => source).sort()
+  return {
+    price: medianOf(sorted),
+    source: names.length === 1 ? sorted[0].source : `median of ${names.join(", ")}`,
+    observedAt: Math.min(...sorted.map(({ observedAt }) => observedAt))
+  }
+}
+
+const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
+
+const whyStale = ({ observedAt, source }: Told, now: number): Silent => ({
+  source,
+  reason: now >= observedAt ? `its last price is ${ageText(now - observedAt)} old` : "its last price is of unknown age"
+})
+
+/**
+ * The price of a currency at `now`, Unix milliseconds, by what all sources have told. Never a price that is too old, and
+ * never one of sources that contradict each other.
+ */
+export const combine = (
+  symbol: QuoteCurrency,
+  told: ReadonlyArray<Told>,
+  silent: ReadonlyArray<Silent>,
+  now: number
+): PriceStatus => {
+  const [lowest, ...others] = told.filter((one) => isFresh(one, now)).sort(byPrice)
+  const none = { symbol, price: undefined, source: undefined, age: undefined }
+  if (lowest === undefined) {
+    const stale = told.map((one) => whyStale(one, now))
+    const named = new Map([...stale, ...silent].map(({ reason, source }) => [source, reason]))
+    const reason = [...named].map(([source, why]) => `${source}: ${why}`).join("; ")
+    return { ...none, spread: undefined, fresh: [], reason: reason === "" ? "no source has one" : reason }
+  }
+  const fresh = [lowest, ...others].map(({ source }) => source)
+  const highest = others.at(-1)
+  const difference = highest === undefined ? zero : BigDecimal.subtract(highest.price, lowest.price)
+  const spread = highest && (difference.value === 0n ? zero : rateOf(difference, lowest.price))
+  const tolerance = toleranceOf(symbol)
+  if (highest !== undefined && BigDecimal.greaterThan(difference, BigDecimal.multiply(lowest.price, tolerance))) {
+    const limit = showDecimal(BigDecimal.multiply(tolerance, percent)).replace(/\.?0+$/, "")
+    const [low, high] = [lowest, highest].map(({ price, source }) => `${source} says ${showDecimal(price)}`)
+    return { ...none, spread, fresh, reason: `${low} and ${high}, which differ by more than ${limit} %` }
+  }
+  const { observedAt, price, source } = chosen([lowest, ...others])
+  // What is configured is true at every moment.
+  const age = Number.isFinite(observedAt) ? now - observedAt : 0
+  return { symbol, price, source, age, spread, fresh, reason: undefined }
+}

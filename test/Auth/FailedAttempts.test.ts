@@ -1,0 +1,19 @@
+import { expect, it } from "@effect/vitest"
+import { FailedAttempts } from "../../src/Auth/FailedAttempts.ts"
+
+it("repeated failures of one address wait ever longer, and a minute without any is forgiven", () => {
+  const attempts = new FailedAttempts()
+  const delays = Array.from({ length: 12 }, (_, i) => attempts.failed("192.0.2.1", i))
+  expect(delays).toEqual([0, 0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 5000, 5000])
+  expect(attempts.failed("192.0.2.2", 12)).toBe(0)
+  expect(attempts.failed("192.0.2.1", 11 + 60_000)).toBe(0)
+})
+
+it("remembers a bounded number of addresses, those that have failed lately", () => {
+  const attempts = new FailedAttempts()
+  for (let i = 0; i < 6; i++) attempts.failed("mine", 0)
+  for (let i = 0; i < 9_999; i++) attempts.failed(`address ${i}`, 1)
+  expect(attempts.failed("mine", 2)).toBe(500)
+  for (let i = 0; i < 10_000; i++) attempts.failed(`other ${i}`, 3)
+  expect(attempts.failed("mine", 4)).toBe(0)
+})

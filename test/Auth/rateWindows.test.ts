@@ -1,0 +1,69 @@
+import { describe, expect, it } from "@effect/vitest"
+import fc from "fast-check"
+import { hourMillis, isForgotten, minuteMillis, spend, unused } from "../../src/Auth/rateWindows.ts"
+
+const limits = { perMinute: 3, perHour: 5 }
+const start = 1_700_000_000_000
+
+describe("two fixed windows", () => {
+  it("begin with the first request, and show the one with fewer requests left", () => {
+    const usage = unused()
+    const remaining = [0, 1, 2].map((i) => spend(usage, limits, start + i))
+    expect(remaining.map((one) => [one.window, one.remaining, one.allowed])).toEqual([
+      ["minute", 2, true],
+      ["minute", 1, true],
+      ["minute", 0, true]
+    ])
+    expect(spend(usage, limits, start + minuteMillis - 1)).toEqual({
+      allowed: false,
+      window: "minute",
+      limit: 3,
+      remaining: 0,
+      resetAt: start + minuteMillis
+    })
+    // What was refused is not counted, and the next minute begins with its first request.
+    const next = start + minuteMillis + 30_000
+    expect(spend(usage, limits, next)).toMatchObject({ allowed: true, window: "hour", remaining: 1, limit: 5 })
+    expect(spend(usage, limits, next + 1)).toMatchObject({ allowed: true, window: "hour", remaining: 0 })
+    expect(spend(usage, limits, next + minuteMillis)).toEqual({
+      allowed: false,
+      window: "hour",
+      limit: 5,
+      remaining: 0,
+      resetAt: start + hourMillis
+    })
+    expect(spend(usage, limits, start + hourMillis)).toMatchObject({ allowed: true, remaining: 2 })
+  })
+
+  it("name the one that is full for longer when both are", () => {
+    const usage = unused()
+    for (let i = 0; i < 2; i++) spend(usage, { perMinute: 2, perHour: 2 }, start)
+    expect(spend(usage, { perMinute: 2, perHour: 2 }, start)).toMatchObject({ allowed: false, window: "hour" })
+  })
+
+  it("start anew when the clock is set back, and are forgotten once both are over", () => {
+    const usage = unused()
+    for (let i = 0; i < 3; i++) spend(usage, limits, start)
+    expect(spend(usage, limits, start - 1)).toMatchObject({ allowed: true, remaining: 2 })
+    expect(isForgotten(usage, start - 1 + hourMillis - 1)).toBe(false)
+    expect(isForgotten(usage, start - 1 + hourMillis)).toBe(true)
+  })
+
+  it("never let more through than their limits", () =>
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 70_000 }), { maxLength: 300 }), (gaps) => {
+        const usage = unused()
+        const passed: Array<number> = []
+        let now = start
+        for (const gap of gaps) {
+          now += gap
+          if (spend(usage, { perMinute: 4, perHour: 30 }, now).allowed) passed.push(now)
+        }
+        // Two windows of a fixed kind can touch: no span of one window's length holds more than two of them.
+        for (const at of passed) {
+          expect(passed.filter((other) => other >= at && other < at + minuteMillis).length).toBeLessThanOrEqual(8)
+          expect(passed.filter((other) => other >= at && other < at + hourMillis).length).toBeLessThanOrEqual(60)
+        }
+      })
+    ))
+})

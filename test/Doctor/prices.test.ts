@@ -1,0 +1,36 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Rpc } from "../../src/Chains/Rpc.ts"
+import { examinePrices } from "../../src/Doctor/prices.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
+import { testChain, testRates, testSettings } from "../lib/settings.ts"
+
+const examine = (rates: SettingsShape["rates"], over: Partial<SettingsShape> = {}) =>
+  Effect.map(examinePrices(testSettings("", { rates, ...over })), (findings) =>
+    Object.fromEntries(findings.map(({ finding, name, status }) => [name, `${status}: ${finding}`]))
+  ).pipe(Effect.provide(Rpc.layer))
+
+const live = { chains: [testChain({ chain: "ethereum", mode: "live", chainId: 1 })] }
+
+it.live("fixed prices are fine for tests, and are warned of where real money is quoted at them", () =>
+  Effect.gen(function* () {
+    expect(yield* examine(testRates({ ETH: "2500" }))).toMatchObject({
+      "price of ETH": "ok: 2500 USD, as configured",
+      "price of GBP": "warn: none is configured: quotes in it are refused"
+    })
+    expect((yield* examine(testRates({ ETH: "2500" }), live))["price of ETH"]).toBe(
+      "warn: 2500 USD, as configured, and live payments are quoted at it"
+    )
+  })
+)
+
+it.live("a currency that nobody prices is a failure that says why, by each source", () =>
+  Effect.gen(function* () {
+    const rates = { ...testRates(), sources: ["chainlink", "coinbase", "kraken"] as const }
+    const found = yield* examine(rates, live)
+    expect(Object.keys(found)).toHaveLength(9)
+    expect(found["price of ETH"]).toMatch(
+      /^fail: chainlink on ethereum: eth_chainId failed \(unreachable\); coinbase: no answer \(.*\); kraken: no answer/
+    )
+  })
+)

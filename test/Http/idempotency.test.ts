@@ -1,0 +1,181 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, TestClock } from "effect"
+import { defaultAccount } from "../../src/Auth/Accounts.ts"
+import { Idempotency, type Remember } from "../../src/Http/idempotency.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const order = { merchantRef: "order-1", amount: "5", currency: "ETH", chain: "base" }
+const withKey = (key: string) => ({ "idempotency-key": key })
+
+describe("a POST with an Idempotency-Key", () => {
+  it.live("that is repeated gets the same answer, and nothing is done twice", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("a") })
+      expect(first.status).toBe(201)
+      expect(first.headers["idempotent-replayed"]).toBeUndefined()
+      // The same members in another order, with white space: the same request.
+      const { amount, ...rest } = order
+      const again = yield* api.call("POST", "/v1/payments", {
+        key,
+        body: JSON.stringify({ amount, ...rest }, undefined, 2),
+        headers: { ...withKey("a"), "content-type": "application/json" }
+      })
+      expect(again.status).toBe(201)
+      expect(again.text).toBe(first.text)
+      expect(again.headers.location).toBe(first.headers.location)
+      expect(again.headers["idempotent-replayed"]).toBe("true")
+      expect(again.headers["x-request-id"]).not.toBe(first.headers["x-request-id"])
+      expect((yield* api.call("GET", "/v1/payments", { key })).body.data).toHaveLength(1)
+    }).pipe(Effect.provide(testApp()))
+  )
+
+  it.live("with another body is refused, and what was refused may be tried again with the same key", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const send = (json: unknown) => api.call("POST", "/v1/payments", { key, json, headers: withKey("b") })
+      expect((yield* send({ ...order, amount: "0" })).status).toBe(400)
+      expect((yield* send(order)).status).toBe(201)
+      const other = yield* send({ ...order, merchantRef: "order-2" })
+      expect(other.status).toBe(422)
+      expect(other.body.error.code).toBe("IDEMPOTENCY_KEY_REUSED")
+      // Before the schema is looked at.
+      expect((yield* send({})).status).toBe(422)
+    }).pipe(Effect.provide(testApp()))
+  )
+
+  it.live("is another one for another account's or mode's key, and on another path", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const sibling = yield* api.newKey()
+      const hook = {
+        url: "https://shop.example.com/hook",
+        events: ["payment.confirmed"],
+        secret: `whsec_${"s".repeat(32)}`
+      }
+      const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("c") })
+      const same = yield* api.call("POST", "/v1/payments", { key: sibling, json: order, headers: withKey("c") })
+      expect(same.text).toBe(first.text)
+      const hooks = [1, 2].map(() => api.call("POST", "/v1/webhooks", { key, json: hook, headers: withKey("c") }))
+      const [made, again] = yield* Effect.all(hooks, { concurrency: 1 })
+      expect(made?.status).toBe(201)
+      expect(again?.body).toEqual(made?.body)
+      expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toHaveLength(1)
+    }).pipe(Effect.provide(testApp()))
+  )
+
+  it.live.each([["", "x".repeat(256)], ["é"]].flat())("that is %j is refused", (bad) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const answer = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey(bad) })
+      expect(answer.status).toBe(400)
+      expect(answer.body.error.details).toEqual([
+        { path: "Idempotency-Key", message: "must be 1 to 255 printable ASCII characters" }
+      ])
+    }).pipe(Effect.provide(testApp()))
+  )
+})
+
+const owner = { account: defaultAccount, mode: "test" as const }
+const response = { status: 201, headers: { location: "/x" }, text: '{"id":1}' }
+const life = (path: string) => Effect.provide(Idempotency.layer.pipe(Layer.provideMerge(Sql.layer(path))))
+
+const makeAccount = Effect.flatMap(Writer, (writer) =>
+  writer.write(
+    Effect.flatMap(Tx, (tx) =>
+      tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [defaultAccount])
+    )
+  )
+)
+
+/** Does its work in one transaction with what is remembered, and counts how often. */
+const doing = (count: { done: number }) => (remember: Remember) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.zipRight(
+        Effect.sync(() => void count.done++),
+        remember(response)
+      )
+    )
+  ).pipe(Effect.as(response))
+
+const once = <E>(work: (remember: Remember) => Effect.Effect<typeof response, E, Writer>, payload: unknown = {}) =>
+  Effect.gen(function* () {
+    const idempotency = yield* Idempotency
+    const writer = yield* Writer
+    return yield* idempotency.once(owner, "/v1/things", "key", payload, (remember) =>
+      Effect.provideService(work(remember), Writer, writer)
+    )
+  })
+
+describe("what is kept", () => {
+  it.scoped("is one of two requests at the same time: the other is told to wait", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        yield* makeAccount
+        const gate = yield* Deferred.make<void>()
+        const count = { done: 0 }
+        const first = yield* Effect.fork(
+          once((remember) => Effect.zipRight(Deferred.await(gate), doing(count)(remember)))
+        )
+        yield* Effect.yieldNow()
+        const error = yield* Effect.flip(once(doing(count)))
+        expect(error).toMatchObject({ code: "IDEMPOTENCY_KEY_IN_USE" })
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(first)
+        expect((yield* once(doing(count))).headers).toEqual({ location: "/x", "idempotent-replayed": "true" })
+        expect(count.done).toBe(1)
+      }).pipe(life(path))
+    })
+  )
+
+  it.scoped("survives a restart, and is forgotten after 24 hours", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      const count = { done: 0 }
+      yield* Effect.gen(function* () {
+        yield* makeAccount
+        yield* once(doing(count))
+      }).pipe(life(path))
+      yield* TestClock.adjust("23 hours")
+      yield* Effect.gen(function* () {
+        expect((yield* once(doing(count))).text).toBe(response.text)
+        expect(count.done).toBe(1)
+        yield* TestClock.adjust("1 hour")
+        yield* once(doing(count))
+        expect(count.done).toBe(2)
+        const idempotency = yield* Idempotency
+        yield* Effect.fork(idempotency.run)
+        yield* TestClock.adjust("25 hours")
+        const reader = yield* Reader
+        const rows = Effect.zipRight(TestClock.adjust("10 minutes"), reader.all("SELECT 1 FROM idempotent_responses"))
+        yield* Effect.repeat(rows, { until: (found) => found.length === 0 })
+      }).pipe(life(path))
+    })
+  )
+
+  it.scoped("is nothing where the work failed or was taken back", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        yield* makeAccount
+        const count = { done: 0 }
+        const failing = (remember: Remember) =>
+          Effect.flatMap(Writer, (writer) =>
+            writer.write(Effect.zipRight(remember(response), Effect.fail("no" as const)))
+          ).pipe(Effect.as(response))
+        expect(yield* Effect.flip(once(failing))).toBe("no")
+        yield* once(doing(count), { other: "body" })
+        expect(count.done).toBe(1)
+      }).pipe(life(path))
+    })
+  )
+})

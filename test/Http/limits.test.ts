@@ -1,0 +1,115 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { clientAddressOf } from "../../src/Http/clientAddress.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+
+const app = (perMinute: number, perHour: number) => Effect.provide(testApp({ limits: { perMinute, perHour } }))
+const limitOf = ({ headers }: { readonly headers: Readonly<Record<string, unknown>> }) => [
+  headers["x-ratelimit-limit"],
+  headers["x-ratelimit-remaining"]
+]
+
+describe("the limits of a key", () => {
+  it.live("are told on every answer to it, whatever is wrong with the request, and on no other", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey("test", ["quotes:read"])
+      const answers = [
+        yield* api.call("GET", "/v1/payments", { key }),
+        yield* api.call("PUT", "/v1/payments", { key }),
+        yield* api.call("POST", "/v1/quotes", { key, body: "{", headers: { "content-type": "application/json" } }),
+        yield* api.call("POST", "/v1/quotes", { key, json: {} })
+      ]
+      expect(answers.map(({ status }) => status)).toEqual([403, 405, 400, 400])
+      expect(answers.map(limitOf)).toEqual([
+        ["100", "99"],
+        ["100", "98"],
+        ["100", "97"],
+        ["100", "96"]
+      ])
+      const reset = Number(answers[0]?.headers["x-ratelimit-reset"])
+      const date = Date.parse(String(answers[0]?.headers.date)) / 1000
+      expect(Number.isInteger(reset)).toBe(true)
+      expect(reset - date).toBeGreaterThan(55)
+      expect(reset - date).toBeLessThanOrEqual(62)
+      for (const other of [
+        yield* api.call("GET", "/v1/payments"),
+        yield* api.call("GET", "/healthz"),
+        yield* api.call("GET", "/nothing", { key })
+      ]) {
+        expect(limitOf(other)).toEqual([undefined, undefined])
+      }
+      expect(limitOf(yield* api.call("GET", "/v1/payments", { key }))).toEqual(["100", "95"])
+    }).pipe(app(100, 1000))
+  )
+
+  it.live("refuse what is beyond them with 429, before anything else is looked at, and count each key for itself", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const other = yield* api.newKey()
+      for (let i = 0; i < 2; i++) expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
+      for (let i = 0; i < 2; i++) {
+        const refused = yield* api.call("PUT", "/v1/payments", { key })
+        expect(refused.status).toBe(429)
+        expect(limitOf(refused)).toEqual(["2", "0"])
+        expect(Number(refused.headers["retry-after"])).toBeGreaterThan(50)
+        expect(Number(refused.headers["retry-after"])).toBeLessThanOrEqual(60)
+        expect(refused.body.error).toMatchObject({ code: "RATE_LIMITED", details: { window: "minute", limit: 2 } })
+        expect(refused.body.error.requestId).toBe(refused.headers["x-request-id"])
+      }
+      expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
+    }).pipe(app(2, 1000))
+  )
+
+  it.live("of the hour are told once they are the tighter ones", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      expect(limitOf(yield* api.call("GET", "/v1/payments", { key }))).toEqual(["1", "0"])
+      const refused = yield* api.call("GET", "/v1/payments", { key })
+      expect(refused.body.error.details).toEqual({ window: "hour", limit: 1 })
+      expect(Number(refused.headers["retry-after"])).toBeGreaterThan(3_500)
+    }).pipe(app(100, 1))
+  )
+})
+
+describe("failed authentication", () => {
+  it.live("is answered late when it is repeated, on a connection that ends, and locks no valid key out", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      for (let i = 0; i < 5; i++) {
+        const { headers, status } = yield* api.call("GET", "/v1/payments", { key: "wrong" })
+        expect([status, headers.connection]).toEqual([401, "keep-alive"])
+      }
+      const late = yield* api.call("GET", "/v1/payments", { key: "wrong" })
+      expect(late.status).toBe(401)
+      expect(late.body).toEqual({ error: { code: "UNAUTHORIZED", message: "The API key is invalid." } })
+      expect(late.headers.connection).toBe("close")
+      expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
+    }).pipe(app(100, 1000))
+  )
+})
+
+describe("who a client is", () => {
+  const of = (peer: string, forwarded?: string, trusted: ReadonlyArray<string> = ["10.0.0.0/8", "::1/128"]) =>
+    clientAddressOf(trusted)({
+      socket: { remoteAddress: peer },
+      headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded }
+    } as never)
+
+  it("is the other end of the connection unless that is a trusted proxy", () => {
+    expect(of("192.0.2.1", "198.51.100.7")).toBe("192.0.2.1")
+    expect(of("10.0.0.1", "198.51.100.7")).toBe("198.51.100.7")
+    expect(of("::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7")
+    expect(of("10.0.0.1", "198.51.100.7", [])).toBe("10.0.0.1")
+    expect(of("10.0.0.1")).toBe("10.0.0.1")
+  })
+
+  it("is the last one before the operator's own proxies: what comes before it anybody could have written", () => {
+    expect(of("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.9.9.9")).toBe("198.51.100.7")
+    expect(of("10.0.0.1", "203.0.113.9, nonsense")).toBe("10.0.0.1")
+    expect(of("::1", "2001:db8::5, 10.1.1.1")).toBe("2001:db8::5")
+  })
+})

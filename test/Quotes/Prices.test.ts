@@ -1,0 +1,116 @@
+import { expect, it } from "@effect/vitest"
+import { BigDecimal, Clock, Effect, TestClock } from "effect"
+import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
+import { type PriceSource, PriceSourceError } from "../../src/Quotes/PriceSource.ts"
+import { makePrices } from "../../src/Quotes/Prices.ts"
+
+/** A source that says what the test wants, and counts how often it is asked. */
+const model = (name: string, kind: PriceSource["kind"] = "http", maxAge = 120_000) => {
+  const state = {
+    reads: 0,
+    prices: { ETH: "3000" } as Readonly<Partial<Record<QuoteCurrency, string>>>,
+    failure: undefined as string | undefined
+  }
+  const source: PriceSource = {
+    name,
+    kind,
+    read: Effect.gen(function* () {
+      state.reads++
+      if (state.failure !== undefined) return yield* new PriceSourceError({ source: name, reason: state.failure })
+      const observedAt = yield* Clock.currentTimeMillis
+      const points = (Object.entries(state.prices) as ReadonlyArray<[QuoteCurrency, string]>).map(
+        ([symbol, price]) => ({
+          symbol,
+          price: BigDecimal.unsafeFromString(price),
+          observedAt,
+          maxAge
+        })
+      )
+      return { points, refused: [{ symbol: "GBP" as const, reason: "the market is closed" }] }
+    })
+  }
+  return { state, source }
+}
+
+const text = (price: BigDecimal.BigDecimal | undefined) => price && BigDecimal.format(price)
+const seconds = (count: number) => TestClock.adjust(`${count} seconds`)
+
+it.scoped("prices are there from the first look on, follow the source every 30 seconds, and cost no look", () =>
+  Effect.gen(function* () {
+    const { source, state } = model("kraken")
+    const prices = yield* makePrices([source])
+    expect(prices.usd("ETH")).toBeUndefined()
+    expect(text(prices.usd("USD"))).toBe("1")
+    yield* Effect.forkScoped(prices.run)
+    yield* seconds(0)
+    expect(text(prices.usd("ETH"))).toBe("3000")
+    state.prices = { ETH: "3100" }
+    yield* seconds(29)
+    expect(text(prices.usd("ETH"))).toBe("3000")
+    yield* seconds(1)
+    expect(text(prices.usd("ETH"))).toBe("3100")
+    expect(prices.of("ETH")).toMatchObject({ source: "kraken", age: 0 })
+    expect(prices.of("GBP")).toMatchObject({ price: undefined, reason: "kraken: the market is closed" })
+    expect(prices.status().map(({ symbol }) => symbol)).not.toContain("USD")
+    yield* seconds(300)
+    expect(state.reads).toBe(12)
+  })
+)
+
+it.scoped("a source that fails is left alone for longer each time, and its last price ends with its age", () =>
+  Effect.gen(function* () {
+    const { source, state } = model("kraken")
+    const other = model("coinbase")
+    const prices = yield* makePrices([source, other.source])
+    yield* Effect.forkScoped(prices.run)
+    yield* seconds(0)
+    state.failure = "HTTP 503"
+    other.state.prices = {}
+    yield* seconds(120)
+    expect(text(prices.usd("ETH"))).toBe("3000")
+    expect(prices.of("ETH")).toMatchObject({ age: 120_000, fresh: ["kraken"] })
+    yield* TestClock.adjust("1 millis")
+    expect(prices.of("ETH")).toMatchObject({ price: undefined, reason: "kraken: HTTP 503" })
+    // Refreshed every 30 seconds, it would have been asked 121 times in this hour.
+    const before = state.reads
+    yield* seconds(3_600)
+    expect(state.reads - before).toBeGreaterThan(9)
+    expect(state.reads - before).toBeLessThan(25)
+    state.failure = undefined
+    yield* seconds(360)
+    expect(text(prices.usd("ETH"))).toBe("3000")
+    const recovered = state.reads
+    yield* seconds(60)
+    expect(state.reads - recovered).toBe(2)
+  })
+)
+
+it.scoped("a source that never answers holds up no other", () =>
+  Effect.gen(function* () {
+    const { source } = model("kraken")
+    const prices = yield* makePrices([{ name: "stuck", kind: "http", read: Effect.never }, source])
+    yield* Effect.forkScoped(prices.run)
+    yield* seconds(0)
+    expect(text(prices.usd("ETH"))).toBe("3000")
+  })
+)
+
+it.scoped("sources that contradict each other give no price until they agree again", () =>
+  Effect.gen(function* () {
+    const contract = model("chainlink on ethereum", "chainlink")
+    const exchange = model("coinbase")
+    const prices = yield* makePrices([contract.source, exchange.source])
+    yield* Effect.forkScoped(prices.run)
+    yield* seconds(0)
+    expect(prices.of("ETH")).toMatchObject({ source: "chainlink on ethereum" })
+    exchange.state.prices = { ETH: "3061" }
+    yield* seconds(30)
+    expect(prices.usd("ETH")).toBeUndefined()
+    expect(prices.of("ETH").reason).toBe(
+      "chainlink on ethereum says 3000 and coinbase says 3061, which differ by more than 2 %"
+    )
+    contract.state.prices = { ETH: "3050" }
+    yield* seconds(30)
+    expect(text(prices.usd("ETH"))).toBe("3050")
+  })
+)
