@@ -94,6 +94,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
             const bodyHash = Buffer.from(hash("sha256", canonical(payload), "hex"), "hex")
             return yield* Effect.acquireUseRelease(
               enter(place),
+              // To the end, also when the client goes away: it may ask again before what it asked for is stored.
               () =>
                 Effect.gen(function* () {
                   const now = yield* Clock.currentTimeMillis
@@ -106,7 +107,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
                   if (!bodyHash.equals(stored.hash)) return yield* reused
                   const headers = { ...stored.headers, "idempotent-replayed": "true" }
                   return { status: stored.status, headers, text: stored.body }
-                }),
+                }).pipe(Effect.uninterruptible),
               () => Effect.sync(() => working.delete(place))
             )
           })

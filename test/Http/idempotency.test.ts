@@ -137,6 +137,31 @@ describe("what is kept", () => {
     })
   )
 
+  it.scoped("is that of a request whose client has gone away, too: its key is in use until the work is stored", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        yield* makeAccount
+        const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const count = { done: 0 }
+        const slow = (remember: Remember) =>
+          Deferred.succeed(started, undefined).pipe(
+            Effect.zipRight(Deferred.await(gate)),
+            Effect.zipRight(doing(count)(remember))
+          )
+        const first = yield* Effect.fork(once(slow))
+        yield* Deferred.await(started)
+        const gone = yield* Effect.fork(Fiber.interrupt(first))
+        yield* Effect.yieldNow()
+        expect(yield* Effect.flip(once(doing(count)))).toMatchObject({ code: "IDEMPOTENCY_KEY_IN_USE" })
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(gone)
+        expect((yield* once(doing(count))).headers).toMatchObject({ "idempotent-replayed": "true" })
+        expect(count.done).toBe(1)
+      }).pipe(life(path))
+    })
+  )
+
   it.scoped("survives a restart, and is forgotten after 24 hours", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
