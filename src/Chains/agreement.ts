@@ -3,10 +3,10 @@ import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
-import { ask, badAnswer, type Call, decoder, Hash } from "./calls.ts"
+import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { providerTrouble, RpcError } from "./Rpc.ts"
 import type { Watch } from "./tick.ts"
 import { type Contracts, type Transfer, tokenTransfers } from "./transfers.ts"
 
@@ -145,7 +145,7 @@ const askAbout = Effect.fnUntraced(function* (
     const all = part.flat()
     const found = yield* Effect.either(confirmedBy(asked, contracts, all))
     if (Either.isLeft(found)) {
-      const error: RpcError = found.left
+      const error = found.left
       // A bad answer to one of them must not be what every tick begins with.
       if (!providerTrouble.has(error.reason)) denied.push(...all)
       yield* providers.failed(asked, error)
@@ -156,6 +156,18 @@ const askAbout = Effect.fnUntraced(function* (
     denied.push(...all.filter((receipt) => !told.has(receipt)))
   }
   return { agreed, denied }
+})
+
+/**
+ * Fails where the provider's head is below the block of one of these receipts, which have their confirmations: it does not
+ * deny them, its node no longer follows the chain.
+ */
+const followsChain = Effect.fnUntraced(function* ({ client }: Provider, deep: ReadonlyArray<Ledger.Unagreed>) {
+  const newest = Math.max(...deep.map(({ blockNumber }) => blockNumber))
+  const [head] = yield* ask(client, [getHead])
+  if (head.number >= newest) return
+  const detail = `its head is ${head.number}, and ${newest} has its confirmations elsewhere`
+  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
 })
 
 /** Asks other providers about the receipts that one has told of. */
@@ -200,6 +212,11 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const { agreed, denied } = yield* askAbout(watch, other ?? provider, due)
     for (const receipt of agreed) waits.forget(receipt)
     if (agreed.length > 0) yield* keep(watch, agreed)
+    if (other !== undefined && denied.some(isDeep)) {
+      const follows = yield* Effect.either(followsChain(other, denied.filter(isDeep)))
+      // Put aside, it is asked no longer, and holds nothing up.
+      if (Either.isLeft(follows)) yield* providers.failed(other, follows.left)
+    }
 
     const isOverdue = (receipt: Ledger.Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
     const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)

@@ -146,6 +146,28 @@ describe("a receipt that one provider has told of", () => {
   })
 })
 
+describe("a second provider whose node has stopped following the chain", () => {
+  it.scoped("is put aside, also each time that it comes back, and holds up no receipt", () => {
+    const first = new ModelChain(10)
+    const stopped = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      yield* committedTo(10)
+      for (let paid = 1; paid <= 3; paid++) {
+        yield* next(first, token(usdc, alice, 5n))
+        yield* Effect.raceFirst(
+          until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
+          Effect.forever(next(first))
+        )
+        // Longer than it is left alone for.
+        for (let i = 0; i < 12; i++) yield* next(first)
+        expect(yield* until(agreed, (rows) => rows.every((one) => one === 1))).toHaveLength(paid)
+      }
+    }).pipe(around(first, stopped))
+  })
+})
+
 describe("the second pass", () => {
   const rows = Effect.flatMap(Reader, (reader) =>
     reader.all<{ block_number: number; amount: string }>("SELECT block_number, amount FROM receipts ORDER BY amount")

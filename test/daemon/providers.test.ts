@@ -72,6 +72,8 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
   const isConfirmedOnce = (fault: FaultName) =>
     Effect.gen(function* () {
       const { chain, create, daemon, first, home, inbox } = yield* shop
+      // It may be put aside for a few seconds only: health is looked at from the start.
+      const put = yield* Effect.forkScoped(firstProvider(daemon, (provider) => !provider.healthy))
       yield* first.set(fault)
       const payment = yield* create()
       const hash = yield* pay(chain, payment)
@@ -80,7 +82,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
       // A block a second, as chains go on.
       yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "1 second"), Schedule.forever))
       if (reason !== undefined) {
-        const aside = yield* firstProvider(daemon, (provider) => !provider.healthy)
+        const aside = yield* put
         expect(aside.reason).toMatch(reason)
         expect(aside.host).toBe(new URL(first.url).host)
       }
