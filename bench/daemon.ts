@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "smol-toml"
+import type { ChainName } from "../src/Domain/Chain.ts"
 import { startLocalChain } from "../src/Sandbox/LocalChain.ts"
 import { runTilld, start } from "./processes.ts"
 
@@ -30,10 +31,11 @@ export const temporaryFolder = Effect.acquireRelease(
 /** A local chain without a clock: a block comes when it is asked for. */
 export const localChain = startLocalChain({ chain: "base", chainId: 31_337, tokens: ["USDC"] })
 
-/** Writes a configuration that watches a local chain as `base`; gone with the scope. */
+/** Writes a configuration that watches a local chain under a name; gone with the scope. */
 export const install = Effect.fn("bench.install")(function* (
   chain: Effect.Effect.Success<typeof localChain>,
-  webhooks: Readonly<Record<string, unknown>> = {}
+  webhooks: Readonly<Record<string, unknown>> = {},
+  name: ChainName = "base"
 ) {
   const folder = yield* temporaryFolder
   const database = join(folder, "tilld.db")
@@ -46,7 +48,7 @@ export const install = Effect.fn("bench.install")(function* (
     webhooks: { allow_targets: ["127.0.0.1/32"], ...webhooks },
     rates: { sources: ["fixed"], fixed: { ETH: "2500" } },
     chains: {
-      base: {
+      [name]: {
         test: {
           rpc_urls: [chain.url],
           chain_id: chain.chainId,
