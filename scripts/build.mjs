@@ -56,6 +56,33 @@ const clients = `
   export { default as Pool } from "undici/lib/dispatcher/pool.js"
 `
 
+/**
+ * `import { Effect } from "effect"` gives a module as an object, and a bundler keeps all of what it holds. Imported from
+ * the module's own path, only what is used stays. One that is not rewritten works all the same.
+ */
+const modules = {
+  name: "modules",
+  setup({ onLoad }) {
+    const index = /^import \{([^}]*)\} from "(effect|@effect\/(?:cli|experimental|platform|platform-node|sql))"$/gm
+    const one = (from) => (name) => {
+      const [imported, local = imported] = name.split(" as ")
+      const isModule = /^[A-Z]/.test(imported)
+      return isModule ? `import * as ${local} from "${from}/${imported}"` : `import { ${name} } from "${from}/Function"`
+    }
+    const rewritten = (source, names, from) => {
+      const values = names.split(",").map((name) => name.trim())
+      const imports = values.filter((name) => name !== "" && !name.startsWith("type ")).map(one(from))
+      // Lines stay where they are, for what errors say.
+      return imports.join(";") + source.replace(/[^\n]/g, "")
+    }
+    onLoad({ filter: /[/\\]src[/\\].*\.ts$/ }, ({ path }) =>
+      path.startsWith(join(root, "src"))
+        ? { contents: readFileSync(path, "utf8").replace(index, rewritten), loader: "ts" }
+        : undefined
+    )
+  }
+}
+
 /** Leaves out what packages bring and tilld never runs. Any other name that is imported from undici fails the build. */
 const trim = {
   name: "trim",
@@ -92,7 +119,7 @@ const options = {
   sourcemap: "linked",
   sourcesContent: false,
   metafile: true,
-  plugins: [trim],
+  plugins: [modules, trim],
   legalComments: "none",
   logLevel: "warning"
 }

@@ -55,6 +55,7 @@ export const serve = Effect.fn("serve")(function* (source: Source) {
       )
     }
     // Side by side: a stop ends both at once, so that no payment is taken while the last deliveries have their time.
-    return yield* Effect.all([workers, Layer.launch(Http.layer)], { concurrency: "unbounded", discard: true })
+    // Requests first: what the workers begin with can wait for a port to be opened.
+    return yield* Effect.all([Layer.launch(Http.layer), workers], { concurrency: "unbounded", discard: true })
   }).pipe(Effect.provide(appLayer(settings, source.env)))
 }, Effect.scoped)

@@ -12,7 +12,7 @@ const decode = Schema.decodeUnknownOption(
  * The small file beside the database that remembers how far each wallet's numbering has come: it tells a restored older
  * copy of the database from the newest one, so that no address is handed out twice.
  *
- * It is written at once after a commit, and synchronised when it is opened and closed only. A crash of the process leaves
+ * It is written at once after a commit, and synchronised when it is made or mended, and when it is closed. A crash of the process leaves
  * it right; a power cut may leave it behind the database, which is on disk by then and then holds the higher number.
  */
 export interface IndexMark {
@@ -28,14 +28,17 @@ export const openIndexMark = (databasePath: string, onFailure: (cause: unknown) 
   Effect.acquireRelease(
     Effect.sync(() => {
       const path = `${databasePath}.index`
-      const marks: Marks = existsSync(path)
-        ? { ...Option.getOrElse(decode(readFileSync(path, "utf8")), () => ({})) }
-        : {}
-      const file = openSync(path, existsSync(path) ? "r+" : "w", 0o640)
+      const found = existsSync(path) ? readFileSync(path, "utf8") : undefined
+      const marks: Marks = { ...Option.getOrElse(decode(found), () => ({})) }
+      const file = openSync(path, found === undefined ? "w" : "r+", 0o640)
+      const text = () => `${JSON.stringify(marks)}\n`
       // Numbers only grow, and so does the text: nothing of an older one is left behind it.
-      const write = () => writeSync(file, `${JSON.stringify(marks)}\n`, 0)
-      ftruncateSync(file, write())
-      fsyncSync(file)
+      const write = () => writeSync(file, text(), 0)
+      // A disk may take a tenth of a second, which a start has no need to wait for when there is nothing to change.
+      if (found !== text()) {
+        ftruncateSync(file, write())
+        fsyncSync(file)
+      }
       const mark: IndexMark = {
         next: (fingerprint) => marks[fingerprint],
         note: (fingerprint, next) => {
