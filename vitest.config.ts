@@ -4,8 +4,11 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: "test/lib/build.ts",
-    // A process for each suite, two at a time: a suite with local chains of its own keeps a core busy.
+    // Two processes: a suite with local chains of its own keeps a core busy. They load the program once for all suites,
+    // which takes a third of the time that loading it for each does.
     pool: "forks",
+    isolate: false,
+    setupFiles: "test/lib/setup.ts",
     poolOptions: { forks: { minForks: 1, maxForks: 2 } },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
