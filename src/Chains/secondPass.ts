@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Scan } from "../Domain/Receipt.ts"
 import { Tx } from "../Sql.ts"
 import { ask, getHeader, type Header } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
@@ -14,22 +15,27 @@ const finalDepths = 4
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
 
-/** Those that the ledger does not count yet. Each must be in the block that `provider`, which has read it first, has. */
-const missed = (watch: Watch, provider: Provider, transfers: ReadonlyArray<DatedTransfer>) =>
+/**
+ * Those that the ledger does not count yet. Each must be in the block that `provider` has, and that one must still be on the
+ * branch that has been read: what belongs to another waits until the reorg has been seen.
+ */
+const missed = (watch: Watch, provider: Provider, { head }: Scan, transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
     const known = yield* Ledger.countedKeys(watch.reader, watch.network, transfers)
     const unknown = transfers.filter((transfer) => !known.has(Ledger.keyOf(transfer)))
+    if (unknown.length === 0) return []
+    const blocks = [head, ...unknown.map(({ blockHash, blockNumber }) => ({ number: blockNumber, hash: blockHash }))]
     const headers = yield* ask(
       provider.client,
-      unknown.map((transfer) => getHeader(transfer.blockNumber))
+      blocks.map(({ number }) => getHeader(number))
     )
-    const stranger = unknown.find((transfer, i) => headers[i]?.hash !== transfer.blockHash)
+    const stranger = blocks.find(({ hash }, i) => headers[i]?.hash !== hash)
     if (stranger !== undefined) {
       return yield* new RpcError({
         host: provider.client.host,
         method: "eth_getLogs",
         reason: "inconsistent",
-        detail: `two providers have different blocks ${stranger.blockNumber}, which should be final`
+        detail: `block ${stranger.number} was ${stranger.hash} and is another one now`
       })
     }
     return unknown
@@ -38,9 +44,32 @@ const missed = (watch: Watch, provider: Provider, transfers: ReadonlyArray<Dated
 /** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
 type Passed = "waits" | "more" | "done"
 
+/** The transfers of the blocks above `after`, by everything that these providers tell, each once. */
+const toldBy = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  readers: ReadonlyArray<Provider>,
+  after: number,
+  last: Header
+) {
+  const told = yield* Effect.forEach(
+    readers,
+    (reader) =>
+      readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
+        Effect.tapErrorTag("RpcError", (error) => {
+          reader.span.failed(error)
+          return reader === provider ? Effect.void : watch.providers.failed(reader, error)
+        })
+      ),
+    { concurrency: "unbounded" }
+  )
+  return [...new Map(told.flat().map((transfer) => [Ledger.keyOf(transfer), transfer])).values()]
+})
+
 /**
- * Reads blocks that have become final again, from another provider where there is one: a node that answered with too few
- * logs when they were new is not believed for ever. One span at a time.
+ * Reads blocks that have become final again, from every provider that can be used: a node that answered with too few logs
+ * when they were new is not believed for ever, and the one that is asked now may be the one that was asked then. One span
+ * at a time.
  */
 export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   watch: Watch,
@@ -53,26 +82,20 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   if (scan === undefined) return "done" satisfies Passed
   const final = finalNumber(watch, scan.head.number, finalized?.number)
   if (final <= scan.verified) return "done" satisfies Passed
-  const second = yield* providers.other(provider)
-  if (second === undefined && !isAlone(watch) && patient) return "waits" satisfies Passed
-  const other = second ?? provider
-  const to = Math.min(final, scan.verified + other.span.blocks)
+  const others = yield* providers.others(provider)
+  if (others.length === 0 && !isAlone(watch) && patient) return "waits" satisfies Passed
+  const readers = [...others, provider]
+  const to = Math.min(final, scan.verified + Math.min(...readers.map(({ span }) => span.blocks)))
   const found =
     watched.size === 0
       ? []
       : yield* Effect.gen(function* () {
           const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
-          const after = { number: scan.verified, hash: "", time: 0 }
-          return yield* missed(watch, provider, yield* readTokens(sourceOf(watch, other), after, last))
-        }).pipe(
-          Effect.tapErrorTag("RpcError", (error) => {
-            other.span.failed(error)
-            return other === provider ? Effect.void : providers.failed(other, error)
-          })
-        )
+          return yield* missed(watch, provider, scan, yield* toldBy(watch, provider, readers, scan.verified, last))
+        })
   if (found.length > 0) {
     yield* Effect.logWarning("the second pass found what a provider had left out").pipe(
-      Effect.annotateLogs({ host: other.client.host, transactions: found.map(({ txHash }) => txHash).join(", ") })
+      Effect.annotateLogs({ transactions: found.map(({ txHash }) => txHash).join(", ") })
     )
   }
   yield* writer.write(

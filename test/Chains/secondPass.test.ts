@@ -26,10 +26,45 @@ it.scoped("the second pass counts again what is in the ledger, and on the chain,
   }).pipe(around(chain))
 })
 
+/** A chain with two providers. */
+const aroundTwo = (first: ModelChain, other: ModelChain) => {
+  const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
+  return <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
+    )
+}
+
+it.scoped("what the first provider left out is found also when it is the second one that serves by then", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  first.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* committedTo(10)
+    first.mine(token(usdc, alice, 5n))
+    yield* second
+    yield* committedTo(11)
+    first.failure = "unreachable"
+    first.mine()
+    yield* second
+    yield* committedTo(12)
+    // It is well again, and is the one to be asked besides the one that serves.
+    first.failure = undefined
+    first.mineMany(29)
+    for (let i = 0; i < 70; i++) yield* second
+    yield* upTo(41)
+    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
+  }).pipe(aroundTwo(first, other))
+})
+
 it.scoped("what one provider invents in a block of the chain is not agreed to because the second pass found it", () => {
   const first = new ModelChain(10)
   const other = first.twin()
-  const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
   other.distort = ({ method, params }, answer) => {
     if (method !== "eth_getLogs") return answer
     const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
@@ -55,12 +90,5 @@ it.scoped("what one provider invents in a block of the chain is not agreed to be
     yield* upTo(41)
     const reader = yield* Reader
     expect(yield* reader.all("SELECT position, agreed FROM receipts")).toEqual([{ position: "log:9", agreed: 0 }])
-  }).pipe((test) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
-      )
-    )
-  )
+  }).pipe(aroundTwo(first, other))
 })

@@ -318,7 +318,9 @@ export class Ledger {
       )
       const isOpen = payment.status === "pending" || payment.status === "detecting"
       // What came and went between two looks at the balance is told by the last look, at the deadline.
-      const isEmptied = this.#isToldByBalance(payment) && accountAt(chain.head, payment.address).nonce > 0
+      const isEmptied =
+        accountAt(chain.head, payment.address).nonce > 0 &&
+        deep.some(({ credit }) => this.#isToldByBalance(payment, credit))
       const isKnown = everything || deep.every(({ credit }) => !this.#watched(payment.chain).withheld(credit.txHash))
       if (isOpen && isKnown && !isEmptied && !this.#isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
         throw new Violation(

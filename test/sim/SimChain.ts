@@ -1,5 +1,5 @@
 import { bloomOf } from "./bloom.ts"
-import { feeOf, hashOf, type Transaction } from "./transactions.ts"
+import { feeOf, hashOf, payer, type Transaction } from "./transactions.ts"
 
 /** Money that a block brings to an address. */
 export interface Credit {
@@ -52,9 +52,8 @@ const execute = (accounts: Map<string, Account>, one: Transaction): boolean => {
     const { balance, nonce } = accounts.get(address) ?? nothing
     accounts.set(address, { balance: balance + by, nonce: nonce + sent })
   }
-  const sender = accounts.get(one.from)
-  if (sender !== undefined) {
-    if (sender.balance < one.value + feeOf(one)) return false
+  if (one.from !== payer) {
+    if ((accounts.get(one.from) ?? nothing).balance < one.value + feeOf(one)) return false
     change(one.from, -feeOf(one) - (one.fails ? 0n : one.value), 1)
   }
   if (one.fails) return true

@@ -42,7 +42,7 @@ export interface Transaction {
 export const feeOf = ({ gasPrice, gasUsed, l1Fee }: Transaction): bigint => gasUsed * gasPrice + l1Fee
 
 /** From an account with more than it will ever need, that is nobody's. */
-const payer = addressOf("a payer")
+export const payer = addressOf("a payer")
 /** A contract that pays out what it is sent. */
 export const paymaster = addressOf("a contract that pays many at once")
 
