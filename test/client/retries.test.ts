@@ -214,6 +214,8 @@ describe("a request", () => {
       // The signal comes from what the client does itself: sends, and waits.
       const sending = new AbortController()
       const fetch: ClientOptions["fetch"] = (url, init) => {
+        // What the client calls unless it is told otherwise.
+        // @effect-diagnostics-next-line globalFetch:off
         const answer = globalThis.fetch(url, init)
         sending.abort(reason)
         return answer
