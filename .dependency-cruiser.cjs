@@ -33,6 +33,20 @@ module.exports = {
       to: { path: "^src/(App|main|cli)[.]ts$" }
     },
     {
+      name: "client-needs-nothing",
+      comment: "tilld/client runs in other people's programs: it imports no other folder, no package, and nothing of Node.",
+      severity: "error",
+      from: { path: "^src/client/" },
+      to: { pathNot: "^src/client/" }
+    },
+    {
+      name: "nothing-needs-the-client",
+      comment: "The daemon is not a client of itself: nothing of src/client is in its bundle.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/client/" },
+      to: { path: "^src/client/" }
+    },
+    {
       name: "no-circles",
       comment: "Modules that import each other load in an order that nobody chose. Types alone do no harm.",
       severity: "error",

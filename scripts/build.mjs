@@ -1,4 +1,5 @@
 // Bundles src/cli.ts into dist/tilld.js. What is imported dynamically becomes a file of its own, read when it is needed.
+// Beside it, for other people's programs: dist/client.js and its declarations, which need nothing else.
 // With --quiet: no type check, nothing printed, and nothing done when the inputs are those of the last build.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -27,7 +28,14 @@ const inputs = () => {
       .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(root.length))
     for (const file of files.sort()) add(file)
   }
-  for (const file of ["package.json", "package-lock.json", "tsconfig.json", "scripts/build.mjs"]) add(file)
+  for (const file of [
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "scripts/build.mjs",
+    "scripts/declarations.mjs"
+  ])
+    add(file)
   return hash.digest("hex")
 }
 
@@ -45,6 +53,7 @@ if (!quiet) {
 }
 
 const { build } = await import("esbuild")
+const { declarations } = await import("./declarations.mjs")
 
 // What the index of undici does for these three, without fetch, WebSocket, caches and mocks: a quarter of the bundle.
 const clients = `
@@ -136,11 +145,26 @@ const program = {
 // A thread starts from a file of its own, which the chunks look for beside them.
 const thread = { ...options, entryPoints: ["src/Payments/deriver.ts"], entryNames: "chunks/[name]" }
 
+// Runs wherever there is fetch: nothing of Node's, nothing from packages. It is read by people, so it is left as it is.
+const client = {
+  absWorkingDir: root,
+  bundle: true,
+  format: "esm",
+  platform: "neutral",
+  target: "es2022",
+  entryPoints: ["src/client/index.ts"],
+  entryNames: "client",
+  legalComments: "none",
+  logLevel: "warning"
+}
+
 // Built beside, and then put in place at once: somebody may be running what is there, or building too.
 const beside = `dist-${process.pid}`
 try {
   const { metafile } = await build({ ...program, outdir: beside })
   await build({ ...thread, outdir: beside })
+  await build({ ...client, outdir: beside })
+  writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   chmodSync(join(root, beside, "tilld.js"), 0o755)
   writeFileSync(join(root, beside, ".inputs"), hash)
   const former = `${beside}-former`
@@ -150,7 +174,7 @@ try {
   if (!quiet) {
     const bytes = Object.values(metafile.outputs).map((output) => output.bytes)
     const total = bytes.reduce((sum, each) => sum + each, 0)
-    console.log(`dist/tilld.js and ${bytes.length - 1} more files, ${(total / 2 ** 20).toFixed(1)} MiB`)
+    console.log(`dist/tilld.js and ${bytes.length - 1} more files, ${(total / 2 ** 20).toFixed(1)} MiB; dist/client.js`)
   }
 } catch (error) {
   rmSync(join(root, beside), { recursive: true, force: true })

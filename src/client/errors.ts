@@ -1,0 +1,46 @@
+import type { ErrorCode } from "./types.ts"
+
+/** What an answer that is not a success says. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number
+  /** `INVALID_RESPONSE`: the answer is not one of tilld, but of something between here and there, such as a proxy. */
+  readonly code: ErrorCode | "INVALID_RESPONSE" | (string & Record<never, never>)
+  /** What was wrong and what to do, for developers. */
+  readonly message: string
+  /** Depends on `code`: `[{path, message}]` of a `VALIDATION_ERROR`, `{paymentId}` of a `DUPLICATE_MERCHANT_REF`. */
+  readonly details?: unknown
+  /** Names the request in the operator's log. */
+  readonly requestId: string | undefined
+  /** Seconds to wait before it may be asked again. */
+  readonly retryAfter: number | undefined
+}
+
+/** The request was answered, and not with a success. */
+export class TilldError extends Error implements Refusal {
+  override readonly name: string = "TilldError"
+  readonly status: number
+  readonly code: Refusal["code"]
+  readonly details: unknown
+  readonly requestId: string | undefined
+  readonly retryAfter: number | undefined
+
+  constructor(refusal: Refusal) {
+    super(refusal.message)
+    this.status = refusal.status
+    this.code = refusal.code
+    this.details = refusal.details
+    this.requestId = refusal.requestId
+    this.retryAfter = refusal.retryAfter
+  }
+}
+
+/** There was no answer: whether the request was carried out is not known. `cause` is what `fetch` threw, if it did. */
+export class TilldConnectionError extends Error {
+  override readonly name: string = "TilldConnectionError"
+}
+
+/** The request is not a webhook of tilld: answer it with a 400, and do nothing of what it says. */
+export class WebhookVerificationError extends Error {
+  override readonly name: string = "WebhookVerificationError"
+}

@@ -1,0 +1,117 @@
+// The client runs in other people's programs, without Effect: the platform's own fetch is all it has.
+// @effect-diagnostics globalFetch:off
+import { contentOf } from "./answers.ts"
+import type { ClientOptions } from "./client.ts"
+import { TilldConnectionError, TilldError } from "./errors.ts"
+import { delayBefore, mayHaveHappened } from "./retries.ts"
+import { withDeadline } from "./time.ts"
+
+/** How the client waits, and by which chance. */
+export interface Waiting {
+  readonly sleep: (millis: number, signal: AbortSignal | undefined) => Promise<void>
+  /** In [0, 1). */
+  readonly random: () => number
+}
+
+export interface Call {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** From `/v1` on, with its query. */
+  readonly path: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly idempotencyKey?: string | undefined
+  readonly signal?: AbortSignal | undefined
+  /** The answer where the attempt before, whose own answer got lost, may be why there is nothing there any more. */
+  readonly ifGone?: object
+}
+
+/** Answered with what the API's schemas promise for the call: the caller names it. */
+export type Send = <A>(call: Call) => Promise<A>
+
+const longestTimer = 2 ** 31 - 1
+
+/** Everything before `/v1`. */
+const rootOf = (baseUrl: string): string => {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
+    throw new TypeError("baseUrl must be an absolute http or https URL without query, such as https://pay.example.com")
+  }
+  if (url.username !== "" || url.password !== "") throw new TypeError("baseUrl must have no user info")
+  return url.origin + url.pathname.replace(/\/+$/, "")
+}
+
+/** The options with their defaults. What is wrong is told without showing it: it may be a key. */
+const checked = ({ apiKey, baseUrl, maxRetries = 2, timeoutMs = 30_000, ...options }: ClientOptions) => {
+  const root = rootOf(baseUrl)
+  if (!/^svc_(?:live|test)_[0-9A-Za-z]+$/.test(apiKey)) {
+    throw new TypeError("apiKey must be svc_live_ or svc_test_ followed by letters and digits")
+  }
+  if (!(timeoutMs > 0 && timeoutMs <= longestTimer)) {
+    throw new TypeError(`timeoutMs must be above 0 and at most ${longestTimer}`)
+  }
+  if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new TypeError("maxRetries must be an integer from 0 on")
+  // Looked up with each call: programs that trace requests may put theirs in its place later.
+  const { fetch = (url, init) => globalThis.fetch(url, init) } = options
+  return { root, apiKey, fetch, timeoutMs, maxRetries }
+}
+
+/** `ECONNREFUSED` and the like. Only that, since nobody knows what else a message of another's may tell. */
+const reasonOf = (error: unknown): string => {
+  const causes = error instanceof Error ? [error, error.cause] : []
+  const codes = causes.map((cause) => (cause instanceof Error && "code" in cause ? cause.code : undefined))
+  const code = codes.find((each) => typeof each === "string" && /^[A-Z][A-Z0-9_]*$/.test(each))
+  return code === undefined ? "" : ` (${code})`
+}
+
+/** Sends requests, each until it is answered for good. */
+export const makeSend = (options: ClientOptions, { random, sleep }: Waiting): Send => {
+  const { apiKey, fetch, maxRetries, root, timeoutMs } = checked(options)
+  const hide = (text: string) => text.replaceAll(apiKey, "[API key]")
+
+  const initOf = ({ body, idempotencyKey, method }: Call): RequestInit => ({
+    method,
+    headers: {
+      accept: "application/json",
+      "x-api-key": apiKey,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey })
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    // To another origin fetch would take the API key along: it drops Authorization only.
+    // https://github.com/nodejs/undici/issues/4917
+    redirect: "manual"
+  })
+
+  const attempt = async (url: string, init: RequestInit, signal: AbortSignal | undefined) => {
+    const late = new TilldConnectionError(`tilld did not answer within ${timeoutMs} ms`)
+    try {
+      const exchange = async (abort: AbortSignal) => {
+        const response = await fetch(url, { ...init, signal: abort })
+        return [response, await response.text()] as const
+      }
+      return await withDeadline(timeoutMs, late, signal, exchange)
+    } catch (cause) {
+      signal?.throwIfAborted()
+      if (cause === late) throw cause
+      throw new TilldConnectionError(`The connection to tilld failed${reasonOf(cause)}`, { cause })
+    }
+  }
+
+  return async <A>(call: Call): Promise<A> => {
+    const init = initOf(call)
+    let happened = false
+    for (let retry = 1; ; retry++) {
+      try {
+        const [response, text] = await attempt(root + call.path, init, call.signal)
+        return contentOf(response, text, hide) as A
+      } catch (error) {
+        const isGone = happened && error instanceof TilldError && error.code === "NOT_FOUND"
+        if (isGone && call.ifGone !== undefined) return call.ifGone as A
+        const delay = retry > maxRetries ? undefined : delayBefore(retry, error, random())
+        if (delay === undefined) throw error
+        happened ||= mayHaveHappened(error)
+        await sleep(delay, call.signal)
+      }
+    }
+  }
+}

@@ -1,0 +1,203 @@
+// What travels over the wire, written out so that whoever installs the package needs no other package for its types.
+// test/client/types.test.ts holds each of them against the schema that the server decodes and encodes with.
+
+/** The blockchains that a payment can be made on. */
+export type Chain = "ethereum" | "polygon" | "arbitrum" | "optimism" | "base"
+
+/** What a payment can ask for. */
+export type PaymentCurrency = "ETH" | "USDC" | "USDT" | "DAI" | "WBTC"
+
+/** What a quote can convert. */
+export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | "MXN"
+
+/**
+ * `pending` until money is seen, `detecting` until it is deep enough, then `confirmed`; `expired` when nothing came in
+ * time, `failed` when what came does not do.
+ */
+export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
+
+export type FailureReason = "insufficient_amount" | "wrong_token" | "wrong_chain" | "reorged" | "abandoned"
+
+export type EventKind =
+  | "payment.created"
+  | "payment.detecting"
+  | "payment.confirmed"
+  | "payment.expired"
+  | "payment.failed"
+
+/** A merchant's own data: at most 50 keys, 5 levels and 16 KiB. Returned as it was given. */
+export type Metadata = Readonly<Record<string, unknown>>
+
+/** A payment. Fields that do not apply yet are absent. */
+export interface Payment {
+  readonly id: string
+  readonly merchantRef: string
+  /** Smallest units of the token, as decimal digits: 25 USDC are `"25000000"`. */
+  readonly amount: string
+  readonly currency: PaymentCurrency
+  readonly chain: Chain
+  /** Where the customer sends the money: an address of this payment alone, in EIP-55 form. */
+  readonly address: string
+  readonly status: PaymentStatus
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+  /** ISO 8601, UTC. */
+  readonly expiresAt: string
+  readonly metadata: Metadata
+  /** Smallest units that came on time so far, confirmed or not. */
+  readonly amountReceived?: string
+  /** From `detecting` on. Once confirmed, the transaction that completed the amount. */
+  readonly txHash?: string
+  /** ISO 8601, UTC. */
+  readonly confirmedAt?: string
+  readonly failureReason?: FailureReason
+}
+
+/** Money that does not fit its payment, and needs or needed a person. */
+export interface PaymentException {
+  readonly kind: "overpaid" | "late" | "wrong_token" | "wrong_chain" | "unattributed" | "found_late" | "reorged"
+  readonly chain: Chain
+  readonly currency: string
+  /** Smallest units. */
+  readonly amount: string
+  readonly txHash?: string
+  /** ISO 8601, UTC. */
+  readonly detectedAt: string
+  /** Absent while nobody has decided. `gone`: a reorg took the money back, or it turned out to be something else. */
+  readonly resolution?: "accepted" | "refunded" | "gone"
+}
+
+/** A payment as it is looked up and listed. */
+export interface AccountedPayment extends Payment {
+  /** Only where there are any. */
+  readonly exceptions?: ReadonlyArray<PaymentException>
+}
+
+export interface CreatePayment {
+  /** Your own reference, 1 to 128 characters. It can be used once for ever. */
+  readonly merchantRef: string
+  /** Smallest units of the token, as decimal digits. `toBaseUnits` makes them of a decimal amount. */
+  readonly amount: string
+  readonly currency: PaymentCurrency
+  readonly chain: Chain
+  /** An https URL that gets every event of this payment, signed with the account's default secret. */
+  readonly webhookUrl?: string | undefined
+  /** Where the checkout page sends the customer afterwards. */
+  readonly redirectUrl?: string | undefined
+  /** Seconds, 60 to 86,400; 3,600 unless given. */
+  readonly expiresIn?: number | undefined
+  readonly metadata?: Metadata | undefined
+  /** A quote whose rate this payment is locked to. */
+  readonly quoteId?: string | undefined
+}
+
+export interface ListPayments {
+  readonly status?: Exclude<PaymentStatus, "detecting"> | undefined
+  readonly chain?: Chain | undefined
+  /** Payments a page, 1 to 100. */
+  readonly limit?: number | undefined
+  /** `cursor` of the page before. It belongs to its `status` and `chain`. */
+  readonly cursor?: string | undefined
+}
+
+/** Newest first. */
+export interface PaymentPage {
+  readonly data: ReadonlyArray<AccountedPayment>
+  /** Asks for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+/** A price that holds for 30 seconds. */
+export interface Quote {
+  readonly id: string
+  readonly fromCurrency: QuoteCurrency
+  readonly toCurrency: QuoteCurrency
+  /** Decimal, in `fromCurrency`. */
+  readonly fromAmount: string
+  /** Decimal, in `toCurrency`, after fees. */
+  readonly toAmount: string
+  /** Units of `toCurrency` for one `fromCurrency`. */
+  readonly rate: string
+  readonly chain: Chain
+  /** ISO 8601, UTC. */
+  readonly validUntil: string
+  /** Decimals, in `toCurrency`, already taken off `toAmount`. */
+  readonly fees: { readonly network: string; readonly service: string }
+}
+
+export interface CreateQuote {
+  readonly fromCurrency: QuoteCurrency
+  readonly toCurrency: QuoteCurrency
+  /** Decimal, in `fromCurrency`: `"49.90"`. */
+  readonly amount: string
+  /** Ethereum unless given, or the token's only chain. */
+  readonly chain?: Chain | undefined
+}
+
+/** A registered webhook endpoint. Its secret is never returned. */
+export interface WebhookEndpoint {
+  readonly id: string
+  readonly url: string
+  readonly events: ReadonlyArray<EventKind>
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+}
+
+export interface CreateWebhookEndpoint {
+  /** https only. */
+  readonly url: string
+  /** At least one. */
+  readonly events: ReadonlyArray<EventKind>
+  /** `whsec_` and 16 to 256 visible characters, of your choice. */
+  readonly secret: string
+}
+
+export interface WebhookEndpointList {
+  readonly data: ReadonlyArray<WebhookEndpoint>
+}
+
+export interface DeletedWebhookEndpoint {
+  readonly id: string
+  readonly deleted: true
+}
+
+/** The body of a webhook. */
+export interface WebhookEvent {
+  /** The same each time that the event comes: skip what you know. */
+  readonly id: string
+  readonly event: EventKind
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+  /** The payment as it was at the time of the event. */
+  readonly data: Payment
+}
+
+/** Codes of the errors that tilld answers with. `/v1` may get more of them. */
+export type ErrorCode =
+  | "VALIDATION_ERROR"
+  | "INVALID_JSON"
+  | "INVALID_CURSOR"
+  | "BAD_REQUEST"
+  | "UNAUTHORIZED"
+  | "FORBIDDEN"
+  | "NOT_FOUND"
+  | "METHOD_NOT_ALLOWED"
+  | "REQUEST_TIMEOUT"
+  | "DUPLICATE_MERCHANT_REF"
+  | "IDEMPOTENCY_KEY_IN_USE"
+  | "QUOTE_EXPIRED"
+  | "QUOTE_ALREADY_USED"
+  | "TOO_MANY_ENDPOINTS"
+  | "PAYLOAD_TOO_LARGE"
+  | "UNSUPPORTED_MEDIA_TYPE"
+  | "IDEMPOTENCY_KEY_REUSED"
+  | "QUOTE_NOT_FOUND"
+  | "QUOTE_MISMATCH"
+  | "AMOUNT_TOO_SMALL"
+  | "RATE_LIMITED"
+  | "HEADERS_TOO_LARGE"
+  | "INTERNAL"
+  | "SHUTTING_DOWN"
+  | "STORE_UNAVAILABLE"
+  | "RATE_UNAVAILABLE"
+  | "WALLET_NOT_CONFIGURED"

@@ -1,0 +1,97 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect } from "effect"
+import { Agent, request as send } from "undici"
+
+/**
+ * What becomes of a request: it goes through; the connection is reset before it goes through, or when the answer to it is
+ * there; nobody ever answers it; or it is answered here.
+ */
+export type Fate =
+  | "through"
+  | "reset before"
+  | "reset after"
+  | "hang"
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
+
+export interface Seen {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** A server in front of tilld, as there may be one: a balancer, a proxy, a bad line. */
+export interface Front {
+  readonly url: string
+  /** What becomes of the next requests, one after the other. Everything after them goes through. */
+  readonly expect: (...fates: ReadonlyArray<Fate>) => void
+  readonly seen: ReadonlyArray<Seen>
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<string> => {
+  const parts: Array<Buffer> = []
+  for await (const part of request) parts.push(part as Buffer)
+  return Buffer.concat(parts).toString("utf8")
+}
+
+/** Starts a front, until the scope closes. Without a target nothing may go through. */
+export const startFront = (target?: { readonly host: string; readonly port: number }) =>
+  Effect.gen(function* () {
+    const agent = yield* Effect.acquireRelease(
+      Effect.sync(() => new Agent()),
+      (agent) => Effect.promise(() => agent.destroy())
+    )
+    const seen: Array<Seen> = []
+    let fates: ReadonlyArray<Fate> = []
+
+    const pass = async (response: ServerResponse, { body, headers, method, path }: Seen, isCut: boolean) => {
+      if (target === undefined) throw new Error("there is nothing behind this front")
+      const { connection, "content-length": length, "transfer-encoding": encoding, ...passed } = headers
+      const answer = await send(`http://${target.host}:${target.port}${path}`, {
+        dispatcher: agent,
+        method: method as "GET",
+        headers: passed,
+        body: body === "" ? null : body
+      })
+      const text = await answer.body.text()
+      if (isCut) response.socket?.resetAndDestroy()
+      else response.writeHead(answer.statusCode, answer.headers).end(text)
+    }
+
+    const handle = async (request: IncomingMessage, response: ServerResponse) => {
+      const { headers, method = "", url: path = "" } = request
+      const one = { method, path, headers, body: await bodyOf(request) }
+      seen.push(one)
+      const [fate = "through", ...rest] = fates
+      fates = rest
+      if (fate === "reset before") response.socket?.resetAndDestroy()
+      else if (fate === "through" || fate === "reset after") await pass(response, one, fate === "reset after")
+      else if (fate !== "hang") {
+        const text = typeof fate.body === "string" ? fate.body : JSON.stringify(fate.body)
+        response.writeHead(fate.status, { "content-type": "application/json", ...fate.headers }).end(text)
+      }
+    }
+
+    const server = yield* Effect.acquireRelease(
+      Effect.async<ReturnType<typeof createServer>>((resume) => {
+        const listening = createServer((request, response) => {
+          handle(request, response).catch((error) => response.destroy(error))
+        })
+        listening.listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)))
+      }),
+      (listening) =>
+        Effect.async<void>((resume) => {
+          listening.close(() => resume(Effect.void))
+          listening.closeAllConnections()
+        })
+    )
+    const front: Front = {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      seen,
+      expect: (...next) => {
+        fates = next
+      }
+    }
+    return front
+  })

@@ -1,0 +1,74 @@
+// The client's types are written out, so that they need no other package. Here they are held against the schemas that
+// the server decodes and encodes with, both ways: `tsc` is what fails, as "types" of `npm test`.
+import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
+import { expectTypeOf, it } from "vitest"
+import type {
+  AccountedPayment,
+  CreatePayment,
+  CreateQuote,
+  CreateWebhookEndpoint,
+  DeletedWebhookEndpoint,
+  ErrorCode,
+  ListPayments,
+  Payment,
+  PaymentException,
+  PaymentPage,
+  Quote,
+  WebhookEndpoint,
+  WebhookEndpointList,
+  WebhookEvent
+} from "../../src/client/types.ts"
+import type * as ApiError from "../../src/Domain/ApiError.ts"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import type * as Event from "../../src/Domain/Event.ts"
+import type * as Exception from "../../src/Domain/Exception.ts"
+import type * as Domain from "../../src/Domain/Payment.ts"
+import type * as DomainQuote from "../../src/Domain/Quote.ts"
+import type * as Payments from "../../src/Payments/Api.ts"
+import type * as Quotes from "../../src/Quotes/Api.ts"
+import type * as Webhooks from "../../src/Webhooks/Api.ts"
+
+/** What is optional may be given as undefined too: JSON leaves it out. */
+type Lenient<A> = { [K in keyof A]: Partial<Pick<A, K>> extends Pick<A, K> ? A[K] | undefined : A[K] }
+
+/** What an endpoint of webhooks answers with. */
+type Answer<Name extends string> = HttpApiEndpoint.HttpApiEndpoint.SuccessWithName<
+  HttpApiGroup.HttpApiGroup.Endpoints<typeof Webhooks.WebhooksApi>,
+  Name
+>
+
+/** Where the schemas say string or unknown, and the payment that they are made of says more. */
+type Wide = "chain" | "currency" | "metadata"
+
+it("what is sent is what the schemas take", () => {
+  expectTypeOf<Omit<CreatePayment, "metadata">>().toEqualTypeOf<
+    Lenient<Omit<typeof Payments.CreatePaymentBody.Encoded, "metadata">>
+  >()
+  expectTypeOf<keyof CreatePayment>().toEqualTypeOf<keyof typeof Payments.CreatePaymentBody.Encoded>()
+  expectTypeOf<CreateQuote>().toEqualTypeOf<Lenient<typeof Quotes.CreateQuoteBody.Encoded>>()
+  expectTypeOf<CreateWebhookEndpoint>().toEqualTypeOf<typeof Webhooks.CreateEndpointBody.Encoded>()
+  // As a value, not as the text that it is in a URL.
+  expectTypeOf<ListPayments>().toEqualTypeOf<Lenient<typeof Payments.ListPaymentsQuery.Type>>()
+})
+
+it("what is answered is what the schemas give", () => {
+  expectTypeOf<Omit<Payment, Wide>>().toEqualTypeOf<Omit<typeof Domain.PaymentObject.Encoded, Wide>>()
+  expectTypeOf<keyof Payment>().toEqualTypeOf<keyof typeof Domain.PaymentObject.Encoded>()
+  expectTypeOf<Pick<Payment, "chain" | "currency">>().toEqualTypeOf<Pick<Domain.Payment, "chain" | "currency">>()
+  expectTypeOf<Omit<AccountedPayment, Wide>>().toEqualTypeOf<Omit<typeof Payments.AccountedPayment.Encoded, Wide>>()
+  expectTypeOf<PaymentException>().toEqualTypeOf<typeof Exception.ExceptionObject.Encoded>()
+  expectTypeOf<Omit<PaymentPage, "data">>().toEqualTypeOf<Omit<typeof Payments.PaymentPage.Encoded, "data">>()
+  expectTypeOf<keyof PaymentPage>().toEqualTypeOf<keyof typeof Payments.PaymentPage.Encoded>()
+
+  expectTypeOf<Omit<Quote, "chain">>().toEqualTypeOf<Omit<typeof DomainQuote.QuoteObject.Encoded, "chain">>()
+  expectTypeOf<Quote["chain"]>().toEqualTypeOf<ChainName>()
+
+  expectTypeOf<WebhookEndpoint>().toEqualTypeOf<typeof Webhooks.EndpointObject.Encoded>()
+  expectTypeOf<WebhookEndpoint>().toEqualTypeOf<Answer<"create">>()
+  expectTypeOf<WebhookEndpointList>().toEqualTypeOf<Answer<"list">>()
+  expectTypeOf<DeletedWebhookEndpoint>().toEqualTypeOf<Answer<"remove">>()
+
+  expectTypeOf<Omit<WebhookEvent, "data">>().toEqualTypeOf<Omit<typeof Event.WebhookEvent.Encoded, "data">>()
+  expectTypeOf<keyof WebhookEvent>().toEqualTypeOf<keyof typeof Event.WebhookEvent.Encoded>()
+  expectTypeOf<ErrorCode>().toEqualTypeOf<ApiError.ErrorCode>()
+})
