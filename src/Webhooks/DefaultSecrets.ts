@@ -1,22 +1,46 @@
 import { randomBytes } from "node:crypto"
-import { Clock, Effect, type Redacted } from "effect"
-import type { Mode } from "../Domain/Chain.ts"
-import type { AccountId } from "../Domain/Ids.ts"
+import { Clock, Duration, Effect, type Redacted } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
+import { RotationUnderWay } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
-import { type Db, Reader, Tx, Writer } from "../Sql.ts"
+import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 
-const sealedFor = (db: Db, { account, mode }: Owner) =>
-  Effect.map(
-    db.get<{ secret: Uint8Array }>("SELECT secret FROM default_secrets WHERE account_id = ? AND mode = ?", [
-      account,
-      mode
-    ]),
-    (row) => row?.secret
-  )
+/** What signs for a payment's own webhookUrl. */
+export interface DefaultSecrets {
+  readonly current: Redacted.Redacted<string>
+  /** The one before it, and how long receivers have to change over: Unix milliseconds. */
+  readonly previous: { readonly secret: Redacted.Redacted<string>; readonly until: number } | undefined
+}
+
+interface Row {
+  readonly secret: Uint8Array
+  readonly previous_secret: Uint8Array | null
+  readonly previous_until: number | null
+}
+
+const rowOf = (db: Db, { account, mode }: Owner) =>
+  db.get<Row>("SELECT secret, previous_secret, previous_until FROM default_secrets WHERE account_id = ? AND mode = ?", [
+    account,
+    mode
+  ])
+
+const contextOf = ({ account, mode }: Owner) => `default webhook secret ${account} ${mode}`
+
+/** In the form of Standard Webhooks. */
+const sealedFresh = (secrets: Secrets["Type"], owner: Owner) =>
+  secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, contextOf(owner))
+
+const open = (secrets: Secrets["Type"], owner: Owner, row: Row): DefaultSecrets => {
+  const { previous_secret: previous, previous_until: until } = row
+  return {
+    current: secrets.open(row.secret, contextOf(owner)),
+    previous:
+      previous === null || until === null ? undefined : { secret: secrets.open(previous, contextOf(owner)), until }
+  }
+}
 
 /** The secret of the first that comes stays: another may have made one since we looked. */
-const storeFirst = (owner: Owner, sealed: Uint8Array, at: number) =>
+const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect<Row, StoreUnavailable, Tx> =>
   Effect.gen(function* () {
     const tx = yield* Tx
     yield* tx.run(
@@ -24,18 +48,47 @@ const storeFirst = (owner: Owner, sealed: Uint8Array, at: number) =>
        ON CONFLICT (account_id, mode) DO NOTHING`,
       [owner.account, owner.mode, sealed, at]
     )
-    return (yield* sealedFor(tx, owner)) ?? sealed
+    return (yield* rowOf(tx, owner)) ?? { secret: sealed, previous_secret: null, previous_until: null }
   })
 
-/** What signs for a payment's own webhookUrl: one secret per account and mode, made when it is first asked for. */
-export const defaultSecret = Effect.fn("DefaultSecrets.defaultSecret")(function* (account: AccountId, mode: Mode) {
+/** One secret per account and mode, made when it is first asked for; two while a rotation is under way. */
+export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(function* (owner: Owner) {
   const secrets = yield* Secrets
   const writer = yield* Writer
-  const owner = { account, mode }
-  const context = `default webhook secret ${account} ${mode}`
-  const stored = yield* sealedFor(yield* Reader, owner)
-  const fresh = () => secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, context)
-  const sealed = stored ?? (yield* writer.write(storeFirst(owner, fresh(), yield* Clock.currentTimeMillis)))
-  const secret: Redacted.Redacted<string> = secrets.open(sealed, context)
-  return secret
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* rowOf(yield* Reader, owner)
+  const row = stored ?? (yield* writer.write(storeFirst(owner, sealedFresh(secrets, owner), now)))
+  const { current, previous } = open(secrets, owner, row)
+  return { current, previous: previous !== undefined && now < previous.until ? previous : undefined }
 })
+
+/**
+ * Gives the account a new secret at `now`, Unix milliseconds; the one that it had signs for `overlap` longer. While that
+ * lasts, only a rotation without an overlap is accepted: receivers know two secrets, not three.
+ */
+export const replaceSecret = (
+  secrets: Secrets["Type"],
+  owner: Owner,
+  overlap: Duration.Duration,
+  now: number
+): Effect.Effect<DefaultSecrets, RotationUnderWay | StoreUnavailable, Tx> =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const stored = yield* rowOf(tx, owner)
+    const hasOverlap = Duration.greaterThan(overlap, Duration.zero)
+    if (hasOverlap && stored?.previous_until != null && now < stored.previous_until) {
+      return yield* RotationUnderWay.of(stored.previous_until)
+    }
+    const row: Row = {
+      secret: sealedFresh(secrets, owner),
+      ...(stored !== undefined && hasOverlap
+        ? { previous_secret: stored.secret, previous_until: now + Duration.toMillis(overlap) }
+        : { previous_secret: null, previous_until: null })
+    }
+    yield* tx.run(
+      `INSERT OR REPLACE INTO default_secrets (account_id, mode, secret, created_at, previous_secret, previous_until)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+      [owner.account, owner.mode, row.secret, now, row.previous_secret, row.previous_until]
+    )
+    return open(secrets, owner, row)
+  })

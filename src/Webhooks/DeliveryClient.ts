@@ -89,13 +89,13 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         return Effect.zipRight(Effect.raceFirst(opened, posting.expired), posting.send)
       }
 
-      // A receiver may close an idle connection in the moment in which it is used again. That is not its answer, and
-      // whoever is sent an event twice knows it by its id.
+      // A receiver may close an idle connection in the moment in which it is used again, or have sent more than its last
+      // answer. Neither is its answer to this, and whoever is sent an event twice knows it by its id.
       const sendAgain = (posting: Posting, kept: Connection) => {
         posting.use(kept)
         return Effect.catchIf(
           posting.send,
-          ({ reason }) => reason === "connection closed" || reason === "connection reset",
+          ({ reason }) => reason !== "timeout",
           () => {
             posting.renew()
             return sendAnew(posting)

@@ -2,8 +2,14 @@ import { Deferred, Exit, FiberId } from "effect"
 import type { Dispatcher } from "undici"
 import { NoAnswer } from "./connection.ts"
 
+/** What undici calls answers that are not HTTP/1.1. Its parser's own errors have a name, and a code in some versions only. */
+const invalid = ["HTTPParserError", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"]
+
 /** An answer's body is read so far, and then its connection is dropped. */
 const bodyLimit = 16 * 1024
+
+/** Informational answers before the one that counts. Servers send one or two; nobody waits through a flood of them. */
+const informationalLimit = 16
 
 /** So much of it is kept, for whoever looks for the reason of a failed attempt. */
 const keptBytes = 1024
@@ -11,7 +17,7 @@ const keptBytes = 1024
 const reasonOf = (error: Error & { readonly code?: string }): string => {
   const code = error.code ?? ""
   if (code.startsWith("ERR_SSL")) return "tls"
-  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW") return "invalid response"
+  if (invalid.includes(error.name) || invalid.includes(code)) return "invalid response"
   return code === "ECONNRESET" ? "connection reset" : "connection closed"
 }
 
@@ -24,6 +30,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #isComplete = false
   readonly #start: Array<Buffer> = []
   #received = 0
+  #informational = 0
 
   /** The answer was read to its end: its connection can take another request. */
   get isComplete(): boolean {
@@ -38,8 +45,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(): void {}
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
-    // Informational answers come before the one that counts.
     if (status >= 200) Deferred.unsafeDone(this.status, Exit.succeed(status))
+    else if (++this.#informational > informationalLimit) this.fail("invalid response")
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

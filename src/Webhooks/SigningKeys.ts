@@ -1,17 +1,30 @@
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import type { RotationUnderWay } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
-import { Reader, type StoreUnavailable, type Writer } from "../Sql.ts"
-import { defaultSecret } from "./DefaultSecrets.ts"
+import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { type DefaultSecrets, defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import { type SigningKey, signingKey } from "./signature.ts"
+import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
 /** Unsealed secrets that are held in memory at most. */
 const capacity = 1024
 
 /** What an endpoint's secret is sealed for. */
 export const endpointContext = (endpoint: EndpointId): string => `webhook endpoint ${endpoint}`
+
+const nameOf = ({ account, mode }: Owner) => `${account} ${mode}`
+
+/** The key that signs at each time. */
+type KeyAt = (now: number) => SigningKey
+
+const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
+  const key = signingKey(current)
+  if (previous === undefined) return () => key
+  const both = overlapping(signingKey(previous.secret), key)
+  return (now) => (now < previous.until ? both : key)
+}
 
 /** Secrets made ready for signing. They are kept: opening one for each attempt would cost more than the signature. */
 export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
@@ -20,6 +33,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
     readonly ofEndpoint: (endpoint: EndpointId) => Effect.Effect<SigningKey, StoreUnavailable>
     /** The default key, which signs for webhookUrls that are no endpoint's. */
     readonly ofOwner: (owner: Owner) => Effect.Effect<SigningKey, StoreUnavailable>
+    /** A new default secret for an account that exists; the one that it has signs for `overlap` longer. */
+    readonly rotate: (
+      owner: Owner,
+      overlap: Duration.Duration
+    ) => Effect.Effect<DefaultSecrets, RotationUnderWay | StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -27,10 +45,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
     Effect.gen(function* () {
       const secrets = yield* Secrets
       const reader = yield* Reader
+      const writer = yield* Writer
       const context = yield* Effect.context<Reader | Writer | Secrets>()
-      const kept = new Map<string, SigningKey>()
+      const kept = new Map<string, KeyAt>()
 
-      const keep = (name: string, key: SigningKey): SigningKey => {
+      const keep = (name: string, key: KeyAt): KeyAt => {
         const [oldest] = kept.size < capacity ? [] : kept.keys()
         if (oldest !== undefined) kept.delete(oldest)
         kept.set(name, key)
@@ -40,23 +59,36 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const openEndpoint = Effect.fn("SigningKeys.openEndpoint")(function* (endpoint: EndpointId) {
         const sealed = yield* EndpointsRepo.sealedSecret(reader, endpoint)
         if (sealed === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
-        return keep(endpoint, signingKey(secrets.open(sealed, endpointContext(endpoint))))
+        const key = signingKey(secrets.open(sealed, endpointContext(endpoint)))
+        return keep(endpoint, () => key)
       })
 
-      const openOwner = Effect.fn("SigningKeys.openOwner")(function* (name: string, { account, mode }: Owner) {
-        return keep(name, signingKey(yield* defaultSecret(account, mode)))
+      const openOwner = Effect.fn("SigningKeys.openOwner")(function* (owner: Owner) {
+        const read = yield* defaultSecrets(owner)
+        // What a rotation has put there meanwhile is newer than what was read.
+        return kept.get(nameOf(owner)) ?? keep(nameOf(owner), keyAt(read))
       }, Effect.provide(context))
 
+      const now = <E>(key: KeyAt | undefined, opened: Effect.Effect<KeyAt, E>): Effect.Effect<SigningKey, E> =>
+        Effect.zipWith(key === undefined ? opened : Effect.succeed(key), Clock.currentTimeMillis, (at, time) =>
+          at(time)
+        )
+
+      const rotate = Effect.fn("SigningKeys.rotate")(function* (owner: Owner, overlap: Duration.Duration) {
+        const at = yield* Clock.currentTimeMillis
+        const command = Effect.gen(function* () {
+          const tx = yield* Tx
+          const rotated = yield* replaceSecret(secrets, owner, overlap, at)
+          yield* tx.afterCommit(() => void keep(nameOf(owner), keyAt(rotated)))
+          return rotated
+        })
+        return yield* writer.write(command)
+      })
+
       return {
-        ofEndpoint: (endpoint) => {
-          const key = kept.get(endpoint)
-          return key === undefined ? openEndpoint(endpoint) : Effect.succeed(key)
-        },
-        ofOwner: (owner) => {
-          const name = `${owner.account} ${owner.mode}`
-          const key = kept.get(name)
-          return key === undefined ? openOwner(name, owner) : Effect.succeed(key)
-        }
+        ofEndpoint: (endpoint) => now(kept.get(endpoint), openEndpoint(endpoint)),
+        ofOwner: (owner) => now(kept.get(nameOf(owner)), openOwner(owner)),
+        rotate
       }
     })
   )

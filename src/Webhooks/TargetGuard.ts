@@ -39,7 +39,8 @@ const parse = (text: string): Either.Either<Target, TargetRefused> => {
   if (url.username !== "" || url.password !== "") return refuse("must not contain a user name or a password")
   if (url.port === "0") return refuse("must not have port 0")
   const host = url.hostname.replace(/^\[|\]$|\.$/g, "")
-  return host === "" ? refuse("must name a host") : Either.right({ url, host })
+  // Resolvers do not agree on what an empty label means: `127.0.0.1..` is an address to one and a name to another.
+  return host.split(".").includes("") ? refuse("must name a host") : Either.right({ url, host })
 }
 
 export interface Guard {

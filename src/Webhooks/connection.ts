@@ -38,7 +38,8 @@ const pinnedTo = (addresses: ReadonlyArray<string>): LookupFunction => {
 
 const until = <S extends Socket>(socket: S, event: "connect" | "secureConnect", otherwise: string) =>
   Effect.async<S, NoAnswer>((resume) => {
-    socket.once("error", (error) => resume(Effect.fail(noAnswer(error, otherwise))))
+    // To the end of the socket: an error that nobody listens to would end the process.
+    socket.on("error", (error) => resume(Effect.fail(noAnswer(error, otherwise))))
     socket.once(event, () => resume(Effect.succeed(socket)))
   })
 

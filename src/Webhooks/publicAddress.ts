@@ -73,8 +73,8 @@ export const isPublic = (address: IpBytes): boolean => {
 }
 
 // Where clouds answer a machine's questions about itself, its credentials among them. All link-local addresses: AWS, Azure,
-// Google and most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Besides: Alibaba, Azure's wire server, Oracle,
-// AWS and Google over IPv6.
+// Google and most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Besides: Alibaba, Azure's wire server, Oracle;
+// and over IPv6 AWS, Google, Oracle, Scaleway, Linode and Alibaba.
 const metadata = [
   "169.254.0.0/16",
   "100.100.100.200/32",
@@ -82,7 +82,11 @@ const metadata = [
   "192.0.0.192/32",
   "fe80::/10",
   "fd00:ec2::/32",
-  "fd20:ce::254/128"
+  "fd20:ce::254/128",
+  "fd00:c1::a9fe:a9fe/128",
+  "fd00:42::42/128",
+  "fd00:a9fe:a9fe::1/128",
+  "fd00:100::100:200/128"
 ].map(parseBlock)
 
 const pick = (address: IpBytes, places: ReadonlyArray<number>): IpBytes => places.map((i) => address[i] ?? 0)

@@ -3,35 +3,45 @@ import { Redacted } from "effect"
 
 const prefix = "whsec_"
 
-/** A webhook secret made ready for signing. */
+/** A webhook secret made ready for signing, or two of them while one takes the other's place. */
 export interface SigningKey {
   /** The UTF-8 bytes of the whole secret, `whsec_` included. */
   readonly whole: KeyObject
-  /** The bytes that the secret encodes, where it is a secret in the sense of Standard Webhooks. */
-  readonly standard: KeyObject | undefined
+  /** The bytes that a secret encodes, for each that is a secret in the sense of Standard Webhooks. */
+  readonly standard: ReadonlyArray<KeyObject>
 }
 
 /** Standard Webhooks secrets are base64 of 24 to 64 bytes. Padded, since its libraries refuse anything else. */
-const standardKey = (secret: string): KeyObject | undefined => {
+const standardKeys = (secret: string): ReadonlyArray<KeyObject> => {
+  if (!secret.startsWith(prefix)) return []
   const encoded = secret.slice(prefix.length)
   const bytes = Buffer.from(encoded, "base64")
   const isBase64 = bytes.toString("base64") === encoded
-  return isBase64 && bytes.length >= 24 && bytes.length <= 64 ? createSecretKey(bytes) : undefined
+  return isBase64 && bytes.length >= 24 && bytes.length <= 64 ? [createSecretKey(bytes)] : []
 }
 
 export const signingKey = (secret: Redacted.Redacted<string>): SigningKey => {
   const value = Redacted.value(secret)
   return {
     whole: createSecretKey(Buffer.from(value, "utf8")),
-    standard: value.startsWith(prefix) ? standardKey(value) : undefined
+    standard: standardKeys(value)
   }
 }
+
+/**
+ * What signs while receivers change over. `X-Service-Signature` has room for one signature, so it stays with the secret
+ * that receivers have; a receiver of Standard Webhooks is content when one of several signatures is right.
+ */
+export const overlapping = (previous: SigningKey, next: SigningKey): SigningKey => ({
+  whole: previous.whole,
+  standard: [...next.standard, ...previous.standard]
+})
 
 /**
  * The headers that authenticate one attempt. `body` is the exact bytes to be sent, `at` the time of the attempt in Unix
  * milliseconds.
  *
- * `x-service-signature` is the lower-case hex HMAC-SHA256 of the body. The `webhook-` headers follow Standard Webhooks
+ * `X-Service-Signature` is the lower-case hex HMAC-SHA256 of the body. The `webhook-` headers follow Standard Webhooks
  * 1.0.0, which signs id and time too: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export const signatureHeaders = (
@@ -42,11 +52,14 @@ export const signatureHeaders = (
 ): Readonly<Record<string, string>> => {
   const timestamp = String(Math.floor(at / 1000))
   const headers = {
-    "x-service-signature": createHmac("sha256", key.whole).update(body).digest("hex"),
+    "X-Service-Signature": createHmac("sha256", key.whole).update(body).digest("hex"),
     "webhook-id": eventId,
     "webhook-timestamp": timestamp
   }
-  if (key.standard === undefined) return headers
-  const signed = createHmac("sha256", key.standard).update(`${eventId}.${timestamp}.`).update(body).digest("base64")
-  return { ...headers, "webhook-signature": `v1,${signed}` }
+  if (key.standard.length === 0) return headers
+  const signatures = key.standard.map((standard) => {
+    const signed = createHmac("sha256", standard).update(`${eventId}.${timestamp}.`).update(body).digest("base64")
+    return `v1,${signed}`
+  })
+  return { ...headers, "webhook-signature": signatures.join(" ") }
 }

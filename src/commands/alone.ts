@@ -5,6 +5,7 @@ import * as InstanceLock from "../InstanceLock.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
+import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { chained, plain, sealed } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
 import { NotUnderstood } from "./requests.ts"
@@ -40,6 +41,10 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)
   const sealedHandler = sealed.get(tag)
   if (sealedHandler === undefined) return yield* NotUnderstood.of()
-  const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
+  const secrets = SigningKeys.layer.pipe(
+    Layer.provideMerge(Secrets.layer),
+    Layer.provide(MasterKey.layer(env)),
+    Layer.provideMerge(store)
+  )
   return yield* Effect.provide(sealedHandler(input), secrets)
 }, Effect.scoped)

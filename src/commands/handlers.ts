@@ -21,7 +21,8 @@ import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
-import { defaultSecret } from "../Webhooks/DefaultSecrets.ts"
+import { type DefaultSecrets, defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
+import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import * as Requests from "./requests.ts"
 import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
 
@@ -183,13 +184,33 @@ const createAccount = on(
   })
 )
 
+const mustExist = Effect.fnUntraced(function* (account: Account["id"]) {
+  const accounts = yield* Accounts
+  const exists = yield* accounts.exists(account)
+  if (!exists) return yield* UnknownAccount.of(account)
+})
+
+const secretView = ({ current, previous }: DefaultSecrets): Requests.SecretView => ({
+  secret: Redacted.value(current),
+  ...(previous === undefined
+    ? {}
+    : { previous: { secret: Redacted.value(previous.secret), until: iso(previous.until) } })
+})
+
 const showSecret = on(
   Requests.ShowSecret,
   Effect.fnUntraced(function* ({ account, mode }) {
-    const accounts = yield* Accounts
-    const exists = yield* accounts.exists(account)
-    if (!exists) return yield* UnknownAccount.of(account)
-    return { secret: Redacted.value(yield* defaultSecret(account, mode)) }
+    yield* mustExist(account)
+    return secretView(yield* defaultSecrets({ account, mode }))
+  })
+)
+
+const rotateSecret = on(
+  Requests.RotateSecret,
+  Effect.fnUntraced(function* ({ account, mode, overlap }) {
+    yield* mustExist(account)
+    const keys = yield* SigningKeys
+    return secretView(yield* keys.rotate({ account, mode }, overlap))
   })
 )
 
@@ -228,7 +249,7 @@ const claimTransaction = on(
 )
 
 type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Writer
-type SealedServices = PlainServices | Secrets
+type SealedServices = PlainServices | Secrets | SigningKeys
 type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
@@ -247,7 +268,8 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
 /** What needs the master key too, which an operator at a shell may not have. */
 export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<string, Handler<SealedServices>>([
   [Requests.CreateAccount._tag, createAccount],
-  [Requests.ShowSecret._tag, showSecret]
+  [Requests.ShowSecret._tag, showSecret],
+  [Requests.RotateSecret._tag, rotateSecret]
 ])
 
 /** What reads the chains. */

@@ -7,6 +7,7 @@ import { ExceptionKind, ExceptionStatus, NothingToDecide, TransactionNotProven }
 import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
+import { RotationUnderWay } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -154,10 +155,30 @@ export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAcco
   failure: StoreUnavailable
 }) {}
 
+export const SecretView = Schema.Struct({
+  secret: Schema.String,
+  /** The one before, while it still signs. */
+  previous: optional(Schema.Struct({ secret: Schema.String, until: Schema.String }))
+})
+export type SecretView = typeof SecretView.Type
+
 export class ShowSecret extends Schema.TaggedRequest<ShowSecret>()("ShowSecret", {
   payload: { account: AccountId, mode: Mode },
-  success: Schema.Struct({ secret: Schema.String }),
+  success: SecretView,
   failure: Schema.Union(UnknownAccount, StoreUnavailable)
+}) {}
+
+/** The longest time for which two secrets sign. */
+export const longestOverlap = "30 days"
+
+export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSecret", {
+  payload: {
+    account: AccountId,
+    mode: Mode,
+    overlap: Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOverlap))
+  },
+  success: SecretView,
+  failure: Schema.Union(UnknownAccount, RotationUnderWay, StoreUnavailable)
 }) {}
 
 export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPayments", {

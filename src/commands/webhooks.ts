@@ -1,17 +1,47 @@
-import { Command } from "@effect/cli"
-import { common } from "./Invocation.ts"
-import { account, mode } from "./options.ts"
-import { ShowSecret } from "./requests.ts"
+import { Command, Options } from "@effect/cli"
+import { Duration, Effect, Option } from "effect"
+import { common, UsageError } from "./Invocation.ts"
+import { account, duration, mode, refuse } from "./options.ts"
+import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "./requests.ts"
 import { printResult } from "./result.ts"
 
-const secret = Command.make("secret", { ...common, mode, account }, (options) =>
-  printResult(
-    options,
-    "webhooks secret",
-    new ShowSecret({ account: options.account, mode: options.mode }),
-    ({ secret }) => secret
-  )
-).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment"))
+const defaultOverlap = Duration.hours(24)
+
+const overlap = duration("overlap").pipe(
+  Options.withDescription("With --rotate: how long the present secret still signs; otherwise 24h"),
+  Options.mapEffect((length) =>
+    Duration.lessThanOrEqualTo(length, longestOverlap)
+      ? Effect.succeed(length)
+      : refuse(`--overlap must be at most ${longestOverlap}`)
+  ),
+  Options.optional
+)
+
+const rendered = ({ previous, secret }: SecretView) =>
+  previous === undefined
+    ? secret
+    : `${secret}\n\nUntil ${previous.until} X-Service-Signature stays on the secret before it, ${previous.secret}; ` +
+      "webhook-signature has a signature of each."
+
+const secret = Command.make(
+  "secret",
+  {
+    ...common,
+    mode,
+    account,
+    rotate: Options.boolean("rotate").pipe(Options.withDescription("Make a new secret, which takes its place")),
+    overlap
+  },
+  Effect.fnUntraced(function* ({ account, mode, overlap, rotate, ...options }) {
+    if (!rotate && Option.isSome(overlap)) {
+      return yield* new UsageError({ message: "--overlap says how to --rotate, which was not given" })
+    }
+    const length = Option.getOrElse(overlap, () => defaultOverlap)
+    yield* rotate
+      ? printResult(options, "webhooks secret", new RotateSecret({ account, mode, overlap: length }), rendered)
+      : printResult(options, "webhooks secret", new ShowSecret({ account, mode }), rendered)
+  })
+).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment, or a new one"))
 
 export const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks"),

@@ -269,13 +269,17 @@ const statements = [
   ) STRICT`,
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
 
-  // The secret that signs for a payment's own webhookUrl. Sealed, as every secret here.
+  // The secret that signs for a payment's own webhookUrl, and until `previous_until` the one before it. Sealed, as every
+  // secret here.
   `CREATE TABLE default_secrets (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     secret BLOB NOT NULL,
     created_at INTEGER NOT NULL,
-    PRIMARY KEY (account_id, mode)
+    previous_secret BLOB,
+    previous_until INTEGER,
+    PRIMARY KEY (account_id, mode),
+    CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
   ) STRICT, WITHOUT ROWID`,
 
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL is

@@ -8,19 +8,9 @@ import { Deferred, Effect, Fiber, Layer, Option, Stream, TestClock } from "effec
 import packageJson from "../../package.json" with { type: "json" }
 import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { type Behaviour, endless, type ReceiverOptions, startReceiver } from "../../src/Sandbox/Receiver.ts"
-import { DeliveryClient } from "../../src/Webhooks/DeliveryClient.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
-import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
-import { testSettingsLayer } from "../lib/settings.ts"
+import { answering, clientWith } from "../lib/deliveryClient.ts"
 import { temporaryFolder } from "../lib/store.ts"
-
-/** A resolver whose answer to any name is the next of the list, then the last for ever. */
-const answering = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
-  let asked = 0
-  return Layer.succeed(Resolver, {
-    resolve: () => Effect.sync(() => answers[Math.min(asked++, answers.length - 1)] ?? [])
-  })
-}
 
 /** A receiver on this machine and a client that trusts it and may call 127.0.0.1. */
 const receiving = (
@@ -34,23 +24,6 @@ const receiving = (
     const client = yield* clientWith(caFile, resolver, allowTargets)
     return { receiver, post: (url: string) => client.post({ url, headers: {}, body: Buffer.from("{}") }), client }
   }).pipe(Effect.provide(NodeFileSystem.layer))
-
-const clientWith = (
-  extraCaFile: string,
-  resolver: Layer.Layer<Resolver> = answering(["127.0.0.1"]),
-  allowTargets: ReadonlyArray<string> = ["127.0.0.1/32"]
-) =>
-  Layer.build(
-    DeliveryClient.layer.pipe(
-      Layer.provide(TargetGuard.layer),
-      Layer.provide(resolver),
-      Layer.provide(
-        testSettingsLayer("", {
-          webhooks: { allowTargets, extraCaFile, concurrency: 64, concurrencyPerEndpoint: 8 }
-        })
-      )
-    )
-  ).pipe(Effect.flatMap((context) => Effect.provide(DeliveryClient, context)))
 
 it.scopedLive("posts the exact bytes with its own headers and those given", () =>
   Effect.gen(function* () {

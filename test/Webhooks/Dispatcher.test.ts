@@ -1,11 +1,12 @@
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { defaultSecret } from "../../src/Webhooks/DefaultSecrets.ts"
+import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
@@ -227,14 +228,42 @@ it.scoped("signs with the endpoint's secret, and a payment's own URL with the ac
       yield* register(a)
       yield* publish(yield* newPayment(b), "pending")
       yield* untilRecorded(2)
-      const own = Redacted.value(yield* defaultSecret(merchant.account, merchant.mode))
+      const own = Redacted.value((yield* defaultSecrets(merchant)).current)
       const [row] = yield* deliveries
       for (const { url, headers, body } of client.sent) {
-        expect(verifySignature({ headers, body: Buffer.from(body) }, url === a ? secret : own)).toBe(true)
+        const signed = { "x-service-signature": headers["X-Service-Signature"] }
+        expect(verifySignature({ headers: signed, body: Buffer.from(body) }, url === a ? secret : own)).toBe(true)
         expect(headers["webhook-id"]).toBe(row?.event_id)
         expect(headers["webhook-timestamp"]).toBe("0")
         expect(JSON.parse(body.toString()).data.metadata).toEqual({ note: "ünïcödé 💶" })
       }
+    })
+  )
+})
+
+it.scoped("a retry is signed with the secret of its own time", () => {
+  const client = scripted({ [b]: refused })
+  return dispatching(
+    client,
+    Effect.gen(function* () {
+      yield* publish(yield* newPayment(b), "pending")
+      yield* untilRecorded(1)
+      const keys = yield* SigningKeys
+      const before = (yield* defaultSecrets(merchant)).current
+      const after = (yield* keys.rotate(merchant, Duration.zero)).current
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(2)
+      const [first, second] = client.sent.map(({ body, headers }) => ({
+        headers: { "x-service-signature": headers["X-Service-Signature"] },
+        time: headers["webhook-timestamp"],
+        id: headers["webhook-id"],
+        body: Buffer.from(body)
+      }))
+      if (first === undefined || second === undefined) return expect.fail("there were two attempts")
+      expect([first.id, first.body]).toEqual([second.id, second.body])
+      expect([first.time, second.time]).toEqual(["0", "60"])
+      expect(verifySignature(first, Redacted.value(before))).toBe(true)
+      expect(verifySignature(second, Redacted.value(after))).toBe(true)
     })
   )
 })

@@ -1,6 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either, Layer } from "effect"
+import * as fc from "fast-check"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { addresses, stated } from "../lib/registries.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { stubResolver } from "../lib/webhooks.ts"
 
@@ -44,6 +46,10 @@ it.effect.each<[string, string]>([
   ["circled digits", "https://①②⑦.0.0.1/"],
   ["percent-encoded", "https://%31%32%37.0.0.1/"],
   ["trailing dot", "https://127.0.0.1./"],
+  ["ideographic dots", "https://127。0．0｡1/"],
+  ["everything at once", "https://0X7f.%30%30%30.１./"],
+  ["backslashes", "https:\\\\127.0.0.1\\hook"],
+  ["a line break", "https://127.0\n.0.1/"],
   ["other loopback", "https://127.255.255.254/"],
   ["bracketed", "https://[::1]/"],
   ["long form", "https://[0:0:0:0:0:0:0:1]/"],
@@ -66,7 +72,10 @@ it.effect.each<[string, string]>([
   ["mapped, in hex", "https://[::ffff:7f00:1]/"],
   ["compatible", "https://[::7f00:1]/"],
   ["translated", "https://[::ffff:0:7f00:1]/"],
+  ["mapped, in capitals", "https://[::FFFF:127.0.0.1]/"],
+  ["compatible, dotted", "https://[::127.0.0.1]/"],
   ["ISATAP", "https://[2606:4700::5efe:7f00:1]/"],
+  ["ISATAP of a unique network", "https://[2606:4700::200:5efe:7f00:1]/"],
   ["NAT64", "https://[64:ff9b::7f00:1]/"],
   ["local NAT64", "https://[64:ff9b:1::7f00:1]/"],
   ["6to4", "https://[2002:7f00:1::1]/"],
@@ -84,10 +93,16 @@ it.effect.each<[string, string]>([
   ["metadata of Alibaba", "https://100.100.100.200/"],
   ["metadata of AWS over IPv6", "https://[fd00:ec2::254]/"],
   ["metadata of Oracle", "https://192.0.0.192/"],
+  ["benchmark IPv6", "https://[2001:2::1]/"],
+  ["ORCHID", "https://[2001:20::1]/"],
+  ["6to4 relay", "https://192.88.99.1/"],
   ["localhost", "https://localhost/"],
   ["localhost in capitals", "https://LOCALHOST:8443/"],
   ["localhost with a dot", "https://localhost./"],
-  ["below localhost", "https://shop.localhost/"]
+  ["localhost, full-width", "https://ｌｏｃａｌｈｏｓｔ/"],
+  ["localhost, percent-encoded", "https://%6c%6Fcalhost/"],
+  ["below localhost", "https://shop.localhost/"],
+  ["below localhost, with a dot", "https://a.b.localhost./"]
 ])("refuses %s by its text alone: %s", ([, url]) =>
   Effect.gen(function* () {
     expect(yield* passesText(url)).toBe(false)
@@ -101,7 +116,15 @@ it.effect.each<[string, string]>([
   ["https://user@shop.example/", "must not contain a user name or a password"],
   ["https://:secret@shop.example/", "must not contain a user name or a password"],
   ["https://shop.example:0/", "must not have port 0"],
+  ["https://shop.example:00/", "must not have port 0"],
   ["https://./", "must name a host"],
+  ["https://127.0.0.1../", "must name a host"],
+  ["https://localhost../", "must name a host"],
+  ["https://.shop.example/", "must name a host"],
+  ["javascript://shop.example/", "must begin with https://"],
+  ["file:///etc/passwd", "must begin with https://"],
+  ["https://[::1%lo]/", "must be an absolute URL, e.g. https://example.com/webhooks"],
+  ["https:///", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["https://[fe80::1%25eth0]/", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["https://127.0.0.256/", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["shop.example/hook", "must be an absolute URL, e.g. https://example.com/webhooks"],
@@ -161,7 +184,68 @@ it.effect.each([
   "https://[::ffff:169.254.169.254]/",
   "https://[64:ff9b::a9fe:a9fe]/",
   "https://[2002:a9fe:a9fe::1]/",
+  "https://[2606:4700::5efe:a9fe:a9fe]/",
+  "https://[fe80::a9fe:a9fe]/",
+  "https://2852039166/",
   "https://cloud.example/"
 ])("no setting opens %s", (url) =>
   Effect.map(judge(url), (found) => expect(found).toBe(notPublic)).pipe(Effect.provide(guarded(["0.0.0.0/0", "::/0"])))
+)
+
+/** One of the texts that a reader of URLs takes for `number`. */
+const spelledNumber = (number: bigint) =>
+  fc
+    .tuple(fc.constantFrom("", "0", "0x", "0X"), fc.integer({ min: 0, max: 3 }), fc.boolean())
+    .map(([prefix, zeros, capitals]) => {
+      const digits = number.toString(prefix === "" ? 10 : prefix === "0" ? 8 : 16)
+      return prefix + (prefix === "" ? "" : "0".repeat(zeros)) + (capitals ? digits.toUpperCase() : digits)
+    })
+
+const spelledCharacter = (character: string) =>
+  fc.constantFrom(
+    character,
+    `%${character.charCodeAt(0).toString(16)}`,
+    String.fromCharCode(character.charCodeAt(0) - 0x21 + 0xff01)
+  )
+
+/** 1 to 4 numbers in any base, the last of which takes all bytes that are left; any character in another form. */
+const spelledIpv4 = (value: bigint) =>
+  fc.integer({ min: 0, max: 3 }).chain((dots) => {
+    const first = Array.from({ length: dots }, (_, i) => (value >> BigInt(24 - 8 * i)) & 0xffn)
+    const numbers = [...first, value & ((1n << BigInt(32 - 8 * dots)) - 1n)]
+    return fc
+      .tuple(fc.tuple(...numbers.map(spelledNumber)), fc.constantFrom("", "."))
+      .chain(([parts, end]) => fc.tuple(...[...(parts.join(".") + end)].map(spelledCharacter)))
+      .map((characters) => characters.join(""))
+  })
+
+/** With or without leading zeros, capitals, a dotted end, and a pair of colons for the first zeros. */
+const spelledIpv6 = (value: bigint) =>
+  fc.tuple(fc.boolean(), fc.boolean(), fc.boolean(), fc.boolean()).map(([padded, capitals, dotted, short]) => {
+    const groups = Array.from({ length: 8 }, (_, i) => (value >> BigInt(112 - 16 * i)) & 0xffffn)
+    const hex = groups.map((group) => group.toString(16).padStart(padded ? 4 : 1, "0"))
+    const last = [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join(".")
+    const parts = dotted ? [...hex.slice(0, 6), last] : hex
+    const zeros = groups.slice(0, 6).findIndex((group) => group !== 0n)
+    const text = short && zeros > 1 ? `::${parts.slice(zeros).join(":")}` : parts.join(":")
+    return `[${capitals ? text.toUpperCase() : text}]`
+  })
+
+const spelled = addresses.chain(({ bits, value }) =>
+  fc.record({
+    bits: fc.constant(bits),
+    value: fc.constant(value),
+    host: bits === 32 ? spelledIpv4(value) : spelledIpv6(value)
+  })
+)
+
+it.effect("no spelling of an address changes what becomes of it", () =>
+  Effect.map(TargetGuard, (guard) =>
+    fc.assert(
+      fc.property(spelled, ({ bits, host, value }) => {
+        expect(Either.isRight(guard.check(`https://${host}/`))).toBe(stated(value, bits))
+      }),
+      { numRuns: 10_000 }
+    )
+  ).pipe(Effect.provide(guarded()))
 )

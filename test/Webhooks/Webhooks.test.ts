@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { defaultSecret } from "../../src/Webhooks/DefaultSecrets.ts"
+import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import { recordAttempts } from "../../src/Webhooks/DeliveriesRepo.ts"
 import { TargetRefused } from "../../src/Webhooks/TargetGuard.ts"
 import { TooManyEndpoints, Webhooks } from "../../src/Webhooks.ts"
@@ -220,16 +220,16 @@ it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
 it.scoped("the default secret is made once for each account and mode", () =>
   onStore(
     Effect.gen(function* () {
-      const asked = yield* Effect.replicateEffect(defaultSecret(merchant.account, "test"), 10, {
+      const asked = yield* Effect.replicateEffect(defaultSecrets(merchant), 10, {
         concurrency: "unbounded"
       })
-      const values = new Set(asked.map(Redacted.value))
+      const values = new Set(asked.map(({ current }) => Redacted.value(current)))
       expect(values.size).toBe(1)
       const [value = ""] = values
       expect(value).toMatch(/^whsec_/)
       expect(Buffer.from(value.slice(6), "base64")).toHaveLength(32)
-      expect(Redacted.value(yield* defaultSecret(merchant.account, "test"))).toBe(value)
-      expect(Redacted.value(yield* defaultSecret(merchant.account, "live"))).not.toBe(value)
+      expect(Redacted.value((yield* defaultSecrets(merchant)).current)).toBe(value)
+      expect(Redacted.value((yield* defaultSecrets({ ...merchant, mode: "live" })).current)).not.toBe(value)
     })
   )
 )

@@ -1,7 +1,10 @@
 import { createHmac } from "node:crypto"
 import { expect, it } from "@effect/vitest"
-import { Redacted } from "effect"
-import { signatureHeaders, signingKey } from "../../src/Webhooks/signature.ts"
+import { Clock, Effect, Redacted } from "effect"
+import * as fc from "fast-check"
+import { Webhook as StandardWebhook } from "standardwebhooks"
+import { Webhook as SvixWebhook } from "svix"
+import { overlapping, signatureHeaders, signingKey } from "../../src/Webhooks/signature.ts"
 
 const sign = (secret: string, id: string, body: string, at: number) =>
   signatureHeaders(signingKey(Redacted.make(secret)), id, Buffer.from(body, "utf8"), at)
@@ -9,7 +12,7 @@ const sign = (secret: string, id: string, body: string, at: number) =>
 it("is the hex HMAC-SHA256 of the body under the whole secret", () => {
   // printf '%s' '{"id":"evt_1","note":"ünïcödé 💶"}' | openssl dgst -sha256 -hmac whsec_correct-horse-battery-staple
   const headers = sign("whsec_correct-horse-battery-staple", "evt_1", '{"id":"evt_1","note":"ünïcödé 💶"}', 0)
-  expect(headers["x-service-signature"]).toBe("8d3fb458738f8ad0497e6c160cfd197aed21b9d7aa181bfcc2cee279101b75fd")
+  expect(headers["X-Service-Signature"]).toBe("8d3fb458738f8ad0497e6c160cfd197aed21b9d7aa181bfcc2cee279101b75fd")
 })
 
 it("signs as the libraries of Standard Webhooks do", () => {
@@ -33,5 +36,69 @@ it.each([
   const secret = `whsec_${encoded}`
   const headers = sign(secret, "evt_1", "{}", 0)
   expect("webhook-signature" in headers).toBe(isStandard)
-  expect(headers["x-service-signature"]).toBe(createHmac("sha256", secret).update("{}").digest("hex"))
+  expect(headers["X-Service-Signature"]).toBe(createHmac("sha256", secret).update("{}").digest("hex"))
 })
+
+const libraries = [
+  ["standardwebhooks", StandardWebhook],
+  ["svix", SvixWebhook]
+] as const
+
+const secrets = fc
+  .uint8Array({ minLength: 24, maxLength: 64 })
+  .map((bytes) => `whsec_${Buffer.from(bytes).toString("base64")}`)
+const events = fc
+  .record({ id: fc.string({ unit: "binary" }), data: fc.jsonValue() })
+  .map((event) => JSON.stringify(event))
+
+/** What a receiver makes of a request: the event, or nothing. */
+const read = (
+  Library: (typeof libraries)[number][1],
+  secret: string,
+  headers: Record<string, string>,
+  body: string
+) => {
+  try {
+    return new Library(secret).verify(Buffer.from(body), headers)
+  } catch {
+    return undefined
+  }
+}
+
+// They compare the time of the signature with the system's.
+it.live.each(libraries)("%s takes what is signed, and nothing else", ([, Library]) =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    fc.assert(
+      fc.property(secrets, secrets, events, (secret, other, body) => {
+        fc.pre(secret !== other)
+        const headers = sign(secret, "evt_1", body, now)
+        expect(read(Library, secret, headers, body)).toEqual(JSON.parse(body))
+        expect(read(Library, other, headers, body)).toBeUndefined()
+        expect(read(Library, secret, headers, `${body} `)).toBeUndefined()
+        expect(read(Library, secret, { ...headers, "webhook-id": "evt_2" }, body)).toBeUndefined()
+        const later = String(Number(headers["webhook-timestamp"]) + 1)
+        expect(read(Library, secret, { ...headers, "webhook-timestamp": later }, body)).toBeUndefined()
+      }),
+      { numRuns: 50 }
+    )
+  )
+)
+
+it.live.each(libraries)("%s takes what is signed in an overlap, with either secret", ([, Library]) =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(secrets, { minLength: 3, maxLength: 3 }),
+        events,
+        ([before = "", after = "", other = ""], body) => {
+          const key = overlapping(signingKey(Redacted.make(before)), signingKey(Redacted.make(after)))
+          const headers = signatureHeaders(key, "evt_1", Buffer.from(body), now)
+          for (const secret of [before, after]) expect(read(Library, secret, headers, body)).toEqual(JSON.parse(body))
+          expect(read(Library, other, headers, body)).toBeUndefined()
+          expect(headers["X-Service-Signature"]).toBe(createHmac("sha256", before).update(body).digest("hex"))
+        }
+      ),
+      { numRuns: 50 }
+    )
+  )
+)

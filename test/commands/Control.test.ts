@@ -14,6 +14,7 @@ import { acquire } from "../../src/InstanceLock.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
+import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -21,7 +22,8 @@ const masterKey = Buffer.alloc(32, 7).toString("base64")
 const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey } })
 
 const services = (database: string) =>
-  Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer).pipe(
+  Layer.mergeAll(Accounts.layer, Keys.layer, SigningKeys.layer).pipe(
+    Layer.provideMerge(Secrets.layer),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provideMerge(repairLayer(testSettings(database)))
   )

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { acquire } from "../../src/InstanceLock.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -98,6 +98,39 @@ it.scopedLive("an account with a wallet of its own, by standard input", () =>
     ])
     const secret = yield* tilld(["webhooks", "secret", "--mode", "test", "--account", shared.stdout.trim(), "--json"])
     expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+  })
+)
+
+it.scopedLive("a webhook secret is rotated, with an overlap of a day unless another is given", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    const command = ["webhooks", "secret", "--mode", "test"]
+    const first = (yield* tilld(command)).stdout.trim()
+    expect(first).toMatch(/^whsec_\S{44}$/)
+    const started = yield* Clock.currentTimeMillis
+    const rotated = yield* tilld([...command, "--rotate", "--json"])
+    expect(rotated).toMatchObject({ code: 0, stderr: "" })
+    const { secret, previous } = JSON.parse(rotated.stdout)
+    expect([previous.secret, secret === first]).toEqual([first, false])
+    const overlap = Date.parse(previous.until) - started
+    expect(overlap).toBeGreaterThanOrEqual(86_400_000)
+    expect(overlap).toBeLessThan(86_400_000 + 60_000)
+
+    expect(JSON.parse((yield* tilld([...command, "--json"])).stdout)).toEqual({ secret, previous })
+    const shown = yield* tilld(command)
+    expect(shown.stdout).toContain(`${secret}\n\nUntil ${previous.until} `)
+    const again = yield* tilld([...command, "--rotate"])
+    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(previous.until) })
+    const atOnce = yield* tilld([...command, "--rotate", "--overlap", "0s", "--json"])
+    expect(JSON.parse(atOnce.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+
+    for (const wrong of [
+      ["--overlap", "1h"],
+      ["--rotate", "--overlap", "31d"],
+      ["--rotate", "--overlap", "soon"]
+    ]) {
+      expect(yield* tilld([...command, ...wrong])).toMatchObject({ code: 2, stdout: "" })
+    }
   })
 )
 

@@ -219,10 +219,10 @@ let orders = 0
 
 /**
  * Starts the daemon of a home, until the scope ends. Its API key is made by the command line, through the control
- * socket, unless it has one from its life before: `key`.
+ * socket, unless it has one from its life before: `key`. `env` is besides what finds programs.
  */
-export const serve = Effect.fn("serve")(function* (home: Home, key?: string) {
-  const running = yield* startTilld(["serve", "--config", home.config])
+export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env?: Readonly<Record<string, string>>) {
+  const running = yield* startTilld(["serve", "--config", home.config], env === undefined ? {} : { env })
   const { annotations } = yield* waitForLog(running, "listening")
   const url = `http://127.0.0.1:${annotations.port}`
   const made = ["keys", "create", "--mode", "test", "--name", "suite", "--config", home.config]

@@ -1,0 +1,31 @@
+import { Effect, Layer } from "effect"
+import { DeliveryClient } from "../../src/Webhooks/DeliveryClient.ts"
+import { Resolver } from "../../src/Webhooks/Resolver.ts"
+import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { testSettingsLayer } from "./settings.ts"
+
+/** A resolver whose answer to any name is the next of the list, then the last for ever. */
+export const answering = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
+  let asked = 0
+  return Layer.succeed(Resolver, {
+    resolve: () => Effect.sync(() => answers[Math.min(asked++, answers.length - 1)] ?? [])
+  })
+}
+
+/** The client as it is, which trusts a file's authorities too and may call 127.0.0.1. */
+export const clientWith = (
+  extraCaFile: string,
+  resolver: Layer.Layer<Resolver> = answering(["127.0.0.1"]),
+  allowTargets: ReadonlyArray<string> = ["127.0.0.1/32"]
+) =>
+  Layer.build(
+    DeliveryClient.layer.pipe(
+      Layer.provide(TargetGuard.layer),
+      Layer.provide(resolver),
+      Layer.provide(
+        testSettingsLayer("", {
+          webhooks: { allowTargets, extraCaFile, concurrency: 64, concurrencyPerEndpoint: 8 }
+        })
+      )
+    )
+  ).pipe(Effect.flatMap((context) => Effect.provide(DeliveryClient, context)))
