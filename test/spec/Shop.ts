@@ -42,6 +42,8 @@ export class Shop extends Context.Tag("test/spec/Shop")<
     /** Runs a command of the operator, which must succeed. */
     readonly run: <A>(...args: ReadonlyArray<string>) => Effect.Effect<A>
     readonly chain: (name: ChainName) => LocalChain
+    /** An account with 102 payments, oldest first, in turn on base and on polygon. */
+    readonly full: Effect.Effect<{ readonly key: string; readonly payments: ReadonlyArray<PaymentObject> }>
     /** Paid in full on base: with its `webhookUrl` at `/own`. */
     readonly paid: Effect.Effect<Told & { readonly txHash: string }>
     /** Over, at another daemon: by what came. */
@@ -91,6 +93,16 @@ export class Shop extends Context.Tag("test/spec/Shop")<
         },
         { concurrency: 2 }
       )
+      const full = Effect.gen(function* () {
+        const { id: account } = yield* run<{ id: string }>("accounts", "create", "--name", "List", "--shared-wallet")
+        const { key } = yield* newKey({ account })
+        const payments = yield* Effect.forEach(
+          Array.from({ length: 102 }, (_, i) => (i % 2 === 0 ? "base" : "polygon")),
+          (name) => create((method, path, sent) => ask(method, path, { ...sent, key }), { chain: name }),
+          { concurrency: 1 }
+        )
+        return { key, payments }
+      })
       const shop = { daemon, inbox, ask, chain }
       return {
         ...shop,
@@ -100,6 +112,7 @@ export class Shop extends Context.Tag("test/spec/Shop")<
         run,
         newKey,
         singleKeys: yield* Effect.cached(singleKeys),
+        full: yield* Effect.cached(full),
         paid: yield* Effect.cached(payInFull(shop)),
         over: yield* Effect.cached(Effect.provide(letRunOut(inbox), yield* Effect.context<Scope.Scope>()))
       }

@@ -8,20 +8,6 @@ import { create, Shop } from "../Shop.ts"
 const list = (query: string, key?: string) =>
   Effect.flatMap(Shop, ({ ask }) => ask("GET", `/v1/payments${query}`, key === undefined ? {} : { key }))
 
-/** A key of an account that has as many payments, oldest first. */
-const accountWith = (count: number) =>
-  Effect.gen(function* () {
-    const { ask, newKey, run } = yield* Shop
-    const { id: account } = yield* run<{ id: string }>("accounts", "create", "--name", "List", "--shared-wallet")
-    const { key } = yield* newKey({ account })
-    const payments = yield* Effect.forEach(
-      Array.from({ length: count }, (_, i) => (i % 2 === 0 ? "base" : "polygon")),
-      (chain) => create((method, path, sent) => ask(method, path, { ...sent, key }), { chain }),
-      { concurrency: 1 }
-    )
-    return { key, payments }
-  })
-
 const statusRule = "must be pending, confirmed, expired or failed"
 
 export const lists: ReadonlyArray<Case<Shop>> = [
@@ -29,7 +15,7 @@ export const lists: ReadonlyArray<Case<Shop>> = [
     ["4.4 limit", "8 List page size"],
     "20 unless given, at most 100: more is refused",
     Effect.gen(function* () {
-      const { key, payments } = yield* accountWith(102)
+      const { key, payments } = yield* (yield* Shop).full
       const newestFirst = payments.map(({ id }) => id).reverse()
       const page = (query: string) =>
         Effect.map(list(query, key), ({ body }) => body.data.map(({ id }: PaymentObject) => id))
@@ -46,16 +32,16 @@ export const lists: ReadonlyArray<Case<Shop>> = [
     ["4.4 cursor", '4.4 "The response carries a"', '4.4 "The exact envelope, the"'],
     "decided: data and cursor and nothing else, newest first; a null cursor is the end, an empty one the beginning",
     Effect.gen(function* () {
-      const { key, payments } = yield* accountWith(5)
+      const { key, payments } = yield* (yield* Shop).full
       const newestFirst = payments.map(({ id }) => id).reverse()
-      const first = yield* list("?limit=2&cursor=", key)
+      const first = yield* list("?limit=40&cursor=", key)
       expect(first.status).toBe(200)
       expect(Object.keys(first.body)).toEqual(["data", "cursor"])
       const seen = [...first.body.data]
       let { cursor } = first.body
       while (cursor !== null) {
         expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/)
-        const { body } = yield* list(`?limit=2&cursor=${cursor}`, key)
+        const { body } = yield* list(`?limit=40&cursor=${cursor}`, key)
         seen.push(...body.data)
         cursor = body.cursor
       }
@@ -69,9 +55,9 @@ export const lists: ReadonlyArray<Case<Shop>> = [
     ['4.4 "GET /v1/payments"', '4.4 "Query parameters"', "4.4 chain"],
     "takes the four parameters and no other; chain leaves the payments of one",
     Effect.gen(function* () {
-      const { key, payments } = yield* accountWith(5)
+      const { key, payments } = yield* (yield* Shop).full
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {
-        const { body, status } = yield* list(`?chain=${chain}`, key)
+        const { body, status } = yield* list(`?limit=100&chain=${chain}`, key)
         expect([status, body.data]).toEqual([200, payments.filter((made) => made.chain === chain).reverse()])
       }
       const answer = yield* list("?chain=solana&page=2", key)
