@@ -34,29 +34,20 @@ export const problemsIn = ({ body }: Answered): Record<string, string> =>
 
 const bytesOf = ({ body, json }: Sent) => (json === undefined ? body : JSON.stringify(json))
 
-/** A server, and a client that keeps its connections for as long as the test. */
-export class TestApi extends Context.Tag("test/TestApi")<
-  TestApi,
-  {
-    readonly host: string
-    readonly port: number
-    readonly call: (method: string, path: string, sent?: Sent) => Effect.Effect<Answered>
-    /** A key of the default account. */
-    readonly newKey: (mode?: Mode, allowed?: ReadonlyArray<Permission>) => Effect.Effect<string>
-  }
->() {
-  static readonly layer = Layer.scoped(
-    TestApi,
-    Effect.gen(function* () {
-      const { address } = yield* Http
-      const keys = yield* Keys
-      const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent()),
-        (agent) => Effect.promise(() => agent.destroy())
-      )
-      const call = (method: string, path: string, sent: Sent = {}) =>
+/** Sends one request over HTTP, and reads its answer to the end. */
+export type Call = (method: string, path: string, sent?: Sent) => Effect.Effect<Answered>
+
+/** A client of the server at `base`, that keeps its connections until the scope closes. */
+export const makeClient = (base: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new Agent()),
+      (agent) => Effect.promise(() => agent.destroy())
+    ),
+    (agent): Call =>
+      (method, path, sent = {}) =>
         Effect.promise(async (): Promise<Answered> => {
-          const response = await send(`http://${address.host}:${address.port}${path}`, {
+          const response = await send(`${base}${path}`, {
             dispatcher: agent,
             method: method as "GET",
             headers: {
@@ -74,6 +65,25 @@ export class TestApi extends Context.Tag("test/TestApi")<
             body: text === "" ? undefined : JSON.parse(text)
           }
         })
+  )
+
+/** A server, and a client that keeps its connections for as long as the test. */
+export class TestApi extends Context.Tag("test/TestApi")<
+  TestApi,
+  {
+    readonly host: string
+    readonly port: number
+    readonly call: Call
+    /** A key of the default account. */
+    readonly newKey: (mode?: Mode, allowed?: ReadonlyArray<Permission>) => Effect.Effect<string>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    TestApi,
+    Effect.gen(function* () {
+      const { address } = yield* Http
+      const keys = yield* Keys
+      const call = yield* makeClient(`http://${address.host}:${address.port}`)
       const newKey = (mode: Mode = "test", allowed: ReadonlyArray<Permission> = permissions) =>
         keys.create({ account: defaultAccount, mode, name: "test", permissions: allowed, expiresIn: undefined }).pipe(
           Effect.map(({ key }) => Redacted.value(key)),

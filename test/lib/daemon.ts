@@ -7,7 +7,7 @@ import { Context, Effect, Layer } from "effect"
 import { Agent, request } from "undici"
 import { type Address, toHex } from "viem"
 import { HDKey, privateKeyToAddress } from "viem/accounts"
-import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
+import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts"
 import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
@@ -57,6 +57,10 @@ export interface HomeOptions {
   readonly caFile?: string
   /** Absent: any free port. */
   readonly port?: number
+  /** Prices in USD besides those of ETH and USDC. */
+  readonly prices?: Readonly<Record<string, string>>
+  /** The chains that are watched in live mode too, with a wallet of its own; none unless given. */
+  readonly liveChains?: Chains
 }
 
 const newWallet = () => {
@@ -69,18 +73,27 @@ const newWallet = () => {
   return { xpub: account.publicExtendedKey, address }
 }
 
-const chainSection = ({ rpcUrls }: HomeOptions, [name, { chainId, tokens, url }]: readonly [ChainName, LocalChain]) => `
-[chains.${name}.test]
+const chainSection = (
+  { rpcUrls }: HomeOptions,
+  mode: Mode,
+  [name, { chainId, tokens, url }]: readonly [ChainName, LocalChain]
+) => `
+[chains.${name}.${mode}]
 rpc_urls = ${JSON.stringify(rpcUrls?.get(name) ?? [url])}
 chain_id = ${chainId}
 confirmations = ${confirmations}
 poll_interval = "100 millis"
 balance_interval = "1 second"
-[chains.${name}.test.tokens]
+[chains.${name}.${mode}.tokens]
 ${Object.entries(tokens)
   .map(([symbol, { address, decimals }]) => `${symbol} = { address = "${address}", decimals = ${decimals} }`)
   .join("\n")}
 `
+
+const prices = (options: HomeOptions) =>
+  Object.entries({ ETH: "2500", USDC: "1", ...options.prices })
+    .map(([symbol, price]) => `${symbol} = "${price}"`)
+    .join(", ")
 
 const configuration = (options: HomeOptions, database: string, xpub: string) => `
 [server]
@@ -93,6 +106,7 @@ per_minute = 1000000
 per_hour = 1000000
 [wallets]
 test = "${xpub}"
+${options.liveChains === undefined ? "" : `live = "${newWallet().xpub}"`}
 [payments]
 settle_grace = "0 seconds"
 [webhooks]
@@ -100,10 +114,11 @@ allow_targets = ["127.0.0.1/32"]
 extra_ca_file = "${options.caFile ?? ""}"
 [rates]
 sources = ["fixed"]
-fixed = { ETH = "2500", USDC = "1" }
+fixed = { ${prices(options)} }
 [log]
 level = "debug"
-${[...options.chains].map((chain) => chainSection(options, chain)).join("")}`
+${[...options.chains].map((chain) => chainSection(options, "test", chain)).join("")}
+${[...(options.liveChains ?? [])].map((chain) => chainSection(options, "live", chain)).join("")}`
 
 /** Furnishes a folder of its own. */
 export const makeHome = (options: HomeOptions) =>
