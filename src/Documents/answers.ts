@@ -161,7 +161,7 @@ const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
 const failure: Response = {
   ...errorResponse(failures, false),
   description: [
-    "Refused before it reached the operation, or a fault of this server.",
+    "Refused before it reached the operation, or a fault of this server.\n",
     ...failures.map((code) => `- ${statusOf[code]} \`${code}\`: ${meanings[code].when}`)
   ].join("\n")
 }

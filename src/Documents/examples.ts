@@ -192,5 +192,7 @@ export const operationExamples = {
   "health.ready": {
     answers: { 200: only(ready, "Every chain is read to its head"), 503: only(notReady, "A chain is behind") }
   },
-  "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } }
+  "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } },
+  "documents.page": { answers: { 200: only("<!doctype html>…", "The start of it") } },
+  "documents.style": { answers: { 200: only(":root { … }", "The start of it") } }
 } satisfies Record<string, OperationExamples>

@@ -63,6 +63,14 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "documents.openapi": {
     summary: "This API as OpenAPI 3.1",
     description: "Generated from the schemas that requests are checked with."
+  },
+  "documents.page": {
+    summary: "This API as a page",
+    description: "Complete in itself: no script, and nothing from elsewhere."
+  },
+  "documents.style": {
+    summary: "The page's style",
+    description: "A stylesheet."
   }
 }
 

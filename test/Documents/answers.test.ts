@@ -155,7 +155,7 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
       expect((yield* ask("GET", "/healthz")).status).toBe(200)
       // No watcher runs here, so that no chain has been read.
       expect((yield* ask("GET", "/readyz")).status).toBe(503)
-      for (const path of ["/openapi.json"]) {
+      for (const path of ["/openapi.json", "/docs", "/docs/style.css"]) {
         expect((yield* ask("GET", path)).status).toBe(200)
         expect((yield* ask("HEAD", path)).text).toBe("")
       }

@@ -67,6 +67,8 @@ describe("the document", () => {
     const statuses = operations.map(([method, path, { responses }]) => `${method} ${path} ${Object.keys(responses)}`)
     expect(statuses.sort()).toEqual([
       "delete /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
+      "get /docs 200,400,405,503,default",
+      "get /docs/style.css 200,400,405,503,default",
       "get /healthz 200,400,405,503,default",
       "get /openapi.json 200,400,405,503,default",
       "get /readyz 200,400,405,503,default",

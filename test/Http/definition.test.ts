@@ -12,7 +12,7 @@ const handlers = {
   webhooks: { create: handle, list: handle, remove: handle },
   quotes: { create: handle },
   health: { alive: handle, ready: handle },
-  documents: { openapi: handle }
+  documents: { openapi: handle, page: handle, style: handle }
 }
 
 it("says which permission each endpoint needs", () => {
@@ -34,7 +34,9 @@ it("says which permission each endpoint needs", () => {
     "POST /v1/quotes quotes:read",
     "GET /healthz undefined",
     "GET /readyz undefined",
-    "GET /openapi.json undefined"
+    "GET /openapi.json undefined",
+    "GET /docs undefined",
+    "GET /docs/style.css undefined"
   ])
 })
 
