@@ -20,9 +20,12 @@ const examplesOf = ({ examples = {} }: MediaType): Html =>
       html`<figure><figcaption>${summary}</figcaption>${code(shown(value), summary)}</figure>`
   )}`
 
-/** Where the fields of a body are: a schema of its own name further down. */
-const schemaLink = ({ schema }: MediaType): Html =>
-  schema.$ref === undefined ? nothing : html`<p><a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a></p>`
+/** Where the fields of a body are: further down, an error among the error codes. */
+const schemaLink = ({ schema }: MediaType): Html => {
+  if (schema.$ref === undefined) return nothing
+  const name = nameOf(schema.$ref)
+  return html`<p><a href="#${name.replace("Error.", "error-")}">${name.replace("Error.", "")}</a></p>`
+}
 
 const bodies = (content: Readonly<Record<string, MediaType>> | undefined): Html =>
   html`${Object.values(content ?? {}).map((media) => html`${schemaLink(media)}${examplesOf(media)}`)}`
@@ -40,7 +43,7 @@ const headersOf = (components: Components, { headers = {} }: Response): Html => 
 const answer = (components: Components, status: string, response: Response): Html =>
   html`<details class="answer"><summary><span class="status s${status.charAt(0)}">${
     status === "default" ? "other" : status
-  }</span> ${titleOf(status, response)}</summary>${prose(response.description)}${headersOf(components, response)}${bodies(
+  }</span> ${titleOf(status, response)}</summary>${titleOf(status, response) === response.description ? nothing : prose(response.description)}${headersOf(components, response)}${bodies(
     response.content
   )}</details>`
 

@@ -26,7 +26,7 @@ const operationLinks = (items: ReadonlyArray<Listed>) =>
   links(items.map(([, , { operationId, summary }]) => [operationId, summary]))
 
 const navigation = (document: OpenApiDocument, guide: ReadonlyArray<Section>): Html =>
-  html`<nav aria-label="Contents"><details open><summary>Contents</summary>
+  html`<nav aria-label="Contents">
 <h2>Guide</h2>${links(guide.map(({ id, title }) => [id, title]))}
 ${document.tags.map(({ name }) => {
   const items = [...withTag(document.paths, name), ...withTag(document.webhooks, name)]
@@ -36,7 +36,7 @@ ${document.tags.map(({ name }) => {
     ["error-codes", "Error codes"],
     ["headers", "Headers"],
     ["schemas", "Schemas"]
-  ])}</details></nav>`
+  ])}</nav>`
 
 const errorTable = (): Html =>
   html`<section id="error-codes"><h2><a href="#error-codes">Error codes</a></h2>

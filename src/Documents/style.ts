@@ -47,6 +47,7 @@ pre {
   border: 1px solid var(--line);
   border-radius: 6px;
 }
+pre code { font-size: inherit }
 h1, h2, h3, h4 { line-height: 1.25 }
 h1 { margin: 0 }
 h2 { margin: 3rem 0 0.75rem; padding-top: 1rem; border-top: 1px solid var(--line) }
@@ -57,8 +58,7 @@ h2 > a:hover, h3 > a:hover { text-decoration: underline }
 .skip { position: absolute; left: -100vw }
 .skip:focus { left: 0; z-index: 1; padding: 0.75rem; background: var(--ground) }
 main { max-width: 52rem; padding: 1.5rem 1.25rem 6rem }
-nav { padding: 0.75rem 1.25rem; border-bottom: 1px solid var(--line); background: var(--raised) }
-nav summary { font-weight: 600; cursor: pointer; padding: 0.25rem 0 }
+nav { max-height: 40vh; overflow-y: auto; padding: 0 1.25rem 0.75rem; border-bottom: 1px solid var(--line); background: var(--raised) }
 nav h2 { margin: 1rem 0 0.25rem; padding: 0; border: 0; font-size: 0.8125rem; color: var(--soft); text-transform: uppercase; letter-spacing: 0.04em }
 nav ul { margin: 0; padding: 0; list-style: none }
 nav li a { display: block; padding: 0.25rem 0; color: inherit; text-decoration: none }
@@ -91,9 +91,15 @@ th, td { padding: 0.5rem 0.75rem 0.5rem 0; text-align: left; vertical-align: top
 tbody th { font-weight: 400; white-space: nowrap }
 :target { scroll-margin-top: 1rem }
 section.operation:target { border-color: var(--link) }
+@media (max-width: 40rem) {
+  thead { display: none }
+  tr, td:last-child { display: block }
+  tr { padding: 0.5rem 0; border-bottom: 1px solid var(--line) }
+  td, tbody th { display: inline-block; padding: 0 0.5rem 0 0; border: 0 }
+}
 @media (min-width: 64rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr) }
-  nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border: 0; border-right: 1px solid var(--line) }
+  nav { position: sticky; top: 0; height: 100vh; max-height: none; border: 0; border-right: 1px solid var(--line) }
   main { padding: 2rem 3rem 8rem }
 }
 @media print {
