@@ -62,7 +62,7 @@ export const makeClient = (base: string) =>
             status: response.statusCode,
             headers: response.headers,
             text,
-            body: text === "" ? undefined : JSON.parse(text)
+            body: response.headers["content-type"] === "application/json" && text !== "" ? JSON.parse(text) : undefined
           }
         })
   )

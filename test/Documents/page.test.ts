@@ -1,0 +1,94 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { describe, it } from "vitest"
+import { html } from "../../src/Documents/html.ts"
+import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
+import { prose } from "../../src/Documents/prose.ts"
+import { makeDocuments } from "../../src/Documents.ts"
+import { errorCodes } from "../../src/Domain/ApiError.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+
+const { openApi, page, style } = makeDocuments({
+  publicUrl: "https://pay.example.com",
+  limits: { perMinute: 100, perHour: 1_000 }
+})
+const document: OpenApiDocument = JSON.parse(openApi)
+
+const attributes = (name: string) =>
+  Array.from(page.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g")), ([, v]) => v ?? "")
+
+describe("the page", () => {
+  const ids = attributes("id")
+
+  it("has an anchor for every operation, event and schema, and a row for every error code", () => {
+    const items = [...Object.values(document.paths), ...Object.values(document.webhooks)]
+    const operations = items.flatMap((item) => Object.values(item).map(({ operationId }) => operationId))
+    expect(operations).toHaveLength(17)
+    const schemas = Object.keys(document.components.schemas).filter((name) => !name.startsWith("Error."))
+    const sections = ["authentication", "errors", "rate-limits", "idempotency", "webhooks", "error-codes", "main"]
+    expect(ids).toEqual(expect.arrayContaining([...operations, ...schemas, ...sections]))
+    for (const code of errorCodes) expect(ids).toContain(`error-${code}`)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  it("links to what is there", () => {
+    const targets = attributes("href")
+    for (const target of targets.filter((href) => href.startsWith("#"))) expect(ids).toContain(target.slice(1))
+    expect(targets.filter((href) => !href.startsWith("#")).sort()).toEqual(["docs/style.css", "openapi.json"])
+  })
+
+  it("loads nothing but its style, and runs nothing", () => {
+    expect(page).not.toMatch(/<(script|img|iframe|object|embed|form|base)\b|\sstyle="|\son\w+="|\ssrc="/)
+    expect(style).not.toMatch(/url\(|@import|https?:/)
+  })
+
+  it("has text where it is text, and every element closed", () => {
+    expect(html`<p>${`<b a="1">&`}${[1, html`<i>`]}</p>`.text).toBe("<p>&lt;b a=&quot;1&quot;&gt;&amp;1<i></p>")
+    expect(page).not.toMatch(/\[object Object\]|undefined|NaN/)
+    for (const name of [
+      "section",
+      "details",
+      "summary",
+      "dl",
+      "dd",
+      "dt",
+      "p",
+      "pre",
+      "code",
+      "ul",
+      "li",
+      "a",
+      "figure"
+    ]) {
+      const count = (pattern: string) => page.match(new RegExp(pattern, "g"))?.length
+      expect(count(`<${name}[\\s>]`), name).toBe(count(`</${name}>`))
+    }
+  })
+})
+
+it("prose knows paragraphs, lists, fences and code", () => {
+  expect(prose("a `b`\nc\n\n- d\n- e\n\n```js\nf\n\ng\n```\n\nh").text).toBe(
+    '<p>a <code>b</code>\nc</p><ul><li>d</li><li>e</li></ul><pre tabindex="0" role="region" aria-label="Example"><code>f\n\ng</code></pre><p>h</p>'
+  )
+})
+
+layer(testApp(), { excludeTestServices: true })("a server", (it) => {
+  it.effect("gives page, style and document to whoever asks, with a policy that allows the style alone", () =>
+    Effect.gen(function* () {
+      const { call } = yield* TestApi
+      const answered = yield* call("GET", "/docs")
+      expect(answered.headers["content-type"]).toBe("text/html; charset=utf-8")
+      expect(answered.headers["content-security-policy"]).toBe(
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+      )
+      expect(answered.headers["x-content-type-options"]).toBe("nosniff")
+      expect(answered.text).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/)
+      const css = yield* call("GET", "/docs/style.css")
+      expect([css.headers["content-type"], css.text]).toEqual(["text/css; charset=utf-8", style])
+      const json = yield* call("GET", "/openapi.json")
+      expect(json.headers["content-type"]).toBe("application/json")
+      expect(json.body.servers).toEqual([{ url: "http://127.0.0.1:8080", description: "This installation" }])
+      expect(yield* call("GET", "/openapi.json")).toMatchObject({ text: json.text })
+    })
+  )
+})
