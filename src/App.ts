@@ -54,6 +54,12 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provide(Telemetry.layer(settings.log))
   )
 
+/** What sends a webhook where no daemon runs. The caller holds the instance lock of the database. */
+export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer).pipe(
+  Layer.provide(TargetGuard.layer),
+  Layer.provide(Resolver.layer)
+)
+
 /** What repairs a chain's ledger where no daemon runs. The caller holds the instance lock of the database. */
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(

@@ -5,7 +5,7 @@ import * as InstanceLock from "../InstanceLock.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
-import { chained, plain, sealed } from "./handlers.ts"
+import { chained, plain, sealed, sending } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
 import { NotUnderstood } from "./requests.ts"
 
@@ -38,8 +38,11 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   const store = storeLayer(settings)
   const plainHandler = plain.get(tag)
   if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)
-  const sealedHandler = sealed.get(tag)
-  if (sealedHandler === undefined) return yield* NotUnderstood.of()
   const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
-  return yield* Effect.provide(sealedHandler(input), secrets)
+  const sealedHandler = sealed.get(tag)
+  if (sealedHandler !== undefined) return yield* Effect.provide(sealedHandler(input), secrets)
+  const sendingHandler = sending.get(tag)
+  if (sendingHandler === undefined) return yield* NotUnderstood.of()
+  const { sendingLayer } = yield* app
+  return yield* Effect.provide(sendingHandler(input), Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store)))
 }, Effect.scoped)

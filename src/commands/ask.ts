@@ -1,13 +1,13 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
 import type { SettingsShape } from "../Settings.ts"
-import type { Answer } from "./handlers.ts"
+import type { Answer } from "./handler.ts"
 import { NotUnderstood } from "./requests.ts"
 import { connect, DaemonSilent, Reply, readLine, socketPath } from "./wire.ts"
 
 /** The longest history of a payment fits many times. */
 const answerBytes = 64 * 1024 * 1024
-const answerDeadline = "40 seconds"
+const answerDeadline = "50 seconds"
 
 const silent = new DaemonSilent({
   message: `The daemon did not answer within ${answerDeadline}, or ended meanwhile: look at its log, and whether it was done`

@@ -1,4 +1,5 @@
 import { Command } from "@effect/cli"
+import { list, redeliver, show, test } from "./deliveries.ts"
 import { common } from "./Invocation.ts"
 import { account, mode } from "./options.ts"
 import { ShowSecret } from "./requests.ts"
@@ -14,6 +15,6 @@ const secret = Command.make("secret", { ...common, mode, account }, (options) =>
 ).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment"))
 
 export const webhooks = Command.make("webhooks").pipe(
-  Command.withDescription("Webhooks"),
-  Command.withSubcommands([secret])
+  Command.withDescription("Webhooks: deliveries, attempts, and the secret that signs"),
+  Command.withSubcommands([list, show, redeliver, test, secret])
 )

@@ -145,7 +145,14 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const writer = yield* Writer
-    yield* writer.write(outbox.publish({ ...payment, status }, at))
+    const transition = Effect.flatMap(Tx, (tx) =>
+      tx.run(
+        `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at)
+         SELECT ?, count(*), '', ?, ? FROM transitions WHERE payment_id = ?`,
+        [payment.id, status, at, payment.id]
+      )
+    )
+    yield* writer.write(Effect.zipRight(transition, outbox.publish({ ...payment, status }, at)))
   })
 
 export interface DeliveryRow {
@@ -159,6 +166,10 @@ export interface DeliveryRow {
   readonly attempts: number
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
+  readonly redeliveries: number
+  readonly redelivery: 0 | 1
+  readonly resume_at: number | null
+  readonly done_at: number | null
 }
 
 export const deliveries = Effect.flatMap(Reader, (reader) =>
@@ -168,6 +179,8 @@ export const deliveries = Effect.flatMap(Reader, (reader) =>
 export interface AttemptRow {
   readonly delivery: number
   readonly number: number
+  readonly redelivery: 0 | 1
+  readonly address: string | null
   readonly started_at: number
   readonly ended_at: number
   readonly status: number | null
