@@ -6,6 +6,7 @@ import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
@@ -44,6 +45,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
         Keys.layer,
         RateLimits.layer,
         Idempotency.layer,
+        Housekeeping.layer,
         Secrets.layer,
         refuseDroppedChains
       )

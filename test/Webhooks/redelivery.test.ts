@@ -4,7 +4,7 @@ import type { EventKind } from "../../src/Domain/Event.ts"
 import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
-import { type Db, type Param, Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
+import { Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecret } from "../../src/Webhooks/DefaultSecrets.ts"
 import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
@@ -16,6 +16,7 @@ import {
   attempts,
   besideDispatcher,
   deliveries,
+  explained,
   merchant,
   newPayment,
   publish,
@@ -364,27 +365,16 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
       yield* publish(payment, "pending")
       const reader = yield* Reader
       const plans: Array<string> = []
-      const explained = (db: Db): Db => {
-        const explain = (sql: string, params: ReadonlyArray<Param> = []) =>
-          Effect.map(reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params), (steps) => {
-            plans.push(...steps.map(({ detail }) => detail))
-          })
-        return {
-          ...db,
-          all: <Row extends object>(sql: string, params?: ReadonlyArray<Param>) =>
-            Effect.zipRight(explain(sql, params), db.all<Row>(sql, params)),
-          get: <Row extends object>(sql: string, params?: ReadonlyArray<Param>) =>
-            Effect.zipRight(explain(sql, params), db.get<Row>(sql, params))
-        }
-      }
-      const db = explained(reader)
+      const db = explained(reader, reader, plans)
       const selection = { owner: merchant, endpoint: undefined, status: "pending" as const, since: 0, until: 1 }
       yield* LogRepo.list(db, selection, 20)
       yield* LogRepo.list(db, { ...selection, endpoint }, 20)
       yield* LogRepo.byId(db, yield* idOf(1))
       const writer = yield* Writer
       const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>
-        writer.write(Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx) })))
+        writer.write(
+          Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx, reader, plans) }))
+        )
       yield* watched(RedeliveryRepo.redeliverSome(selection, { createdAt: 0, sequence: 0 }, 20, 1))
       yield* watched(RedeliveryRepo.redeliverSome({ ...selection, endpoint }, undefined, 20, 1))
       yield* watched(RedeliveryRepo.redeliver(yield* idOf(1), 1))
