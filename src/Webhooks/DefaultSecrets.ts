@@ -6,6 +6,9 @@ import type { Owner } from "../Domain/Owner.ts"
 import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 
+/** What an owner's default secret is sealed for. */
+export const contextOf = ({ account, mode }: Owner): string => `default webhook secret ${account} ${mode}`
+
 const sealedFor = (db: Db, { account, mode }: Owner) =>
   Effect.map(
     db.get<{ secret: Uint8Array }>("SELECT secret FROM default_secrets WHERE account_id = ? AND mode = ?", [
@@ -32,7 +35,7 @@ export const defaultSecret = Effect.fn("DefaultSecrets.defaultSecret")(function*
   const secrets = yield* Secrets
   const writer = yield* Writer
   const owner = { account, mode }
-  const context = `default webhook secret ${account} ${mode}`
+  const context = contextOf(owner)
   const stored = yield* sealedFor(yield* Reader, owner)
   const fresh = () => secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, context)
   const sealed = stored ?? (yield* writer.write(storeFirst(owner, fresh(), yield* Clock.currentTimeMillis)))

@@ -30,7 +30,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, input: unknow
 const alone = Effect.promise(() => import("./alone.ts"))
 
 // A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
-const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
+export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
 /** Asks the daemon of the database, or does it here where none runs. `command` names it to whoever finds it at work. */
 export const ask = Effect.fn("commands.ask")(function* <Request extends { readonly _tag: string }, I, A, AI, E, EI>(
