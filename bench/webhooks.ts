@@ -30,8 +30,8 @@ const addBacklog = (database: string, targets: ReadonlyArray<Endpoint>): void =>
      VALUES (?, 'default', 'test', ?, 'payment.created', ?, ?)`
   )
   const delivery = db.prepare(
-    `INSERT INTO deliveries (id, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
-       next_attempt_at, created_at) VALUES (?, ?, ?, ?, 0, ?, ?, 'pending', 0, ?, ?)`
+    `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status, attempts,
+       next_attempt_at, created_at) VALUES (?, ?, ?, 'default', 'test', ?, 0, ?, ?, 'pending', 0, ?, ?)`
   )
   db.transaction(() => {
     for (let i = 0; i < backlog; i++) {

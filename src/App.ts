@@ -6,6 +6,7 @@ import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
@@ -44,6 +45,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
         Keys.layer,
         RateLimits.layer,
         Idempotency.layer,
+        Housekeeping.layer,
         Secrets.layer,
         refuseDroppedChains
       )
@@ -53,6 +55,12 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provide(Telemetry.layer(settings.log))
   )
+
+/** What sends a webhook where no daemon runs. The caller holds the instance lock of the database. */
+export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer).pipe(
+  Layer.provide(TargetGuard.layer),
+  Layer.provide(Resolver.layer)
+)
 
 /** What repairs a chain's ledger where no daemon runs. The caller holds the instance lock of the database. */
 export const repairLayer = (settings: SettingsShape) =>

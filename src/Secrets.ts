@@ -1,16 +1,20 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
+import { iso } from "./Domain/Timestamp.ts"
 import { MasterKey } from "./Settings.ts"
-import { Reader, Tx, Writer } from "./Sql.ts"
+import { type Db, Reader, Tx, Writer } from "./Sql.ts"
 
 /** The database was sealed with another master key. Nothing was changed. */
 export class WrongMasterKey extends Data.TaggedError("WrongMasterKey")<{ readonly message: string }> {}
 
-interface SecretsShape {
+/** What one master key seals and opens. */
+export interface SecretsShape {
   /** `context` names the row that will hold it; the same words open it, so that sealed values cannot be swapped. */
   readonly seal: (plain: string, context: string) => Uint8Array
   /** Throws of a value that was changed, or that another context or key sealed. */
   readonly open: (sealed: Uint8Array, context: string) => Redacted.Redacted<string>
+  /** Seals what `before` has sealed. Throws as `open` does. */
+  readonly reseal: (before: SecretsShape, sealed: Uint8Array, context: string) => Uint8Array
 }
 
 // A sealed value: version, nonce, ciphertext, tag. AES-256-GCM; a random nonce is safe for 2^32 values under one key.
@@ -24,15 +28,17 @@ const derive = (masterKey: Redacted.Redacted<Uint8Array>, purpose: string, bytes
 
 const additionalData = (context: string) => Buffer.concat([Buffer.of(version), Buffer.from(context)])
 
-const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsShape => {
+export const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsShape => {
   const key = derive(masterKey, "secrets", 32)
+  const seal: SecretsShape["seal"] = (plain, context) => {
+    const nonce = randomBytes(nonceBytes)
+    const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(additionalData(context))
+    const ciphertext = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()])
+    return Buffer.concat([Buffer.of(version), nonce, ciphertext, cipher.getAuthTag()])
+  }
   return {
-    seal: (plain, context) => {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(additionalData(context))
-      const ciphertext = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()])
-      return Buffer.concat([Buffer.of(version), nonce, ciphertext, cipher.getAuthTag()])
-    },
+    seal,
+    reseal: (before, sealed, context) => seal(Redacted.value(before.open(sealed, context)), context),
     open: (sealed, context) => {
       const bytes = Buffer.from(sealed)
       if (bytes[0] !== version || bytes.length < 1 + nonceBytes + tagBytes) {
@@ -57,26 +63,52 @@ export const fingerprintOf = (masterKey: Redacted.Redacted<Uint8Array>): string 
   derive(masterKey, "fingerprint", 16).toString("hex")
 
 const metaKey = "master_key_fingerprint"
+/** Of the key before the last change, and the time of that change. */
+const formerKey = "former_master_key_fingerprint"
+const rotatedKey = "master_key_rotated_at"
 
-/** The key that the database was first started with is the one it needs ever after. */
+const readMeta = (db: Db, key: string) =>
+  Effect.map(db.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", [key]), (row) => row?.value)
+
+/** Of the master key that the database is sealed with; undefined while there is none. */
+export const storedFingerprint = (db: Db) => readMeta(db, metaKey)
+
+const writeMeta = (entries: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const [key, value] of Object.entries(entries)) {
+      yield* tx.run(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [key, value]
+      )
+    }
+  })
+
+/** The database is sealed with another key from now on: in the transaction that seals everything anew. */
+export const rotated = (former: string, fingerprint: string, at: number) =>
+  writeMeta({ [metaKey]: fingerprint, [formerKey]: former, [rotatedKey]: iso(at) })
+
+/** Says which key it is that was given, as far as the database knows. */
+export const wrongMasterKey = Effect.fn("Secrets.wrongMasterKey")(function* (db: Db, stored: string, given: string) {
+  const former = yield* readMeta(db, formerKey)
+  const at = yield* readMeta(db, rotatedKey)
+  const places = "the credential master-key, TILLD_MASTER_KEY or master.key beside the database, in this order"
+  return yield* new WrongMasterKey({
+    message:
+      former === given
+        ? `This is the former master key: tilld secrets rotate changed it at ${at}. Give the new one, fingerprint ${stored}: ${places}`
+        : `This is not the master key that the database was sealed with: it has the fingerprint ${given}, and the database's ${stored}. Give that one: ${places}`
+  })
+})
+
+/** The key that the database was first started with, or that it was last sealed anew with, is the one it needs. */
 const checkFingerprint = Effect.fn("Secrets.checkFingerprint")(function* (masterKey: Redacted.Redacted<Uint8Array>) {
   const fingerprint = fingerprintOf(masterKey)
   const reader = yield* Reader
   const writer = yield* Writer
-  const select = "SELECT value FROM meta WHERE key = ?"
-  const stored = yield* reader.get<{ value: string }>(select, [metaKey])
-  if (stored === undefined) {
-    return yield* writer.write(
-      Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", [metaKey, fingerprint]))
-    )
-  }
-  if (stored.value !== fingerprint) {
-    return yield* new WrongMasterKey({
-      message:
-        "This is not the master key that the database was sealed with. Give the former one: the credential master-key, " +
-        "TILLD_MASTER_KEY or master.key beside the database, in this order"
-    })
-  }
+  const stored = yield* storedFingerprint(reader)
+  if (stored === undefined) return yield* writer.write(writeMeta({ [metaKey]: fingerprint }))
+  if (stored !== fingerprint) return yield* wrongMasterKey(reader, stored, fingerprint)
 })
 
 /** Seals what must not be read from the database file: webhook secrets and accounts' extended public keys. */

@@ -3,6 +3,7 @@ import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./commands/Control.ts"
+import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { Http } from "./Http.ts"
 import * as InstanceLock from "./InstanceLock.ts"
@@ -23,6 +24,7 @@ export const workers = Effect.gen(function* () {
   const keys = yield* Keys
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
+  const housekeeping = yield* Housekeeping
   const control = yield* Control.start(database.path)
   yield* Effect.all(
     [
@@ -34,7 +36,8 @@ export const workers = Effect.gen(function* () {
       addresses.run,
       keys.run,
       limits.run,
-      idempotency.run
+      idempotency.run,
+      housekeeping.run
     ],
     { concurrency: "unbounded", discard: true }
   )

@@ -12,6 +12,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   {
     /** Tells of the status that `payment` has now reached, `at` Unix milliseconds. */
     readonly publish: (payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
+    /** Deliveries are made due in this transaction: the dispatcher hears of it after the commit. */
+    readonly announce: Effect.Effect<void, never, Tx>
     /** Completes once deliveries have been committed since it last did: what wakes the dispatcher. */
     readonly newDeliveries: Effect.Effect<void>
   }
@@ -20,6 +22,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     Outbox,
     Effect.gen(function* () {
       const bell = yield* Queue.sliding<void>(1)
+      const ring = () => void bell.unsafeOffer(undefined)
+      const announce = Effect.flatMap(Tx, (tx) => tx.afterCommit(ring))
 
       const publish = Effect.fnUntraced(function* (payment: Payment, at: number) {
         const tx = yield* Tx
@@ -37,22 +41,23 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         )
         const { account, mode } = payment
         const deliveries = yield* enqueue({ id, account, mode, paymentId: payment.id, kind }, payment.webhookUrl, at)
-        if (deliveries > 0) yield* tx.afterCommit(() => bell.unsafeOffer(undefined))
+        if (deliveries > 0) yield* announce
       })
 
-      return { publish, newDeliveries: Queue.take(bell) }
+      return { publish, announce, newDeliveries: Queue.take(bell) }
     })
   )
 }
 
-// A payment is created once; the other kinds can come again after a reorg.
+// A payment is created once; the other kinds can come again after a reorg. Counted by the transitions, which stay when old
+// events are forgotten: an id that was used is never given to another event.
 const ordinalOf = (tx: Tx["Type"], payment: Payment, kind: WebhookEvent["event"]) =>
   kind === "payment.created"
     ? Effect.succeed(0)
     : Effect.map(
-        tx.get<{ count: number }>("SELECT count(*) AS count FROM events WHERE payment_id = ? AND kind = ?", [
+        tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
           payment.id,
-          kind
+          payment.status
         ]),
-        (row) => row?.count ?? 0
+        (row) => Math.max(0, (row?.count ?? 0) - 1)
       )

@@ -25,6 +25,19 @@ const find = (database: string, env: Source["env"]) => {
   return existsSync(file) ? { place: file, text: readFileSync(file, "utf8") } : undefined
 }
 
+const parse = (found: { readonly place: string; readonly text: string }) =>
+  Effect.suspend(() => {
+    const text = found.text.trim()
+    const bytes = Buffer.from(text, "base64")
+    // Node reads what it can of any text; only what it would write itself is a key.
+    if (bytes.length !== keyBytes || bytes.toString("base64") !== text) {
+      return new MasterKeyUnusable({
+        message: `The master key in ${found.place} must be ${keyBytes} bytes in base64, 44 characters; ${remedy}`
+      })
+    }
+    return Effect.succeed(Redacted.make(Uint8Array.from(bytes)))
+  })
+
 /** Reads the master key: 32 bytes in base64. */
 export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (database: string, env: Source["env"]) {
   const found = yield* Effect.try({
@@ -39,15 +52,30 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (data
         `TILLD_MASTER_KEY or the file ${besideDatabase(database)}; ${remedy}`
     })
   }
-  const text = found.text.trim()
-  const bytes = Buffer.from(text, "base64")
-  // Node reads what it can of any text; only what it would write itself is a key.
-  if (bytes.length !== keyBytes || bytes.toString("base64") !== text) {
+  return yield* parse(found)
+})
+
+/**
+ * Reads the master key that is to take the place of the present one: from a file, from standard input where that is `-`,
+ * or from the systemd credential `new-master-key`.
+ */
+export const readNewMasterKey = Effect.fn("Settings.readNewMasterKey")(function* (
+  given: string | undefined,
+  env: Source["env"]
+) {
+  const directory = env.CREDENTIALS_DIRECTORY
+  const file = given ?? (directory === undefined ? undefined : join(directory, "new-master-key"))
+  if (file === undefined) {
     return yield* new MasterKeyUnusable({
-      message: `The master key in ${found.place} must be ${keyBytes} bytes in base64, 44 characters; ${remedy}`
+      message: "There is no new master key: give --new-key FILE, --new-key - or the systemd credential new-master-key"
     })
   }
-  return Redacted.make(Uint8Array.from(bytes))
+  const place = file === "-" ? "standard input" : file
+  const text = yield* Effect.try({
+    try: () => readFileSync(file === "-" ? 0 : file, "utf8"),
+    catch: (cause) => new MasterKeyUnusable({ message: `The new master key cannot be read from ${place} (${cause})` })
+  })
+  return yield* parse({ place, text })
 })
 
 /** Makes `master.key` beside the database, readable by its owner only, unless it is there. For the sandbox. */

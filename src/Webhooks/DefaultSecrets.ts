@@ -24,7 +24,8 @@ const rowOf = (db: Db, { account, mode }: Owner) =>
     mode
   ])
 
-const contextOf = ({ account, mode }: Owner) => `default webhook secret ${account} ${mode}`
+/** What an owner's default secret is sealed for. */
+export const contextOf = ({ account, mode }: Owner): string => `default webhook secret ${account} ${mode}`
 
 /** In the form of Standard Webhooks. */
 const sealedFresh = (secrets: Secrets["Type"], owner: Owner) =>

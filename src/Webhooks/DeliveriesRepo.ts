@@ -4,8 +4,9 @@ import type { EventKind } from "../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../Domain/Ids.ts"
 import type { DeliveryStatus } from "../Domain/Webhook.ts"
 import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
+import type { Outcome } from "./DeliveryClient.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import { afterAttempt } from "./retryPolicy.ts"
+import { afterAttempt, succeeded } from "./retryPolicy.ts"
 import { type DeliveryTarget, originOf, targetsOf } from "./targets.ts"
 
 /** What a delivery needs to know of its event. */
@@ -57,13 +58,15 @@ export const enqueue = (
     for (const target of targets) {
       const previous = before.find((row) => isSameTarget(row, target))
       yield* tx.run(
-        `INSERT INTO deliveries (id, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
-           next_attempt_at, after_sequence, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)`,
+        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+           attempts, next_attempt_at, after_sequence, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)`,
         [
           deliveryId(event.id, target.endpoint),
           event.id,
           event.paymentId,
+          event.account,
+          event.mode,
           target.endpoint ?? null,
           target.isOwnUrl ? 1 : 0,
           target.lane,
@@ -87,8 +90,10 @@ export interface DueDelivery {
   readonly endpoint: EndpointId | undefined
   readonly url: string
   readonly body: string
-  /** Attempts made so far. */
+  /** Attempts of the schedule made so far. */
   readonly attempts: number
+  /** The attempt that is due was asked for by somebody, besides the schedule. */
+  readonly isRedelivery: boolean
 }
 
 interface DueRow {
@@ -100,13 +105,14 @@ interface DueRow {
   readonly url: string
   readonly body: string
   readonly attempts: number
+  readonly redelivery: 0 | 1
 }
 
 /** The delivery, undefined when no attempt of it is ahead: it was cancelled meanwhile. */
 export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     db.get<DueRow>(
-      `SELECT d.sequence, d.event_id, e.account_id, e.mode, d.endpoint_id, d.url, e.body, d.attempts
+      `SELECT d.sequence, d.event_id, d.account_id, d.mode, d.endpoint_id, d.url, e.body, d.attempts, d.redelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
       [sequence]
@@ -120,41 +126,69 @@ export const dueDelivery = (db: Db, sequence: number) =>
         endpoint: row.endpoint_id ?? undefined,
         url: row.url,
         body: row.body,
-        attempts: row.attempts
+        attempts: row.attempts,
+        isRedelivery: row.redelivery === 1
       }
   )
 
 /** An attempt that has ended. Times in Unix milliseconds. */
-export interface Attempt {
+export interface Attempt extends Outcome {
   readonly sequence: number
-  /** 1 for the first. */
-  readonly number: number
+  /** Attempts of the schedule, with this one if it is one. */
+  readonly attempts: number
+  readonly isRedelivery: boolean
   readonly startedAt: number
   readonly endedAt: number
-  readonly status: number | undefined
-  readonly error: string | undefined
-  readonly bodyStart: string | undefined
 }
+
+// The log counts every attempt; the delivery's own row is as it was before this one.
+const logAttempt = (tx: Db, attempt: Attempt) =>
+  tx.run(
+    `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start)
+     SELECT sequence, attempts + redeliveries + 1, ?, ?, ?, ?, ?, ?, ? FROM deliveries WHERE sequence = ?`,
+    [
+      attempt.isRedelivery ? 1 : 0,
+      attempt.startedAt,
+      attempt.endedAt,
+      attempt.address ?? null,
+      attempt.status ?? null,
+      attempt.error ?? null,
+      attempt.bodyStart ?? null,
+      attempt.sequence
+    ]
+  )
+
+/**
+ * Moves a delivery on in its schedule. One that was cancelled during the attempt has no further one; a redelivery that
+ * was asked for during it has been made with it.
+ */
+const advance = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
+  const next = afterAttempt(attempts, status, endedAt)
+  const nextAt = next.nextAttemptAt ?? null
+  return tx.run(
+    `UPDATE deliveries SET attempts = ?, redelivery = 0, resume_at = NULL,
+       status = iif(next_attempt_at IS NULL AND ? <> 'delivered', status, ?),
+       next_attempt_at = iif(next_attempt_at IS NULL, NULL, ?),
+       done_at = iif(next_attempt_at IS NULL OR ? IS NULL, coalesce(done_at, ?), NULL)
+     WHERE sequence = ?`,
+    [attempts, next.status, next.status, nextAt, nextAt, endedAt, sequence]
+  )
+}
+
+/** A redelivery that succeeds ends the schedule; otherwise that goes on as if there had been none. */
+const advanceBesides = (tx: Db, { endedAt, sequence, status }: Attempt) =>
+  tx.run(
+    succeeded(status)
+      ? `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, status = 'delivered',
+           next_attempt_at = NULL, resume_at = NULL, done_at = coalesce(done_at, ?) WHERE sequence = ?`
+      : `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, next_attempt_at = resume_at,
+           resume_at = NULL, done_at = iif(resume_at IS NULL, coalesce(done_at, ?), NULL) WHERE sequence = ?`,
+    [endedAt, sequence]
+  )
 
 /** Stores an attempt and the delivery's next state. */
 const recordAttempt = (tx: Db, attempt: Attempt) =>
-  Effect.gen(function* () {
-    const { sequence, number, startedAt, endedAt, status, error, bodyStart } = attempt
-    const next = afterAttempt(number, status, endedAt)
-    yield* tx.run(
-      `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error, body_start)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      [sequence, number, startedAt, endedAt, status ?? null, error ?? null, bodyStart ?? null]
-    )
-    // One that was cancelled during the attempt has no further one.
-    yield* tx.run(
-      `UPDATE deliveries SET attempts = ?,
-         status = iif(next_attempt_at IS NULL AND ? <> 'delivered', status, ?),
-         next_attempt_at = iif(next_attempt_at IS NULL, NULL, ?)
-       WHERE sequence = ?`,
-      [number, next.status, next.status, next.nextAttemptAt ?? null, sequence]
-    )
-  })
+  Effect.zipRight(logAttempt(tx, attempt), attempt.isRedelivery ? advanceBesides(tx, attempt) : advance(tx, attempt))
 
 /** What waits for these deliveries is due `now`: their first attempt is over, or will never be. */
 const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
@@ -174,7 +208,7 @@ export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
     const tx = yield* Tx
     for (const attempt of attempts) yield* recordAttempt(tx, attempt)
     yield* releaseBehind(
-      attempts.filter(({ number }) => number === 1).map(({ sequence }) => sequence),
+      attempts.filter((attempt) => attempt.attempts === 1).map(({ sequence }) => sequence),
       now
     )
   })
@@ -187,16 +221,20 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const origin = yield* originOfEndpoint(tx, endpoint)
+    const now = yield* Clock.currentTimeMillis
     const change = (rows: string, count: number) =>
       tx.all<{ sequence: number; status: DeliveryStatus }>(
         `UPDATE deliveries SET
-           status = iif(own_url = 1 OR status = 'failed', status, 'cancelled'),
+           status = iif(own_url = 1 OR status <> 'pending', status, 'cancelled'),
            next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
            after_sequence = iif(own_url = 1, after_sequence, NULL),
+           redelivery = iif(own_url = 1, redelivery, 0),
+           resume_at = iif(own_url = 1, resume_at, NULL),
+           done_at = iif(own_url = 1, NULL, ?),
            endpoint_id = iif(own_url = 1, NULL, endpoint_id),
            target = iif(own_url = 1, ?, target)
          WHERE sequence IN (SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?) RETURNING sequence, status`,
-        [origin, endpoint, count]
+        [now, origin, endpoint, count]
       )
     // Those that wait come first: they wait for deliveries to the same endpoint, and must not be left without.
     const waiting = yield* change("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
@@ -204,7 +242,7 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
     const cancelled = [...waiting, ...due].filter(({ status }) => status === "cancelled")
     yield* releaseBehind(
       cancelled.map(({ sequence }) => sequence),
-      yield* Clock.currentTimeMillis
+      now
     )
     return waiting.length + due.length < limit
   })

@@ -21,6 +21,8 @@ export type { DeliveryRequest } from "./Posting.ts"
 export interface Outcome {
   readonly status?: number
   readonly error?: string
+  /** The IP address that was dialled, or those that were tried. For operators: it may tell of the inside network. */
+  readonly address?: string
   /** The start of the answer's body, at most 1 KiB. */
   readonly bodyStart?: string
 }
@@ -69,9 +71,11 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         (connections) => Effect.sync(() => connections.closeAll())
       )
 
-      const openTo = (target: Target) =>
+      const openTo = (posting: Posting) =>
         Effect.gen(function* () {
+          const { target } = posting
           const addresses = yield* guard.addresses(target)
+          posting.dial(addresses)
           const connection = yield* open(target, addresses, yield* secureContext, yield* Clock.currentTimeMillis)
           connection.client.on("disconnect", () => idle.forget(connection))
           return connection
@@ -84,7 +88,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
 
       const sendAnew = (posting: Posting) => {
         const opened = Effect.uninterruptibleMask((restore) =>
-          Effect.map(restore(openTo(posting.target)), (connection) => posting.use(connection))
+          Effect.map(restore(openTo(posting)), (connection) => posting.use(connection))
         )
         return Effect.zipRight(Effect.raceFirst(opened, posting.expired), posting.send)
       }
@@ -119,8 +123,11 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
               deadlines.end(deadline)
               return posting.isComplete ? Effect.void : Effect.timeoutOption(posting.over, bodyDeadline)
             }),
-            Effect.map((status) => ({ status, bodyStart: posting.bodyStart })),
-            Effect.catchAll(({ reason }) => Effect.succeed({ error: reason })),
+            Effect.map((status): Outcome => ({ status, bodyStart: posting.bodyStart })),
+            Effect.catchAll(({ reason }) => Effect.succeed<Outcome>({ error: reason })),
+            Effect.map((outcome) =>
+              posting.address === undefined ? outcome : { ...outcome, address: posting.address }
+            ),
             Effect.ensuring(
               Effect.map(Clock.currentTimeMillis, (end) => {
                 deadlines.end(deadline)

@@ -23,23 +23,24 @@ const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effe
     Effect.orDie
   )
 
-const logFailure = ({ eventId, endpoint }: DueDelivery, { number, status, error }: Attempt) =>
-  (number === failedAfter ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
-    Effect.annotateLogs({ event: eventId, endpoint: endpoint ?? "webhookUrl", number, result: status ?? error })
+const logFailure = ({ eventId, endpoint }: DueDelivery, { attempts, error, isRedelivery, status }: Attempt) =>
+  (attempts === failedAfter && !isRedelivery ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
+    Effect.annotateLogs({ event: eventId, endpoint: endpoint ?? "webhookUrl", attempts, result: status ?? error })
   )
 
 /** Signs a delivery and sends it once. */
 const makeAttempt = (client: DeliveryClient["Type"], keys: SigningKeys["Type"]) => (delivery: DueDelivery) =>
   Effect.gen(function* () {
-    const { sequence, eventId, endpoint, url } = delivery
+    const { sequence, eventId, endpoint, isRedelivery, url } = delivery
     const key = yield* untilStored(endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint))
     const body = Buffer.from(delivery.body, "utf8")
     const startedAt = yield* Clock.currentTimeMillis
     const headers = signatureHeaders(key, eventId, body, startedAt)
-    const { status, error, bodyStart } = yield* client.post({ url, body, headers })
+    const outcome = yield* client.post({ url, body, headers })
     const endedAt = yield* Clock.currentTimeMillis
-    const attempt: Attempt = { sequence, number: delivery.attempts + 1, startedAt, endedAt, status, error, bodyStart }
-    if (!succeeded(status)) yield* logFailure(delivery, attempt)
+    const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
+    const attempt: Attempt = { ...outcome, sequence, attempts, isRedelivery, startedAt, endedAt }
+    if (!succeeded(outcome.status)) yield* logFailure(delivery, attempt)
     return attempt
   })
 

@@ -35,6 +35,26 @@ export const list = (db: Db, { account, mode }: Owner) =>
     (rows) => rows.map(fromRow)
   )
 
+/** An endpoint that is not deleted, whoever owns it. */
+export const byId = (db: Db, id: string) =>
+  Effect.map(
+    db.get<EndpointRow>(
+      "SELECT id, account_id, mode, url, events, created_at FROM endpoints WHERE id = ? AND deleted_at IS NULL",
+      [id]
+    ),
+    (row) => row && fromRow(row)
+  )
+
+/** Whose an endpoint is or was. */
+export const ownerOf = (db: Db, id: string) =>
+  Effect.map(
+    db.get<{ id: EndpointId; account: AccountId; mode: Mode }>(
+      "SELECT id, account_id AS account, mode FROM endpoints WHERE id = ?",
+      [id]
+    ),
+    (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
+  )
+
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(

@@ -24,6 +24,7 @@ export class Posting {
   readonly #request: DeliveryRequest
   #exchange = new Exchange()
   #connection: Connection | undefined
+  #address: string | undefined
   #hasExpired = false
 
   constructor(target: Target, request: DeliveryRequest) {
@@ -44,9 +45,20 @@ export class Posting {
     return this.#exchange.bodyStart
   }
 
+  /** The address that the request went to or, where none answered, those that were tried. */
+  get address(): string | undefined {
+    return this.#address
+  }
+
+  /** These are dialled now, in turn. */
+  dial(addresses: ReadonlyArray<string>): void {
+    this.#address = addresses.join(" ")
+  }
+
   /** A connection that nothing else uses, to send the request over. */
   use(connection: Connection): void {
     this.#connection = connection
+    this.#address = connection.address
   }
 
   /** Sends the request; gives the answer's status. */

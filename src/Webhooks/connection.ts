@@ -11,6 +11,8 @@ export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly reason: st
 export interface Connection {
   /** Where it may be used again: `https://host:port`. */
   readonly origin: string
+  /** The IP address of its other end. */
+  readonly address: string
   readonly client: Client
   /** Unix milliseconds. */
   readonly openedAt: number
@@ -76,6 +78,7 @@ export const open = (target: Target, addresses: ReadonlyArray<string>, secureCon
   Effect.map(openSocket(target, addresses, secureContext), (socket): Connection => {
     let unused = true
     const { origin } = target.url
+    const address = socket.remoteAddress ?? ""
     const client = new Client(origin, {
       // One socket, ever: to connect again means to resolve and to check again.
       connect: (_options, callback) => {
@@ -88,7 +91,7 @@ export const open = (target: Target, addresses: ReadonlyArray<string>, secureCon
       headersTimeout: 0,
       bodyTimeout: 0
     })
-    return { origin, client, openedAt: at }
+    return { origin, address, client, openedAt: at }
   })
 
 /** Ends a connection at once, and whatever it is doing. */

@@ -1,14 +1,16 @@
 import { chmodSync, rmSync } from "node:fs"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, FiberSet, Schema, type Scope } from "effect"
-import { type Answer, type ControlServices, chained, plain, sealed } from "./handlers.ts"
+import type { Answer } from "./handler.ts"
+import { type ControlServices, chained, plain, sealed, sending } from "./handlers.ts"
 import { NotUnderstood } from "./requests.ts"
 import { ControlUnusable, endWith, Reply, readLine, socketPath } from "./wire.ts"
 
 /** Requests are small; a longer one is not from a command of ours. */
 const requestBytes = 64 * 1024
 const requestDeadline = "5 seconds"
-const answerDeadline = "30 seconds"
+/** A test send has 30 seconds to its status and 5 more to the end of the answer. */
+const answerDeadline = "40 seconds"
 
 const Tagged = Schema.parseJson(Schema.Struct({ _tag: Schema.String }, { key: Schema.String, value: Schema.Unknown }))
 
@@ -16,7 +18,8 @@ const Tagged = Schema.parseJson(Schema.Struct({ _tag: Schema.String }, { key: Sc
 const handle = (line: string): Effect.Effect<Answer, NotUnderstood, ControlServices> =>
   Effect.gen(function* () {
     const request = yield* Effect.mapError(Schema.decodeUnknown(Tagged)(line), NotUnderstood.of)
-    const handler = plain.get(request._tag) ?? sealed.get(request._tag) ?? chained.get(request._tag)
+    const { _tag: tag } = request
+    const handler = plain.get(tag) ?? sealed.get(tag) ?? chained.get(tag) ?? sending.get(tag)
     if (handler === undefined) return yield* NotUnderstood.of()
     return yield* handler(request)
   })

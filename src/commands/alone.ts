@@ -6,7 +6,7 @@ import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
-import { chained, plain, sealed } from "./handlers.ts"
+import { chained, plain, sealed, sending } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
 import { NotUnderstood } from "./requests.ts"
 
@@ -39,12 +39,12 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   const store = storeLayer(settings)
   const plainHandler = plain.get(tag)
   if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)
+  const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
   const sealedHandler = sealed.get(tag)
-  if (sealedHandler === undefined) return yield* NotUnderstood.of()
-  const secrets = SigningKeys.layer.pipe(
-    Layer.provideMerge(Secrets.layer),
-    Layer.provide(MasterKey.layer(env)),
-    Layer.provideMerge(store)
-  )
-  return yield* Effect.provide(sealedHandler(input), secrets)
+  if (sealedHandler !== undefined)
+    return yield* Effect.provide(sealedHandler(input), Layer.provideMerge(SigningKeys.layer, secrets))
+  const sendingHandler = sending.get(tag)
+  if (sendingHandler === undefined) return yield* NotUnderstood.of()
+  const { sendingLayer } = yield* app
+  return yield* Effect.provide(sendingHandler(input), Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store)))
 }, Effect.scoped)

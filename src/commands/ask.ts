@@ -1,13 +1,13 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
 import type { SettingsShape } from "../Settings.ts"
-import type { Answer } from "./handlers.ts"
+import type { Answer } from "./handler.ts"
 import { NotUnderstood } from "./requests.ts"
 import { connect, DaemonSilent, Reply, readLine, socketPath } from "./wire.ts"
 
 /** The longest history of a payment fits many times. */
 const answerBytes = 64 * 1024 * 1024
-const answerDeadline = "40 seconds"
+const answerDeadline = "50 seconds"
 
 const silent = new DaemonSilent({
   message: `The daemon did not answer within ${answerDeadline}, or ended meanwhile: look at its log, and whether it was done`
@@ -30,7 +30,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, input: unknow
 const alone = Effect.promise(() => import("./alone.ts"))
 
 // A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
-const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
+export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
 /** Asks the daemon of the database, or does it here where none runs. `command` names it to whoever finds it at work. */
 export const ask = Effect.fn("commands.ask")(function* <Request extends { readonly _tag: string }, I, A, AI, E, EI>(

@@ -1,4 +1,4 @@
-import { Cause, Effect, Exit, Option, Redacted, Schema } from "effect"
+import { Effect, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import { Accounts, Keys } from "../Auth.ts"
@@ -22,34 +22,13 @@ import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
 import { type DefaultSecrets, defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
+import type { DeliveryClient } from "../Webhooks/DeliveryClient.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
+import * as Deliveries from "./deliveryHandlers.ts"
+import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
+import { type Handler, on } from "./handler.ts"
 import * as Requests from "./requests.ts"
 import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
-
-/** What became of a request. */
-export interface Answer {
-  /** The exit in its JSON form, for `Schema.deserializeExit` with the request. */
-  readonly exit: unknown
-  /** Set where a defect ended it: a bug, which must also end the daemon. */
-  readonly defect: Cause.Cause<never> | undefined
-}
-
-/** Does what a request in its JSON form asks for. */
-export type Handler<R> = (input: unknown) => Effect.Effect<Answer, Requests.NotUnderstood, R>
-
-/** Joins a request to the one place that does it, in the daemon or where none runs. */
-const on = <Request, I, A, AI, E, EI, R>(
-  schema: Schema.Schema<Request & Schema.WithResult<A, AI, E, EI, never>, I>,
-  handle: (request: Request) => Effect.Effect<A, E, R>
-): Handler<R> =>
-  Effect.fnUntraced(function* (input) {
-    const request = yield* Effect.mapError(Schema.decodeUnknown(schema)(input), Requests.NotUnderstood.of)
-    const exit = yield* Effect.exit(handle(request))
-    return {
-      exit: yield* Effect.orDie(Schema.serializeExit(request, exit)),
-      defect: Exit.isFailure(exit) ? Cause.keepDefects(exit.cause).pipe(Option.getOrUndefined) : undefined
-    }
-  })
 
 const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
   id,
@@ -220,7 +199,7 @@ const refused = <E extends { readonly message: string }>(error: E | StoreUnavail
     ? error
     : new RepairRefused({ message: error.message })
 
-/** The daemon answers a request within thirty seconds, and a part that fails is tried for twenty. */
+/** The daemon answers a request within forty seconds, and a part that fails is tried for twenty. */
 const rescanBudget = "5 seconds"
 
 const rescanBlocks = on(
@@ -250,6 +229,7 @@ const claimTransaction = on(
 
 type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
+type SendingServices = DeliveryClient | Reader | SigningKeys
 type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
@@ -262,7 +242,11 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.ShowPayment._tag, showPayment],
   [Requests.ListExceptions._tag, listExceptions],
   [Requests.RefundedPayment._tag, refundedPayment],
-  [Requests.AbandonPayments._tag, abandonPayments]
+  [Requests.AbandonPayments._tag, abandonPayments],
+  [ListDeliveries._tag, Deliveries.list],
+  [ShowDelivery._tag, Deliveries.show],
+  [Redeliver._tag, Deliveries.redeliver],
+  [RedeliverRange._tag, Deliveries.redeliverRange]
 ])
 
 /** What needs the master key too, which an operator at a shell may not have. */
@@ -279,5 +263,10 @@ export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<st
   [Requests.Claim._tag, claimTransaction]
 ])
 
+/** What calls a merchant's server. */
+export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
+  [SendTest._tag, Deliveries.sendTest]
+])
+
 /** What the daemon must have to do all of it. */
-export type ControlServices = SealedServices | ChainedServices
+export type ControlServices = SealedServices | ChainedServices | SendingServices

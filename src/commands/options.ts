@@ -1,5 +1,5 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
-import { Effect, Option, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
@@ -43,6 +43,16 @@ export const blockNumber = (option: string, description: string) =>
     )
   )
 
+const longestPage = 1000
+
+export const limit = Options.integer("limit").pipe(
+  Options.withDescription(`How many, 1 to ${longestPage}`),
+  Options.withDefault(20),
+  Options.mapEffect((count) =>
+    count >= 1 && count <= longestPage ? Effect.succeed(count) : refuse(`--limit must be 1 to ${longestPage}`)
+  )
+)
+
 const nameLength = 100
 
 export const name = (what: string) =>
@@ -81,6 +91,38 @@ export const duration = (option: string) =>
       Option.match(parseDuration(text), {
         onNone: () => refuse(`--${option} must be ${durationForm}`),
         onSome: Effect.succeed
+      })
+    )
+  )
+
+// A time without its zone means another moment on another machine; a day alone is one in UTC.
+const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
+
+const parseMoment = (text: string): Option.Option<number> => {
+  const day = text.slice(0, 10)
+  // Whoever writes the 30th of February does not mean March.
+  const isDay = Option.exists(DateTime.make(day), (time) => DateTime.formatIsoDateUtc(time) === day)
+  return momentForm.test(text) && isDay ? Option.map(DateTime.make(text), DateTime.toEpochMillis) : Option.none()
+}
+
+/** A point in time, in Unix milliseconds: as ISO 8601 writes it, or how long ago it was. */
+export const moment = (option: string) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("TIME"),
+    Options.mapEffect((text) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const ago = Option.map(parseDuration(text), (length) => now - Duration.toMillis(length))
+        return yield* Option.match(
+          Option.orElse(ago, () => parseMoment(text)),
+          {
+            onNone: () =>
+              refuse(
+                `--${option} must be a time such as 2026-01-31T12:00:00Z or 2026-01-31, or so long ago, such as 24h`
+              ),
+            onSome: Effect.succeed
+          }
+        )
       })
     )
   )

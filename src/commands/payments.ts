@@ -2,9 +2,10 @@ import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { chainNames, modes } from "../Domain/Chain.ts"
 import { StatusFilter } from "../Domain/Payment.ts"
+import { attemptLine } from "./deliveries.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
-import { account, mode, refuse } from "./options.ts"
+import { account, limit, mode, refuse } from "./options.ts"
 import {
   AbandonPayments,
   AcceptPayment,
@@ -18,8 +19,6 @@ import {
 } from "./requests.ts"
 import { printResult } from "./result.ts"
 
-const longestPage = 1000
-
 const list = Command.make(
   "list",
   {
@@ -28,13 +27,7 @@ const list = Command.make(
     mode: mode.pipe(Options.optional),
     status: Options.choice("status", StatusFilter.literals).pipe(Options.optional),
     chain: Options.choice("chain", chainNames).pipe(Options.optional),
-    limit: Options.integer("limit").pipe(
-      Options.withDescription(`How many, 1 to ${longestPage}`),
-      Options.withDefault(20),
-      Options.mapEffect((limit) =>
-        limit >= 1 && limit <= longestPage ? Effect.succeed(limit) : refuse(`--limit must be 1 to ${longestPage}`)
-      )
-    )
+    limit
   },
   (options) =>
     printResult(
@@ -96,12 +89,9 @@ const renderStory = ({ deliveries, events, exceptions, payment, receipts, transi
     ...title(
       "deliveries",
       deliveries.flatMap((delivery) => [
-        `${delivery.status}  ${delivery.event}  ${delivery.url}` +
+        `${delivery.status}  ${delivery.id}  ${delivery.kind}  ${delivery.url}` +
           (delivery.nextAttemptAt === undefined ? "" : `  next ${delivery.nextAttemptAt}`),
-        ...delivery.attempts.map(
-          ({ endedAt, error, number, startedAt, status }) =>
-            `  ${number}.  ${startedAt} to ${endedAt}  ${status ?? ""}${error === undefined ? "" : ` ${error}`}`
-        )
+        ...delivery.attempts.map((attempt) => `  ${attemptLine(attempt)}`)
       ])
     )
   ].join("\n")

@@ -9,6 +9,7 @@ import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { RotationUnderWay } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
+import { DeliveryView } from "./deliveryView.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -77,25 +78,6 @@ const ReceiptView = Schema.Struct({
   amount: Schema.String,
   agreed: Schema.Boolean,
   canonical: Schema.Boolean
-})
-
-const AttemptView = Schema.Struct({
-  number: Schema.Number,
-  startedAt: Schema.String,
-  endedAt: Schema.String,
-  status: optional(Schema.Number),
-  error: optional(Schema.String),
-  bodyStart: optional(Schema.String)
-})
-
-const DeliveryView = Schema.Struct({
-  id: Schema.String,
-  event: Schema.String,
-  url: Schema.String,
-  endpoint: optional(Schema.String),
-  status: Schema.String,
-  nextAttemptAt: optional(Schema.String),
-  attempts: Schema.Array(AttemptView)
 })
 
 /** Everything that happened to a payment, each list in the order in which it happened. */

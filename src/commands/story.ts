@@ -9,6 +9,8 @@ import { ofPayment } from "../Payments/ExceptionsRepo.ts"
 import { receiptsOf } from "../Payments/PaymentsRepo.ts"
 import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
+import { ofPayment as deliveriesOf } from "../Webhooks/DeliveryLogRepo.ts"
+import { deliveryView } from "./deliveryView.ts"
 import type { DecisionView, ExceptionView, PaymentView, Story } from "./requests.ts"
 
 export const paymentView = (payment: Payment): PaymentView => ({
@@ -49,40 +51,20 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   canonical: receipt.canonical
 })
 
-const attemptView = (attempt: Repo.Attempt): Story["deliveries"][number]["attempts"][number] => ({
-  number: attempt.number,
-  startedAt: iso(attempt.startedAt),
-  endedAt: iso(attempt.endedAt),
-  ...(attempt.status === null ? {} : { status: attempt.status }),
-  ...(attempt.error === null ? {} : { error: attempt.error }),
-  ...(attempt.bodyStart === null ? {} : { bodyStart: attempt.bodyStart })
-})
-
-const deliveryView = (delivery: Repo.Delivery, attempts: ReadonlyArray<Repo.Attempt>): Story["deliveries"][number] => ({
-  id: delivery.id,
-  event: delivery.event,
-  url: delivery.url,
-  ...(delivery.endpoint === null ? {} : { endpoint: delivery.endpoint }),
-  status: delivery.status,
-  ...(delivery.nextAttemptAt === null ? {} : { nextAttemptAt: iso(delivery.nextAttemptAt) }),
-  attempts: attempts.filter((attempt) => attempt.delivery === delivery.id).map(attemptView)
-})
-
 /** All that the store knows of a payment. */
 export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment) {
   const receipts = yield* receiptsOf(db, payment.id)
   const exceptions = yield* ofPayment(db, payment.id)
   const transitions = yield* Repo.transitions(db, payment.id)
   const events = yield* Repo.events(db, payment.id)
-  const deliveries = yield* Repo.deliveries(db, payment.id)
-  const attempts = yield* Repo.attempts(db, payment.id)
+  const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
     payment: paymentView(payment),
     receipts: receipts.map(receiptView),
     exceptions: exceptions.map(exceptionView),
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
     events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
-    deliveries: deliveries.map((delivery) => deliveryView(delivery, attempts))
+    deliveries: deliveries.map(deliveryView)
   }
   return story
 })

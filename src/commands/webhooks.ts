@@ -1,5 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
+import { list, redeliver, show, test } from "./deliveries.ts"
 import { common, UsageError } from "./Invocation.ts"
 import { account, duration, mode, refuse } from "./options.ts"
 import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "./requests.ts"
@@ -44,6 +45,6 @@ const secret = Command.make(
 ).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment, or a new one"))
 
 export const webhooks = Command.make("webhooks").pipe(
-  Command.withDescription("Webhooks"),
-  Command.withSubcommands([secret])
+  Command.withDescription("Webhooks: deliveries, attempts, and the secret that signs"),
+  Command.withSubcommands([list, show, redeliver, test, secret])
 )

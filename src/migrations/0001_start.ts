@@ -256,6 +256,8 @@ const statements = [
     created_at INTEGER NOT NULL
   ) STRICT`,
   "CREATE INDEX events_payment ON events (payment_id)",
+  // What is old enough to be forgotten.
+  "CREATE INDEX events_age ON events (created_at)",
 
   `CREATE TABLE endpoints (
     id TEXT PRIMARY KEY,
@@ -285,12 +287,16 @@ const statements = [
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL is
   // owed the event whatever becomes of the endpoint. `target` is the lane it is sent in: the endpoint's id, or the origin
   // of the URL. A row with `next_attempt_at` is due then; one without waits for the first attempt of `after_sequence`, or
-  // is done. An id begins with its event's, so that the event's index finds it.
+  // is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
+  // `attempts` counts those of the schedule, `redeliveries` those that somebody asked for besides. While `redelivery` is 1
+  // the next attempt is one of the latter, and after it the schedule goes on at `resume_at`.
   `CREATE TABLE deliveries (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
     event_id TEXT NOT NULL REFERENCES events (id),
     payment_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     endpoint_id TEXT REFERENCES endpoints (id),
     own_url INTEGER NOT NULL CHECK (own_url IN (0, 1)),
     target TEXT NOT NULL,
@@ -299,16 +305,29 @@ const statements = [
     attempts INTEGER NOT NULL CHECK (attempts BETWEEN 0 AND 6),
     next_attempt_at INTEGER,
     after_sequence INTEGER,
+    redeliveries INTEGER NOT NULL DEFAULT 0,
+    redelivery INTEGER NOT NULL DEFAULT 0 CHECK (redelivery IN (0, 1)),
+    resume_at INTEGER,
     created_at INTEGER NOT NULL,
+    done_at INTEGER,
     CHECK (endpoint_id IS NOT NULL OR own_url = 1),
-    CHECK (next_attempt_at IS NULL OR status IN ('pending', 'failed')),
-    CHECK (after_sequence IS NULL OR (status = 'pending' AND attempts = 0 AND next_attempt_at IS NULL))
+    CHECK (next_attempt_at IS NULL OR redelivery = 1 OR status IN ('pending', 'failed')),
+    CHECK (after_sequence IS NULL OR (status = 'pending' AND attempts = 0 AND next_attempt_at IS NULL)),
+    CHECK (redelivery = 0 OR next_attempt_at IS NOT NULL),
+    CHECK (resume_at IS NULL OR redelivery = 1),
+    CHECK ((done_at IS NULL) = (next_attempt_at IS NOT NULL OR after_sequence IS NOT NULL)),
+    CHECK (status <> 'pending' OR done_at IS NULL)
   ) STRICT`,
   "CREATE INDEX deliveries_event ON deliveries (event_id)",
   "CREATE INDEX deliveries_due ON deliveries (target, next_attempt_at) WHERE next_attempt_at IS NOT NULL",
   "CREATE INDEX deliveries_unattempted ON deliveries (payment_id) WHERE status = 'pending' AND attempts = 0",
   "CREATE INDEX deliveries_after ON deliveries (after_sequence) WHERE after_sequence IS NOT NULL",
   "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id) WHERE after_sequence IS NOT NULL",
+  // The lists: of an account's, and of one endpoint's.
+  "CREATE INDEX deliveries_list ON deliveries (account_id, mode, status, created_at)",
+  "CREATE INDEX deliveries_list_endpoint ON deliveries (endpoint_id, status, created_at) WHERE endpoint_id IS NOT NULL",
+  // What is old enough to be forgotten.
+  "CREATE INDEX deliveries_done ON deliveries (done_at) WHERE done_at IS NOT NULL",
 
   // One row per target that has something due or scheduled, so that a million rows of one dead target hide no other.
   // `next_at` is never later than the target's first due time, unless it has passed: then it is when the target had its
@@ -322,11 +341,14 @@ const statements = [
   laneTrigger("inserted", "INSERT"),
   laneTrigger("moved", "UPDATE OF target, next_attempt_at"),
 
+  // The log. `address`: what was dialled, for operators alone.
   `CREATE TABLE attempts (
     delivery INTEGER NOT NULL REFERENCES deliveries (sequence),
     number INTEGER NOT NULL,
+    redelivery INTEGER NOT NULL DEFAULT 0 CHECK (redelivery IN (0, 1)),
     started_at INTEGER NOT NULL,
     ended_at INTEGER NOT NULL,
+    address TEXT,
     status INTEGER,
     error TEXT,
     body_start TEXT,

@@ -102,6 +102,7 @@ export const realSettlement = Layer.effect(
       Outbox,
       Effect.map(Announced, (announced) => ({
         publish: (payment: Payment) => Effect.sync(() => void announced.push(payment.status)),
+        announce: Effect.void,
         newDeliveries: Effect.never
       }))
     )

@@ -3,7 +3,12 @@ import { Client } from "undici"
 import type { Connection } from "../../src/Webhooks/connection.ts"
 import { IdleConnections } from "../../src/Webhooks/IdleConnections.ts"
 
-const connection = (origin: string, openedAt = 0): Connection => ({ origin, client: new Client(origin), openedAt })
+const connection = (origin: string, openedAt = 0): Connection => ({
+  origin,
+  address: "127.0.0.1",
+  client: new Client(origin),
+  openedAt
+})
 
 it("gives the connection of an origin that was used last, and each once", () => {
   const idle = new IdleConnections()

@@ -204,10 +204,10 @@ it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
         Effect.flatMap(Tx, (tx) =>
           tx.run(
             `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
-             INSERT INTO deliveries (id, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
-               next_attempt_at, created_at)
-             SELECT 'dlv_' || i, event_id, payment_id, endpoint_id, own_url, target, url, status, attempts,
-               next_attempt_at, created_at FROM deliveries, n`
+             INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+               attempts, next_attempt_at, created_at)
+             SELECT 'dlv_' || i, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+               attempts, next_attempt_at, created_at FROM deliveries, n`
           )
         )
       )
@@ -244,9 +244,9 @@ it.scoped("what waited for a delivery that a deletion cancels, and is owed to th
       const payment = yield* newPayment(url)
       yield* publish(payment, "pending", 1)
       const [, first] = yield* deliveries
-      const attempt = { sequence: first?.sequence ?? 0, number: 1, startedAt: 1, endedAt: 1, status: 200 }
+      const attempt = { sequence: first?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
       const writer = yield* Writer
-      yield* writer.write(recordAttempts([{ ...attempt, error: undefined, bodyStart: undefined }], 1))
+      yield* writer.write(recordAttempts([{ ...attempt, status: 200 }], 1))
       yield* publish(payment, "confirmed", 2)
       // The second event goes to the second endpoint as the payment's own URL, behind the first event's delivery there.
       const waiting = (yield* deliveries).find((row) => row.after_sequence !== null)

@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { repairLayer } from "../../src/App.ts"
+import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { ask } from "../../src/commands/ask.ts"
 import * as Control from "../../src/commands/Control.ts"
@@ -14,7 +14,6 @@ import { acquire } from "../../src/InstanceLock.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
-import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -22,8 +21,8 @@ const masterKey = Buffer.alloc(32, 7).toString("base64")
 const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey } })
 
 const services = (database: string) =>
-  Layer.mergeAll(Accounts.layer, Keys.layer, SigningKeys.layer).pipe(
-    Layer.provideMerge(Secrets.layer),
+  sendingLayer.pipe(
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provideMerge(repairLayer(testSettings(database)))
   )

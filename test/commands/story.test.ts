@@ -27,12 +27,14 @@ const rows = [
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES
      ('evt_1', 'default', 'test', '${id}', 'payment.created', '{}', 0),
      ('evt_2', 'default', 'test', '${id}', 'payment.confirmed', '{}', 30000)`,
-  `INSERT INTO deliveries (sequence, id, event_id, payment_id, own_url, target, url, status, attempts, next_attempt_at,
-     created_at)
-   VALUES (1, 'dlv_1', 'evt_1', '${id}', 1, 't', 'https://shop.example.com/', 'delivered', 2, NULL, 0),
-     (2, 'dlv_2', 'evt_2', '${id}', 1, 't', 'https://shop.example.com/', 'pending', 0, 40000, 30000)`,
-  `INSERT INTO attempts (delivery, number, started_at, ended_at, status, error, body_start) VALUES
-     (1, 2, 60000, 60100, 200, NULL, 'ok'), (1, 1, 0, 30000, NULL, 'no answer within 30 s', NULL)`
+  `INSERT INTO deliveries (sequence, id, event_id, payment_id, account_id, mode, own_url, target, url, status, attempts,
+     next_attempt_at, created_at, done_at)
+   VALUES (1, 'dlv_1', 'evt_1', '${id}', 'default', 'test', 1, 't', 'https://shop.example.com/', 'delivered', 2, NULL, 0,
+       60100),
+     (2, 'dlv_2', 'evt_2', '${id}', 'default', 'test', 1, 't', 'https://shop.example.com/', 'pending', 0, 40000, 30000,
+       NULL)`,
+  `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start) VALUES
+     (1, 2, 1, 60000, 60100, '93.184.216.34', 200, NULL, 'ok'), (1, 1, 0, 0, 30000, NULL, NULL, 'timeout', NULL)`
 ]
 
 const store = Accounts.layer.pipe(Layer.provideMerge(tempStore))
@@ -76,19 +78,26 @@ it.live("a payment's story is told in the order in which it happened, each attem
       {
         id: "dlv_1",
         event: "evt_1",
+        kind: "payment.created",
+        payment: id,
+        account: "default",
+        mode: "test",
+        createdAt: "1970-01-01T00:00:00.000Z",
         url: "https://shop.example.com/",
         status: "delivered",
         attempts: [
           {
             number: 1,
             startedAt: "1970-01-01T00:00:00.000Z",
-            endedAt: "1970-01-01T00:00:30.000Z",
-            error: "no answer within 30 s"
+            durationMillis: 30_000,
+            error: "timeout"
           },
           {
             number: 2,
+            redelivery: true,
             startedAt: "1970-01-01T00:01:00.000Z",
-            endedAt: "1970-01-01T00:01:00.100Z",
+            durationMillis: 100,
+            address: "93.184.216.34",
             status: 200,
             bodyStart: "ok"
           }
@@ -97,6 +106,11 @@ it.live("a payment's story is told in the order in which it happened, each attem
       {
         id: "dlv_2",
         event: "evt_2",
+        kind: "payment.confirmed",
+        payment: id,
+        account: "default",
+        mode: "test",
+        createdAt: "1970-01-01T00:00:30.000Z",
         url: "https://shop.example.com/",
         status: "pending",
         nextAttemptAt: "1970-01-01T00:00:40.000Z",

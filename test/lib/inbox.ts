@@ -41,6 +41,8 @@ export const makeInbox = Effect.fn("makeInbox")(function* (options: Omit<Receive
   yield* Effect.gen(function* () {
     const request = yield* receiver.take
     const event = JSON.parse(request.body.toString("utf8")) as WebhookEvent
+    // A test send: there is no payment that it could be sorted by.
+    if (event.data === undefined) return
     const queue = yield* queueOf(request.path, event.data.id)
     yield* queue.offer({ request, event })
   }).pipe(Effect.forever, Effect.forkScoped)

@@ -6,7 +6,7 @@ import { Outbox } from "../../src/Events/Outbox.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
@@ -145,7 +145,14 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const writer = yield* Writer
-    yield* writer.write(outbox.publish({ ...payment, status }, at))
+    const transition = Effect.flatMap(Tx, (tx) =>
+      tx.run(
+        `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at)
+         SELECT ?, count(*), '', ?, ? FROM transitions WHERE payment_id = ?`,
+        [payment.id, status, at, payment.id]
+      )
+    )
+    yield* writer.write(Effect.zipRight(transition, outbox.publish({ ...payment, status }, at)))
   })
 
 export interface DeliveryRow {
@@ -159,6 +166,10 @@ export interface DeliveryRow {
   readonly attempts: number
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
+  readonly redeliveries: number
+  readonly redelivery: 0 | 1
+  readonly resume_at: number | null
+  readonly done_at: number | null
 }
 
 export const deliveries = Effect.flatMap(Reader, (reader) =>
@@ -168,6 +179,8 @@ export const deliveries = Effect.flatMap(Reader, (reader) =>
 export interface AttemptRow {
   readonly delivery: number
   readonly number: number
+  readonly redelivery: 0 | 1
+  readonly address: string | null
   readonly started_at: number
   readonly ended_at: number
   readonly status: number | null
@@ -179,12 +192,32 @@ export const attempts = Effect.flatMap(Reader, (reader) =>
   reader.all<AttemptRow>("SELECT * FROM attempts ORDER BY started_at, delivery, number")
 )
 
-/** Waits until so many attempts are stored. */
-export const untilRecorded = (count: number): Effect.Effect<void, Sql.StoreUnavailable, Reader | Acknowledged> =>
+/** Waits until the store is as the test wants it, looking again whenever a command was acknowledged. */
+export const untilStored = <R>(isSo: Effect.Effect<boolean, Sql.StoreUnavailable, R>) =>
   Effect.gen(function* () {
     const acknowledged = yield* Acknowledged
-    while ((yield* attempts).length < count) yield* Queue.take(acknowledged)
+    while (!(yield* isSo)) yield* Queue.take(acknowledged)
   })
+
+/** Waits until so many attempts are stored. */
+export const untilRecorded = (count: number): Effect.Effect<void, Sql.StoreUnavailable, Reader | Acknowledged> =>
+  untilStored(Effect.map(attempts, ({ length }) => length >= count))
+
+/** Notes how SQLite goes about every query of `db`, step by step; the plans are made by `reader`. */
+export const explained = (db: Db, reader: Db, steps: Array<string>): Db => {
+  const explain = (sql: string, params: ReadonlyArray<Param> = []) =>
+    Effect.map(reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params), (plan) => {
+      steps.push(...plan.map(({ detail }) => detail))
+    })
+  return {
+    ...db,
+    all: <Row extends object>(sql: string, params?: ReadonlyArray<Param>) =>
+      Effect.zipRight(explain(sql, params), db.all<Row>(sql, params)),
+    get: <Row extends object>(sql: string, params?: ReadonlyArray<Param>) =>
+      Effect.zipRight(explain(sql, params), db.get<Row>(sql, params)),
+    run: (sql, params) => Effect.zipRight(explain(sql, params), db.run(sql, params))
+  }
+}
 
 /** Runs a test beside the dispatcher; a defect of the one ends the other. The stop's grace passes on the test's clock. */
 export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>

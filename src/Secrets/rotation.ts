@@ -1,0 +1,117 @@
+import { Clock, Data, Effect, type Redacted } from "effect"
+import { walletContext } from "../Auth/AccountsRepo.ts"
+import type { Mode } from "../Domain/Chain.ts"
+import type { AccountId, EndpointId } from "../Domain/Ids.ts"
+import {
+  fingerprintOf,
+  makeSecrets,
+  rotated,
+  type SecretsShape,
+  storedFingerprint,
+  wrongMasterKey
+} from "../Secrets.ts"
+import { type Param, Reader, Tx, Writer } from "../Sql.ts"
+import { contextOf } from "../Webhooks/DefaultSecrets.ts"
+import { endpointContext } from "../Webhooks/SigningKeys.ts"
+
+/** The master key cannot be changed. Nothing was. */
+export class RotationRefused extends Data.TaggedError("RotationRefused")<{ readonly message: string }> {}
+
+/** A table whose BLOB columns are sealed, each for what its row is. */
+interface SealedTable {
+  readonly table: string
+  readonly key: ReadonlyArray<string>
+  readonly context: (...key: ReadonlyArray<string>) => string
+}
+
+/** Every sealed value there is. A table that is not here would be lost with the old key: a test looks at the schema. */
+export const sealedTables: ReadonlyArray<SealedTable> = [
+  { table: "endpoints", key: ["id"], context: (id) => endpointContext(id as EndpointId) },
+  {
+    table: "default_secrets",
+    key: ["account_id", "mode"],
+    context: (account, mode) => contextOf({ account: account as AccountId, mode: mode as Mode })
+  },
+  {
+    table: "account_wallets",
+    key: ["account_id", "mode"],
+    context: (account, mode) => walletContext(account as AccountId, mode as Mode)
+  }
+]
+
+const rowsAtOnce = 500
+
+const resealValue = (before: SecretsShape, after: SecretsShape, sealed: Uint8Array, context: string) =>
+  Effect.try({
+    try: () => after.reseal(before, sealed, context),
+    catch: (cause) =>
+      new RotationRefused({
+        message: `Nothing was changed: ${cause instanceof Error ? cause.message : cause}. Restore a backup, or remove what it belongs to`
+      })
+  })
+
+/** Seals a table's values anew, row by row; gives how many. */
+const resealTable = (before: SecretsShape, after: SecretsShape, { context, key, table }: SealedTable) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const columns = yield* tx.all<{ name: string }>("SELECT name FROM pragma_table_info(?) WHERE type = 'BLOB'", [
+      table
+    ])
+    const names = columns.map(({ name }) => name)
+    const keys = key.join(", ")
+    const marks = key.map(() => "?").join(", ")
+    let last: ReadonlyArray<string> = key.map(() => "")
+    let count = 0
+    while (true) {
+      const rows = yield* tx.all<Readonly<Record<string, string | Uint8Array | null>>>(
+        `SELECT ${keys}, ${names.join(", ")} FROM ${table} WHERE (${keys}) > (${marks}) ORDER BY ${keys} LIMIT ?`,
+        [...last, rowsAtOnce]
+      )
+      for (const row of rows) {
+        last = key.map((name) => String(row[name]))
+        const values: Array<Param> = []
+        for (const name of names) {
+          const sealed = row[name]
+          if (!(sealed instanceof Uint8Array)) values.push(null)
+          else {
+            values.push(yield* resealValue(before, after, sealed, context(...last)))
+            count += 1
+          }
+        }
+        const set = names.map((name) => `${name} = ?`).join(", ")
+        yield* tx.run(`UPDATE ${table} SET ${set} WHERE (${keys}) = (${marks})`, [...values, ...last])
+      }
+      if (rows.length < rowsAtOnce) return count
+    }
+  })
+
+/**
+ * Seals everything that is sealed with another master key, in one transaction: whatever happens, the database opens with
+ * exactly one of the two. The caller holds the instance lock: a daemon has the old key in memory. To ask for it again
+ * when it has been done changes nothing.
+ */
+export const rotate = Effect.fn("Secrets.rotate")(function* (
+  current: Redacted.Redacted<Uint8Array>,
+  next: Redacted.Redacted<Uint8Array>
+) {
+  const reader = yield* Reader
+  const writer = yield* Writer
+  const [former, fingerprint] = [fingerprintOf(current), fingerprintOf(next)]
+  const stored = yield* storedFingerprint(reader)
+  if (stored === undefined) {
+    return yield* new RotationRefused({ message: "Nothing is sealed yet: give tilld the new master key, and start it" })
+  }
+  if (stored === fingerprint) return { rotated: false, secrets: 0, fingerprint }
+  if (stored !== former) return yield* wrongMasterKey(reader, stored, former)
+  const [before, after] = [makeSecrets(current), makeSecrets(next)]
+  const now = yield* Clock.currentTimeMillis
+  const secrets = yield* writer.write(
+    Effect.gen(function* () {
+      let count = 0
+      for (const table of sealedTables) count += yield* resealTable(before, after, table)
+      yield* rotated(former, fingerprint, now)
+      return count
+    })
+  )
+  return { rotated: true, secrets, fingerprint }
+})

@@ -1,0 +1,23 @@
+import { Clock, Effect } from "effect"
+import { randomToken } from "../Domain/Ids.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import type { Endpoint } from "../Domain/Webhook.ts"
+import { DeliveryClient } from "./DeliveryClient.ts"
+import { SigningKeys } from "./SigningKeys.ts"
+import { signatureHeaders } from "./signature.ts"
+
+/**
+ * Sends an endpoint something that is signed as its webhooks are and that is none: its id is no event's, its kind is none
+ * of the five, and there is no payment in it.
+ */
+export const sendTest = Effect.fn("Webhooks.sendTest")(function* ({ id: endpoint, url }: Endpoint) {
+  const client = yield* DeliveryClient
+  const key = yield* Effect.flatMap(SigningKeys, (keys) => keys.ofEndpoint(endpoint))
+  const startedAt = yield* Clock.currentTimeMillis
+  const id = `test_${randomToken()}`
+  const message = "A test of this endpoint. It tells of no payment."
+  const body = Buffer.from(JSON.stringify({ id, event: "test", createdAt: iso(startedAt), endpoint, message }))
+  const outcome = yield* client.post({ url, body, headers: signatureHeaders(key, id, body, startedAt) })
+  const endedAt = yield* Clock.currentTimeMillis
+  return { ...outcome, id, endpoint, url, durationMillis: endedAt - startedAt }
+})

@@ -1,0 +1,206 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Clock, Data, Effect, Option } from "effect"
+import { modes } from "../Domain/Chain.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { succeeded } from "../Webhooks/retryPolicy.ts"
+import { ask } from "./ask.ts"
+import {
+  ListDeliveries,
+  ListedStatus,
+  Redeliver,
+  RedeliveredStatus,
+  RedeliverRange,
+  SendTest,
+  ShowDelivery
+} from "./deliveryRequests.ts"
+import type { DeliveryView } from "./deliveryView.ts"
+import { type Common, common, loadSettings, UsageError } from "./Invocation.ts"
+import { complain, print, table } from "./Output.ts"
+import { account, limit, mode, moment } from "./options.ts"
+import { printResult } from "./result.ts"
+
+type Attempt = DeliveryView["attempts"][number]
+
+/** Nothing of a receiver's answer may move the terminal's cursor, or end the line. */
+const oneLine = (text: string): string => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim()
+
+const answered = ({ bodyStart = "", error, status }: Pick<Attempt, "bodyStart" | "error" | "status">): string =>
+  [status ?? error ?? "", ...(bodyStart === "" ? [] : [oneLine(bodyStart)])].join("  ")
+
+/** An attempt in a line: when, how long, where to, and what came back. */
+export const attemptLine = (attempt: Attempt): string =>
+  `${attempt.number}.  ${attempt.startedAt}  ${attempt.durationMillis} ms  ${attempt.address ?? "no address"}  ` +
+  `${attempt.redelivery ? "redelivery  " : ""}${answered(attempt)}`
+
+const endpoint = Options.text("endpoint").pipe(
+  Options.withPseudoName("ID"),
+  Options.withDescription("Only those of this endpoint, wh_…, whoever owns it"),
+  Options.optional
+)
+const someMode = mode.pipe(Options.optional)
+const since = moment("since").pipe(
+  Options.withDescription(
+    "Of events made at this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago"
+  )
+)
+const until = moment("until").pipe(Options.withDescription("Of events made before this time; otherwise now"))
+
+const given = <Key extends string, A>(key: Key, option: Option.Option<A>): { readonly [K in Key]?: A } =>
+  Option.match(option, { onNone: () => ({}), onSome: (value) => ({ [key]: value }) as { readonly [K in Key]: A } })
+
+const lastOf = ({ attempts }: DeliveryView): string => {
+  const last = attempts.at(-1)
+  return last === undefined ? "" : String(last.status ?? last.error)
+}
+
+export const list = Command.make(
+  "list",
+  {
+    ...common,
+    account,
+    mode: someMode,
+    endpoint,
+    status: Options.choice("status", ListedStatus.literals).pipe(Options.optional),
+    since: since.pipe(Options.withDefault(0)),
+    until: until.pipe(Options.optional),
+    limit
+  },
+  (options) =>
+    printResult(
+      options,
+      "webhooks list",
+      new ListDeliveries({
+        account: options.account,
+        modes: Option.match(options.mode, { onNone: () => modes, onSome: (only) => [only] }),
+        statuses: Option.match(options.status, { onNone: () => ListedStatus.literals, onSome: (only) => [only] }),
+        since: options.since,
+        until: Option.getOrElse(options.until, () => Number.MAX_SAFE_INTEGER),
+        limit: options.limit,
+        ...given("endpoint", options.endpoint)
+      }),
+      (deliveries) =>
+        table(
+          ["ID", "CREATED", "MODE", "KIND", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL"],
+          deliveries.map((delivery) => [
+            delivery.id,
+            delivery.createdAt,
+            delivery.mode,
+            delivery.kind,
+            delivery.status,
+            String(delivery.attempts.length),
+            lastOf(delivery),
+            delivery.nextAttemptAt ?? "",
+            delivery.url
+          ])
+        )
+    )
+).pipe(Command.withDescription("Show deliveries, newest first"))
+
+const renderDelivery = ({ attempts, ...delivery }: DeliveryView): string =>
+  [
+    ...Object.entries(delivery).map(([key, value]) => `${key}: ${value}`),
+    attempts.length === 0 ? "attempts: none" : "attempts:",
+    ...attempts.map((attempt) => `  ${attemptLine(attempt)}`)
+  ].join("\n")
+
+const id = Args.text({ name: "ID" }).pipe(Args.withDescription("dlv_…, as webhooks list and payments show have it"))
+
+export const show = Command.make("show", { ...common, id }, (options) =>
+  printResult(options, "webhooks show", new ShowDelivery({ id: options.id }), renderDelivery)
+).pipe(Command.withDescription("Show a delivery with all its attempts"))
+
+interface Range {
+  readonly account: AccountId
+  readonly mode: Option.Option<(typeof modes)[number]>
+  readonly endpoint: Option.Option<string>
+  readonly status: (typeof RedeliveredStatus.literals)[number]
+  readonly since: number
+  readonly until: Option.Option<number>
+}
+
+const renderCounts = (counts: { readonly ordered: number; readonly due: number; readonly refused: number }): string =>
+  `${counts.ordered} to be sent again, ${counts.due} were due already` +
+  (counts.refused === 0 ? "" : `, ${counts.refused} have no endpoint any more`)
+
+/** Orders part after part, and tells on standard error how far it is once it takes more than one. */
+const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
+  const { settings } = yield* loadSettings(options)
+  const until = Option.isSome(range.until) ? range.until.value : yield* Clock.currentTimeMillis
+  const wanted = { account: range.account, status: range.status, since: range.since, until }
+  let sum = { ordered: 0, due: 0, refused: 0 }
+  for (const each of Option.match(range.mode, { onNone: () => modes, onSome: (only) => [only] })) {
+    let after: RedeliverRange["after"]
+    do {
+      const part = new RedeliverRange({
+        ...wanted,
+        mode: each,
+        ...given("endpoint", range.endpoint),
+        ...(after === undefined ? {} : { after })
+      })
+      const told = () => complain(`${renderCounts(sum)} before this; the same command goes on`)
+      const done = yield* Effect.tapError(ask(settings, "webhooks redeliver", part), told)
+      sum = { ordered: sum.ordered + done.ordered, due: sum.due + done.due, refused: sum.refused + done.refused }
+      after = done.next
+      if (after !== undefined) yield* complain(renderCounts(sum))
+    } while (after !== undefined)
+  }
+  yield* print(options.json ? JSON.stringify(sum) : renderCounts(sum))
+})
+
+export const redeliver = Command.make(
+  "redeliver",
+  {
+    ...common,
+    id: Args.optional(id),
+    since: since.pipe(Options.optional),
+    until: until.pipe(Options.optional),
+    status: Options.choice("status", RedeliveredStatus.literals).pipe(
+      Options.withDescription("The state they are in; otherwise failed"),
+      Options.withDefault("failed" as const)
+    ),
+    account,
+    mode: someMode,
+    endpoint
+  },
+  Effect.fnUntraced(function* ({ id, since, ...options }) {
+    if (Option.isSome(id) === Option.isSome(since)) {
+      return yield* new UsageError({ message: "Give either the ID of a delivery, or --since TIME for a range" })
+    }
+    if (Option.isSome(since)) return yield* redeliverRange(options, { ...options, since: since.value })
+    yield* printResult(
+      options,
+      "webhooks redeliver",
+      new Redeliver({ id: Option.getOrElse(id, () => "") }),
+      ({ id: sent, result }) =>
+        result === "ordered"
+          ? `${sent} is sent again now, or when the daemon starts`
+          : `${sent} is being sent or about to be: nothing was added`
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Send a delivery again, or a range of them: the same id and bytes, besides the schedule; a success ends the retries"
+  )
+)
+
+/** The receiver did not take the test. */
+class TestNotTaken extends Data.TaggedError("TestNotTaken")<{ readonly message: string }> {}
+
+export const test = Command.make(
+  "test",
+  { ...common, endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("wh_…")) },
+  Effect.fnUntraced(function* ({ endpoint, ...options }) {
+    const { settings } = yield* loadSettings(options)
+    const result = yield* ask(settings, "webhooks test", new SendTest({ endpoint }))
+    yield* print(
+      options.json
+        ? JSON.stringify({ ...result })
+        : `${result.url}  ${result.durationMillis} ms  ${result.address ?? "no address"}  ${answered(result)}`
+    )
+    if (!succeeded(result.status)) {
+      return yield* new TestNotTaken({
+        message: `The endpoint did not answer with a 2xx: ${result.status ?? result.error}`
+      })
+    }
+  })
+).pipe(Command.withDescription("Send an endpoint something signed that is no webhook event, and tell how it answers"))

@@ -1,0 +1,82 @@
+import { Schema } from "effect"
+import { Mode } from "../Domain/Chain.ts"
+import { AccountId } from "../Domain/Ids.ts"
+import { StoreUnavailable } from "../Sql/Db.ts"
+import { DeliveryView } from "./deliveryView.ts"
+import { NotFound } from "./requests.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** A delivery that cannot be sent again. */
+export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("RedeliveryRefused", {
+  message: Schema.String
+}) {}
+
+/** States that a delivery is looked for in. One that was cancelled has no endpoint any more. */
+export const ListedStatus = Schema.Literal("pending", "failed", "delivered", "cancelled")
+export const RedeliveredStatus = Schema.Literal("pending", "failed", "delivered")
+
+/** Those of an endpoint, otherwise of an account and these modes. Times in Unix milliseconds, `until` not included. */
+const scope = {
+  account: AccountId,
+  modes: Schema.Array(Mode),
+  endpoint: optional(Schema.String),
+  since: Schema.Number,
+  until: Schema.Number
+}
+
+export class ListDeliveries extends Schema.TaggedRequest<ListDeliveries>()("ListDeliveries", {
+  payload: { ...scope, statuses: Schema.Array(ListedStatus), limit: Schema.Number },
+  success: Schema.Array(DeliveryView),
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+export class ShowDelivery extends Schema.TaggedRequest<ShowDelivery>()("ShowDelivery", {
+  payload: { id: Schema.String },
+  success: DeliveryView,
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+export class Redeliver extends Schema.TaggedRequest<Redeliver>()("Redeliver", {
+  payload: { id: Schema.String },
+  /** `due`: it was going to be sent already, and nothing was added. */
+  success: Schema.Struct({ id: Schema.String, result: Schema.Literal("ordered", "due") }),
+  failure: Schema.Union(NotFound, RedeliveryRefused, StoreUnavailable)
+}) {}
+
+const Place = Schema.Struct({ createdAt: Schema.Number, sequence: Schema.Number })
+
+/** Sends a part of a range again; the rest is asked for with the next request, which gives `next` as its `after`. */
+export class RedeliverRange extends Schema.TaggedRequest<RedeliverRange>()("RedeliverRange", {
+  payload: {
+    account: AccountId,
+    mode: Mode,
+    endpoint: optional(Schema.String),
+    status: RedeliveredStatus,
+    since: Schema.Number,
+    until: Schema.Number,
+    after: optional(Place)
+  },
+  success: Schema.Struct({
+    ordered: Schema.Number,
+    due: Schema.Number,
+    refused: Schema.Number,
+    next: optional(Place)
+  }),
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+export class SendTest extends Schema.TaggedRequest<SendTest>()("SendTest", {
+  payload: { endpoint: Schema.String },
+  success: Schema.Struct({
+    id: Schema.String,
+    endpoint: Schema.String,
+    url: Schema.String,
+    durationMillis: Schema.Number,
+    address: optional(Schema.String),
+    status: optional(Schema.Number),
+    error: optional(Schema.String),
+    bodyStart: optional(Schema.String)
+  }),
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}

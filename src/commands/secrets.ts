@@ -1,0 +1,47 @@
+import { existsSync } from "node:fs"
+import { Command, Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { readNewMasterKey } from "../Settings/masterKey.ts"
+import { common, Invocation, loadSettings, UsageError } from "./Invocation.ts"
+import { print } from "./Output.ts"
+
+/** Read in only here: it needs the store. */
+const work = Effect.promise(() => import("./rotateSecrets.ts"))
+
+const rotate = Command.make(
+  "rotate",
+  {
+    ...common,
+    newKey: Options.text("new-key").pipe(
+      Options.withPseudoName("FILE"),
+      Options.withDescription(
+        "The new master key: a file, or - for standard input; otherwise the systemd credential new-master-key"
+      ),
+      Options.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ newKey, ...options }) {
+    const { env } = yield* Invocation
+    const { settings } = yield* loadSettings(options)
+    const next = yield* readNewMasterKey(Option.getOrUndefined(newKey), env)
+    if (!existsSync(settings.database.path)) {
+      return yield* new UsageError({ message: `There is no database ${settings.database.path}: nothing is sealed yet` })
+    }
+    const { rotateSecrets } = yield* work
+    const done = yield* rotateSecrets(settings, next)
+    const text = done.rotated
+      ? `${done.secrets} secrets are sealed with the new master key, fingerprint ${done.fingerprint}.\n` +
+        "Put it in the place of the old one before you start tilld, which refuses the old one from now on."
+      : `The new master key, fingerprint ${done.fingerprint}, is the one that the database is sealed with already.`
+    yield* print(options.json ? JSON.stringify(done) : text)
+  })
+).pipe(
+  Command.withDescription(
+    "Seal all secrets in the database with another master key. Needs the old one where it is, and no running daemon"
+  )
+)
+
+export const secrets = Command.make("secrets").pipe(
+  Command.withDescription("The master key that seals secrets in the database"),
+  Command.withSubcommands([rotate])
+)

@@ -1,0 +1,201 @@
+import { expect, it } from "@effect/vitest"
+import { Duration, Effect, Redacted, TestClock } from "effect"
+import type { EventKind } from "../src/Domain/Event.ts"
+import { Housekeeping } from "../src/Housekeeping.ts"
+import { Reader, Tx, Writer } from "../src/Sql.ts"
+import * as RetentionRepo from "../src/Webhooks/RetentionRepo.ts"
+import { Webhooks } from "../src/Webhooks.ts"
+import { temporaryDatabase } from "./lib/store.ts"
+import {
+  attempts,
+  besideDispatcher,
+  deliveries,
+  explained,
+  merchant,
+  newPayment,
+  publish,
+  stubClient,
+  untilRecorded,
+  untilStored,
+  webhooksOn
+} from "./lib/webhooks.ts"
+
+const url = "https://shop.example/hook"
+const kinds: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting"]
+const day = Duration.toMillis("1 day")
+
+const onStore = <A, E, R>(test: Effect.Effect<A, E, R>, status = 200) =>
+  Effect.flatMap(temporaryDatabase, (path) =>
+    test.pipe(
+      Effect.provide(Housekeeping.layer),
+      Effect.provide(
+        webhooksOn(
+          path,
+          stubClient(() => Effect.succeed({ status }))
+        )
+      )
+    )
+  )
+
+const register = Effect.flatMap(Webhooks, (webhooks) =>
+  webhooks.create(merchant, { url, events: kinds, secret: Redacted.make("whsec_0123456789abcdef") })
+)
+
+const run = (sql: string, ...params: ReadonlyArray<string | number>) =>
+  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
+
+const count = (table: string) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    return (yield* reader.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`))?.n ?? 0
+  })
+
+/** A test beside the worker. */
+const cleaning = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Housekeeping, ({ run }) => Effect.raceFirst(test, run))
+
+const eventIds = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.all<{ id: string }>("SELECT id FROM events ORDER BY rowid"), (rows) => rows.map(({ id }) => id))
+)
+
+it.scoped("90 days after they were over, deliveries go with their attempts and events; payments stay", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* register
+      const payment = yield* newPayment()
+      yield* TestClock.adjust("1 day")
+      yield* besideDispatcher(
+        Effect.gen(function* () {
+          yield* publish(payment, "pending", day)
+          yield* publish(payment, "detecting", day)
+          yield* untilRecorded(2)
+        })
+      )
+      const [doneAt = 0] = (yield* deliveries).map((row) => row.done_at)
+      expect(doneAt).toBe(day)
+      yield* publish(yield* newPayment(), "confirmed", 0)
+      yield* TestClock.setTime(91 * day - 1)
+      yield* cleaning(
+        Effect.gen(function* () {
+          // Not a millisecond early: an older event goes, of which nobody was told. Then within the hour.
+          yield* untilStored(Effect.map(count("events"), (n) => n === 2))
+          expect(yield* count("deliveries")).toBe(2)
+          yield* TestClock.adjust("1 hour")
+          yield* untilStored(Effect.map(count("events"), (n) => n === 0))
+        })
+      )
+      expect([yield* count("deliveries"), yield* count("attempts")]).toEqual([0, 0])
+      expect([yield* count("payments"), yield* count("transitions"), yield* count("endpoints")]).toEqual([2, 3, 1])
+    })
+  )
+)
+
+it.scoped("what has an attempt ahead stays however old it is, with its event; so does what ended late", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* register
+      const [due, ended, repeated] = [yield* newPayment(), yield* newPayment(), yield* newPayment(url)]
+      // One due, and one that waits behind it.
+      yield* publish(due, "pending", 0)
+      yield* publish(due, "detecting", 0)
+      yield* publish(ended, "pending", 0)
+      yield* publish(repeated, "pending", 0)
+      const done =
+        "UPDATE deliveries SET status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = ? WHERE payment_id = ?"
+      yield* run(done, 20 * day, ended.id)
+      yield* run(done, 0, repeated.id)
+      yield* run(
+        "UPDATE deliveries SET redelivery = 1, next_attempt_at = 1, done_at = NULL WHERE payment_id = ?",
+        repeated.id
+      )
+      // Old and over: the only one to go. And an event that nobody was told of.
+      const over = yield* newPayment()
+      yield* publish(over, "pending", 0)
+      yield* run(done, 0, over.id)
+      yield* publish(yield* newPayment(), "confirmed", 0)
+      expect(yield* eventIds).toHaveLength(6)
+
+      yield* TestClock.setTime(100 * day)
+      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 4)))
+      expect((yield* deliveries).map((row) => [row.status, row.redelivery, row.done_at])).toEqual([
+        ["pending", 0, null],
+        ["pending", 0, null],
+        ["failed", 0, 20 * day],
+        ["failed", 1, null]
+      ])
+      yield* TestClock.setTime(110 * day)
+      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 3)))
+      expect((yield* deliveries).map((row) => row.status)).toEqual(["pending", "pending", "failed"])
+    })
+  )
+)
+
+it.scoped("a long past goes in pages, past what has to stay", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* register
+      const payment = yield* newPayment()
+      yield* publish(payment, "pending", 0)
+      // 950 events, of which every tenth has a delivery that is still due, and the others one that is over.
+      yield* run(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 950)
+         INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+         SELECT 'evt_' || i, account_id, mode, payment_id, kind, body, 0 FROM (SELECT * FROM events), n`
+      )
+      yield* run(
+        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+           attempts, next_attempt_at, created_at, done_at)
+         SELECT 'dlv_' || e.rowid, e.id, d.payment_id, d.account_id, d.mode, endpoint_id, own_url, target, url,
+           iif(e.rowid % 10 = 0, 'pending', 'delivered'), 1, iif(e.rowid % 10 = 0, 1, NULL), 0,
+           iif(e.rowid % 10 = 0, NULL, 1)
+         FROM events AS e JOIN deliveries AS d ON d.sequence = 1 WHERE e.rowid > 1`
+      )
+      yield* run(
+        "INSERT INTO attempts (delivery, number, started_at, ended_at, status) SELECT sequence, 1, 0, 1, 500 FROM deliveries"
+      )
+      yield* TestClock.setTime(100 * day)
+      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 96)))
+      expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["pending"]))
+      expect(yield* attempts).toHaveLength(96)
+      const reader = yield* Reader
+      expect(yield* reader.all("PRAGMA foreign_key_check")).toEqual([])
+    })
+  )
+)
+
+it.scoped("an event that comes again after its forerunner was forgotten has an id of its own", () =>
+  onStore(
+    Effect.gen(function* () {
+      const payment = yield* newPayment()
+      yield* publish(payment, "detecting", 0)
+      const [first] = yield* eventIds
+      yield* TestClock.setTime(100 * day)
+      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 0)))
+      yield* publish(payment, "detecting", 100 * day)
+      const [second] = yield* eventIds
+      expect(second).not.toBe(first)
+    })
+  )
+)
+
+it.scoped("what is old is found by an index, and deleted by one", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* register
+      yield* publish(yield* newPayment(), "pending", 0)
+      const reader = yield* Reader
+      const writer = yield* Writer
+      const steps: Array<string> = []
+      const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>
+        writer.write(
+          Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx, reader, steps) }))
+        )
+      yield* watched(RetentionRepo.forgetDeliveries(1, 10))
+      yield* watched(RetentionRepo.forgetEvents(1, { createdAt: 0, row: 0 }, 10))
+      expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
+      for (const index of ["deliveries_done", "events_age", "deliveries_event"]) {
+        expect(steps.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
+      }
+    })
+  )
+)

@@ -1,0 +1,219 @@
+import { describe, expect, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { EventKind } from "../../src/Domain/Event.ts"
+import { verifySignature } from "../../src/Sandbox/Receiver.ts"
+import { type Daemon, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { type Inbox, makeInbox } from "../lib/inbox.ts"
+import { tilld, tilldJson } from "../lib/tilld.ts"
+
+const path = "/hook"
+const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`
+const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
+
+interface Delivery {
+  readonly id: string
+  readonly status: string
+  readonly attempts: ReadonlyArray<{ readonly number: number; readonly redelivery?: true; readonly status?: number }>
+}
+
+/** A daemon with one endpoint, at a receiver that the test rules. */
+class Shop extends Context.Tag("test/Shop")<
+  Shop,
+  { readonly daemon: Daemon; readonly inbox: Inbox; readonly endpoint: string }
+>() {
+  static readonly layer = Layer.scoped(
+    Shop,
+    Effect.gen(function* () {
+      const inbox = yield* makeInbox()
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), caFile: inbox.caFile })
+      const daemon = yield* serve(home)
+      const hook = { url: inbox.url + path, events: EventKind.literals, secret }
+      const { body } = yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)
+      return { daemon, inbox, endpoint: body.id }
+    })
+  )
+}
+
+const run = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(Shop, ({ daemon }) => tilld(["webhooks", ...args, "--config", daemon.home.config]))
+
+const json = <A>(...args: ReadonlyArray<string>) =>
+  Effect.flatMap(Shop, ({ daemon }) => tilldJson<A>(["webhooks", ...args, "--config", daemon.home.config]))
+
+/** A payment whose first delivery was answered so, and that delivery. */
+const delivered = (status: number) =>
+  Effect.gen(function* () {
+    const { daemon, inbox } = yield* Shop
+    yield* inbox.behave(() => ({ status, body: `${status} \u001b[31mred\nline` }))
+    const payment = yield* daemon.create(order)
+    const first = yield* inbox.next(path, payment)
+    const stored = rows<{ id: string; attempts: number }>(
+      daemon.home,
+      "SELECT id, attempts FROM deliveries WHERE payment_id = ?",
+      payment.id
+    )
+    const [row] = yield* Effect.repeat(stored, { until: ([found]) => found !== undefined && found.attempts > 0 })
+    return { payment, first, id: row?.id ?? "" }
+  })
+
+layer(Shop.layer, { excludeTestServices: true })("deliveries, beside a running daemon", (it) => {
+  it.scoped("are listed and shown with each attempt", () =>
+    Effect.gen(function* () {
+      const { endpoint, inbox } = yield* Shop
+      const { id, first, payment } = yield* delivered(503)
+      const [listed] = yield* json<ReadonlyArray<Delivery>>("list", "--status", "pending", "--limit", "1")
+      expect(listed).toEqual({
+        id,
+        event: first.event.id,
+        kind: "payment.created",
+        payment: payment.id,
+        account: "default",
+        mode: "test",
+        url: inbox.url + path,
+        endpoint,
+        status: "pending",
+        createdAt: first.event.createdAt,
+        nextAttemptAt: expect.any(String),
+        attempts: [
+          {
+            number: 1,
+            startedAt: expect.any(String),
+            durationMillis: expect.any(Number),
+            address: "127.0.0.1",
+            status: 503,
+            bodyStart: "503 \u001b[31mred\nline"
+          }
+        ]
+      })
+      expect(yield* json("show", id)).toEqual(listed)
+      expect(yield* json("list", "--endpoint", endpoint, "--status", "pending", "--limit", "1")).toEqual([listed])
+      for (const none of [
+        ["--mode", "live"],
+        ["--status", "cancelled"],
+        ["--until", "1h"],
+        ["--account", "other"]
+      ]) {
+        expect(yield* json("list", ...none), none.join(" ")).toEqual([])
+      }
+      const story = yield* tilldJson<{ deliveries: unknown }>([
+        ...["payments", "show", payment.id, "--config"],
+        (yield* Shop).daemon.home.config
+      ])
+      expect(story.deliveries).toEqual([listed])
+      const { stdout } = yield* run("show", id)
+      // Whatever the receiver says, it stays on its line.
+      expect(stdout.split("\n").at(-2)).toMatch(
+        /^ {2}1\. {2}\S+Z {2}\d+ ms {2}127\.0\.0\.1 {2}503 {2}503 \[31mred line$/
+      )
+      expect((yield* run("list")).stdout).toContain(id)
+    })
+  )
+
+  it.scoped("are sent again, one of them", () =>
+    Effect.gen(function* () {
+      const { inbox } = yield* Shop
+      const { first, id, payment } = yield* delivered(500)
+      yield* inbox.behave(() => 204)
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered" })
+      const again = yield* inbox.next(path, payment)
+      expect(again.request.body).toEqual(first.request.body)
+      expect(again.request.headers["webhook-id"]).toBe(first.request.headers["webhook-id"])
+      const shown = yield* Effect.repeat(json<Delivery>("show", id), { until: ({ status }) => status === "delivered" })
+      expect(shown).not.toHaveProperty("nextAttemptAt")
+      expect(shown.attempts).toMatchObject([
+        { number: 1, status: 500 },
+        { number: 2, status: 204, redelivery: true }
+      ])
+    })
+  )
+
+  it.scoped("are sent again, all of a time", () =>
+    Effect.gen(function* () {
+      const { daemon, endpoint, inbox } = yield* Shop
+      const failed = [yield* delivered(500), yield* delivered(500)]
+      yield* inbox.behave(() => 204)
+      const since = failed[0]?.first.event.createdAt ?? ""
+      const range = ["redeliver", "--since", since, "--status", "pending", "--endpoint", endpoint]
+      expect(yield* json(...range)).toEqual({ ordered: 2, due: 0, refused: 0 })
+      for (const { payment } of failed) yield* inbox.next(path, payment)
+      const pending = rows(daemon.home, "SELECT 1 FROM deliveries WHERE status = 'pending' AND created_at >= ?", since)
+      yield* Effect.repeat(pending, { until: ({ length }) => length === 0 })
+      expect((yield* run(...range)).stdout).toBe("0 to be sent again, 0 were due already\n")
+    })
+  )
+
+  it.scoped("a test send is signed, is no webhook event, and tells how it was answered", () =>
+    Effect.gen(function* () {
+      const { endpoint, inbox } = yield* Shop
+      const before = (yield* inbox.all).length
+      yield* inbox.behave(() => ({ status: 200, body: "hello" }))
+      const result = yield* json<{ id: string }>("test", endpoint)
+      expect(result).toEqual({
+        id: expect.stringMatching(/^test_[\w-]{22}$/),
+        endpoint,
+        url: inbox.url + path,
+        durationMillis: expect.any(Number),
+        address: "127.0.0.1",
+        status: 200,
+        bodyStart: "hello"
+      })
+      const received = (yield* inbox.all)[before]
+      if (received === undefined) return expect.unreachable()
+      expect(verifySignature(received, secret)).toBe(true)
+      expect(received.headers).toMatchObject({ "webhook-id": result.id, "webhook-signature": expect.any(String) })
+      const body = JSON.parse(received.body.toString())
+      expect(EventKind.literals).not.toContain(body.event)
+      expect(body).toEqual({
+        id: result.id,
+        event: "test",
+        createdAt: expect.any(String),
+        endpoint,
+        message: expect.any(String)
+      })
+      const { daemon } = yield* Shop
+      expect(yield* rows(daemon.home, "SELECT 1 FROM attempts WHERE body_start = 'hello'")).toEqual([])
+
+      yield* inbox.behave(() => 410)
+      const refused = yield* run("test", endpoint)
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("410") })
+      expect(refused.stdout).toMatch(/ms {2}127\.0\.0\.1 {2}410\n$/)
+    })
+  )
+
+  it.scoped("what cannot be done is told, with the exit code that says whose fault it is", () =>
+    Effect.gen(function* () {
+      for (const [code, said, ...args] of [
+        [1, "dlv_none", "show", "dlv_none"],
+        [1, "dlv_none", "redeliver", "dlv_none"],
+        [1, "wh_none", "test", "wh_none"],
+        [1, "wh_none", "list", "--endpoint", "wh_none"],
+        [2, "--since", "redeliver"],
+        [2, "--since", "redeliver", "dlv_none", "--since", "24h"],
+        [2, "2026-01-31T12:00:00Z", "redeliver", "--since", "2026-01-31T12:00:00"],
+        [2, "2026-01-31T12:00:00Z", "list", "--until", "2026-02-30"],
+        [2, "failed", "redeliver", "--since", "24h", "--status", "cancelled"]
+      ] as const) {
+        const ended = yield* run(...args)
+        expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })
+        expect(ended.stderr, args.join(" ")).toContain(said)
+      }
+    })
+  )
+})
+
+describe("without a daemon", () => {
+  it.scopedLive("a redelivery waits for the next start, and a test is sent at once", () =>
+    Effect.gen(function* () {
+      const { daemon, endpoint, inbox } = yield* Shop
+      const { id, payment } = yield* delivered(200)
+      yield* daemon.end("SIGTERM")
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered" })
+      expect(yield* json("redeliver", id)).toEqual({ id, result: "due" })
+      const before = (yield* inbox.all).length
+      expect(yield* json("test", endpoint)).toMatchObject({ status: 200 })
+      expect(yield* inbox.all).toHaveLength(before + 1)
+      yield* serve(daemon.home, daemon.key)
+      yield* inbox.next(path, payment)
+    }).pipe(Effect.provide(Shop.layer))
+  )
+})
