@@ -34,7 +34,8 @@ module.exports = {
     },
     {
       name: "client-needs-nothing",
-      comment: "tilld/client runs in other people's programs: it imports no other folder, no package, and nothing of Node.",
+      comment:
+        "tilld/client runs in other people's programs: it imports no other folder, no package, and nothing of Node.",
       severity: "error",
       from: { path: "^src/client/" },
       to: { pathNot: "^src/client/" }
