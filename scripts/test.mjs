@@ -34,7 +34,8 @@ const checks = [
   ...(existsSync(join(root, "scripts/contracts.mjs"))
     ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]
     : []),
-  ["build", "node", "scripts/build.mjs", "--quiet"]
+  ["build", "node", "scripts/build.mjs", "--quiet"],
+  ["api document", "node", "scripts/openapi.mjs", "--lint"]
 ]
 
 let passed = 0

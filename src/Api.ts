@@ -1,8 +1,14 @@
 import { HttpApi } from "@effect/platform"
+import { DocumentsApi } from "./Documents/Api.ts"
 import { HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"
 
 /** The whole HTTP API as data: what it serves, what its documents say. */
-export const Api = HttpApi.make("tilld").add(PaymentsApi).add(WebhooksApi).add(QuotesApi).add(HealthApi)
+export const Api = HttpApi.make("tilld")
+  .add(PaymentsApi)
+  .add(WebhooksApi)
+  .add(QuotesApi)
+  .add(HealthApi)
+  .add(DocumentsApi)

@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { Api } from "./Api.ts"
+import { documentHandlers } from "./Documents/Http.ts"
 import { isProxyOf } from "./Http/clientAddress.ts"
 import { healthHandlers } from "./Http/health.ts"
 import { makeRespond } from "./Http/respond.ts"
@@ -31,7 +32,8 @@ export class Http extends Context.Tag("tilld/Http")<
         payments: yield* paymentHandlers,
         webhooks: yield* webhookHandlers,
         quotes: yield* quoteHandlers,
-        health: yield* healthHandlers
+        health: yield* healthHandlers,
+        documents: yield* documentHandlers
       }
       const respond = yield* makeRespond(makeRouter(Api, handlers))
       const isProxy = isProxyOf(server.trustedProxies)

@@ -1,5 +1,8 @@
 import { HttpApiSchema } from "@effect/platform"
 import { Data, Schema } from "effect"
+import { ChainName } from "./Chain.ts"
+import { PaymentCurrency } from "./Currency.ts"
+import { idPattern, text } from "./text.ts"
 
 /** Every code that an error body can carry, and the HTTP status it comes with. */
 export const statusOf = {
@@ -33,6 +36,7 @@ export const statusOf = {
   WALLET_NOT_CONFIGURED: 503
 } as const
 export type ErrorCode = keyof typeof statusOf
+export const errorCodes = Object.keys(statusOf) as ReadonlyArray<ErrorCode>
 
 /** One thing that is wrong with a request. `path` names the field or parameter, such as `metadata.items[0]`. */
 export interface Problem {
@@ -57,18 +61,53 @@ export const invalid = (problems: ReadonlyArray<Problem>) =>
 
 export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", message: `There is no such ${what}.` })
 
+const decimal = text("A decimal in `toCurrency`.")
+
+/** What `details` holds, with the codes that have it. */
+const details = {
+  VALIDATION_ERROR: Schema.Array(
+    Schema.Struct({
+      path: text("The field or parameter, such as `metadata.items[0]`; empty for the body as a whole."),
+      message: text("What is wrong with it.")
+    })
+  ).annotations({ description: "Every problem at once, at most 101." }),
+  DUPLICATE_MERCHANT_REF: Schema.Struct({ paymentId: text("The payment that has the reference.", idPattern("pay")) }),
+  QUOTE_MISMATCH: Schema.Struct({
+    chain: ChainName,
+    accepted: Schema.Array(Schema.Struct({ currency: PaymentCurrency, amounts: Schema.Array(Schema.String) }))
+  }).annotations({ description: "What a payment by this quote may ask for; amounts in the smallest unit." }),
+  AMOUNT_TOO_SMALL: Schema.Struct({
+    gross: decimal,
+    fees: Schema.Struct({ network: decimal, service: decimal })
+  }).annotations({ description: "What the amount is worth before fees, and the fees." }),
+  RATE_LIMITED: Schema.Struct({
+    window: Schema.Literal("minute", "hour"),
+    limit: Schema.Number.pipe(Schema.int({ jsonSchema: { type: "integer", minimum: 1 } }))
+  }).annotations({ description: "The limit that was reached, in requests a window." })
+} as const
+
+type Details = typeof details
+
+const detailsOf = <Code extends ErrorCode>(code: Code) =>
+  // What a conditional type says, the compiler does not see in the expression.
+  (code in details ? { details: details[code as keyof Details] } : {}) as Code extends keyof Details
+    ? { readonly details: Details[Code] }
+    : Record<never, never>
+
+const message = text("What was wrong and what to do, for your developers; it may change.")
+
 /** The wire form of an error, for the API's definition. */
 export const errorBody = <const Code extends ErrorCode>(code: Code) =>
   Schema.Struct({
     error: Schema.Struct({
       code: Schema.Literal(code),
-      message: Schema.String,
-      details: Schema.optionalWith(Schema.Unknown, { exact: true }),
-      requestId: Schema.String
+      message,
+      ...detailsOf(code),
+      requestId: text("Also in the header X-Request-Id: names the request in the operator's log.", idPattern("req"))
     })
   }).annotations({ identifier: `Error.${code}`, ...HttpApiSchema.annotations({ status: statusOf[code] }) })
 
 /** The one error body without a request id: exactly these two fields. */
 export const unauthorizedBody = Schema.Struct({
-  error: Schema.Struct({ code: Schema.Literal("UNAUTHORIZED"), message: Schema.String })
+  error: Schema.Struct({ code: Schema.Literal("UNAUTHORIZED"), message })
 }).annotations({ identifier: "Error.UNAUTHORIZED", ...HttpApiSchema.annotations({ status: statusOf.UNAUTHORIZED }) })

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { PaymentStatus } from "./Payment.ts"
 import { PaymentObject } from "./Payment.ts"
+import { idPattern, text, timestamp } from "./text.ts"
 
 export const EventKind = Schema.Literal(
   "payment.created",
@@ -17,9 +18,12 @@ export const kindOf = (status: PaymentStatus): EventKind =>
 
 /** The body of a webhook request. It is serialised once, stored, and every attempt sends those bytes. */
 export const WebhookEvent = Schema.Struct({
-  id: Schema.String,
-  event: EventKind,
-  createdAt: Schema.String,
+  id: text("Identifier of the event. It can come more than once: skip the ids that you know.", idPattern("evt")),
+  event: EventKind.annotations({ description: "What happened." }),
+  createdAt: timestamp("When it happened"),
   data: PaymentObject
-}).annotations({ identifier: "WebhookEvent" })
+}).annotations({
+  identifier: "WebhookEvent",
+  description: "`data` is the payment in its state at the time of the event."
+})
 export type WebhookEvent = typeof WebhookEvent.Type

@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { ChainName, type Mode } from "./Chain.ts"
 import type { PaymentId } from "./Ids.ts"
 import { iso } from "./Timestamp.ts"
+import { text, timestamp } from "./text.ts"
 
 /**
  * Money that needs a person.
@@ -73,15 +74,26 @@ const PublicKind = Schema.Literal(
 
 /** An exception in the API. */
 export const ExceptionObject = Schema.Struct({
-  kind: PublicKind,
-  chain: ChainName,
-  currency: Schema.String,
-  amount: Schema.String,
-  txHash: Schema.optionalWith(Schema.String, { exact: true }),
-  detectedAt: Schema.String,
-  /** Absent while it is open. `gone`: a reorg took the money back, or it turned out to be something else. */
-  resolution: Schema.optionalWith(Schema.Literal("accepted", "refunded", "gone"), { exact: true })
-}).annotations({ identifier: "PaymentException" })
+  kind: PublicKind.annotations({
+    description:
+      "`overpaid`: more than was missing, or paid again. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
+  }),
+  chain: ChainName.annotations({ description: "The chain that the money is on." }),
+  currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
+  amount: text("How much, in the smallest unit of what came.", { pattern: "^[1-9][0-9]*$" }),
+  txHash: Schema.optionalWith(
+    text("Hash of the transaction; absent where no node can tell it.", { pattern: "^0x[0-9a-fA-F]{64}$" }),
+    { exact: true }
+  ),
+  detectedAt: timestamp("When it was noticed"),
+  resolution: Schema.optionalWith(
+    Schema.Literal("accepted", "refunded", "gone").annotations({
+      description:
+        "Absent while it is open. `accepted`, `refunded`: what the operator decided. `gone`: a reorg took the money back, or it turned out to be something else."
+    }),
+    { exact: true }
+  )
+}).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
 export type ExceptionObject = typeof ExceptionObject.Type
 
 /** What the merchant sees of the exceptions of a payment. */

@@ -51,8 +51,11 @@ const faultsOfEntries = (
 /** A merchant's own data: a JSON object within bounds. Decoded it is JSON text, as it will be returned. */
 export const Metadata = Schema.transformOrFail(
   Schema.Unknown.annotations({
-    jsonSchema: { type: "object", maxProperties: maxKeys },
-    description: `At most ${maxKeys} keys of ${maxKeyLength} characters, strings of ${maxStringLength}, ${maxDepth} levels, ${maxBytes / 1024} KiB`
+    jsonSchema: {
+      type: "object",
+      maxProperties: maxKeys,
+      description: `Your own data, returned as given. At most ${maxKeys} keys of ${maxKeyLength} characters, strings of ${maxStringLength} characters, ${maxDepth} levels and ${maxBytes / 1024} KiB; a number that a double cannot hold exactly is refused.`
+    }
   }),
   Schema.String,
   {

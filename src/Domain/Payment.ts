@@ -1,8 +1,9 @@
 import { Schema } from "effect"
-import type { ChainName, Mode } from "./Chain.ts"
-import type { PaymentCurrency } from "./Currency.ts"
+import { ChainName, type Mode } from "./Chain.ts"
+import { PaymentCurrency } from "./Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "./Ids.ts"
 import { iso } from "./Timestamp.ts"
+import { idPattern, text, timestamp } from "./text.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type
@@ -58,28 +59,51 @@ export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "endedAt" | 
 /** confirmed, expired and failed: only a reorg below what was final, or an operator, changes them. */
 export const isEnded = (status: PaymentStatus): boolean => status !== "pending" && status !== "detecting"
 
-const timestamp = Schema.String.annotations({
-  description: "ISO 8601, UTC, milliseconds",
-  examples: ["2026-01-31T12:00:00.000Z"]
-})
+const optional = { exact: true } as const
+
+const baseUnits = (description: string, pattern: string) =>
+  text(`${description}, in the smallest unit of the token: wei for ETH, millionths for USDC.`, { pattern })
 
 /** The payment object of the API and of every event. Fields that do not apply yet are absent, never null. */
 export const PaymentObject = Schema.Struct({
-  id: Schema.String,
-  merchantRef: Schema.String,
-  amount: Schema.String,
-  currency: Schema.String,
-  chain: Schema.String,
-  address: Schema.String,
-  status: PaymentStatus,
-  createdAt: timestamp,
-  expiresAt: timestamp,
-  metadata: Schema.Unknown.annotations({ jsonSchema: { type: "object" } }),
-  amountReceived: Schema.optionalWith(Schema.String, { exact: true }),
-  txHash: Schema.optionalWith(Schema.String, { exact: true }),
-  confirmedAt: Schema.optionalWith(timestamp, { exact: true }),
-  failureReason: Schema.optionalWith(FailureReason, { exact: true })
-}).annotations({ identifier: "Payment" })
+  id: text("Identifier of the payment.", idPattern("pay")),
+  merchantRef: text("Your reference, as given."),
+  amount: baseUnits("What is asked for", "^[1-9][0-9]{0,77}$"),
+  currency: text("Symbol of the token.", { enum: PaymentCurrency.literals }),
+  chain: text("The chain to pay on.", { enum: ChainName.literals }),
+  address: text("Receiving address made for this payment alone, in EIP-55 form.", { pattern: "^0x[0-9a-fA-F]{40}$" }),
+  status: PaymentStatus.annotations({
+    description:
+      "`pending`: waiting for money. `detecting`: money was seen and waits for confirmations. `confirmed`: enough came and is deep enough. `expired`: nothing came in time. `failed`: see `failureReason`."
+  }),
+  createdAt: timestamp("When the payment was created"),
+  expiresAt: timestamp("Until when money is on time: `createdAt` plus `expiresIn`"),
+  metadata: Schema.Unknown.annotations({
+    jsonSchema: { type: "object", description: "Your own data, as given; empty when none was." }
+  }),
+  amountReceived: Schema.optionalWith(
+    baseUnits("What has come in the currency asked for, on time, confirmed or not", "^(0|[1-9][0-9]*)$"),
+    optional
+  ),
+  txHash: Schema.optionalWith(
+    text(
+      "Hash of the first transaction that was seen; once confirmed, of the one that completed the amount. From `detecting` on.",
+      { pattern: "^0x[0-9a-fA-F]{64}$" }
+    ),
+    optional
+  ),
+  confirmedAt: Schema.optionalWith(timestamp("When the payment was confirmed. From `confirmed` on"), optional),
+  failureReason: Schema.optionalWith(
+    FailureReason.annotations({
+      description:
+        "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. When `failed` only."
+    }),
+    optional
+  )
+}).annotations({
+  identifier: "Payment",
+  description: "A payment. Fields that do not apply yet are absent, never null."
+})
 export type PaymentObject = typeof PaymentObject.Type
 
 /** What the merchant sees of a payment. */

@@ -1,6 +1,7 @@
 import { Data, Schema } from "effect"
-import type { ChainName } from "./Chain.ts"
+import { ChainName } from "./Chain.ts"
 import { Fiat, Token } from "./Currency.ts"
+import { idPattern, text, timestamp } from "./text.ts"
 
 /** What can be priced. */
 export const QuoteCurrency = Schema.Literal(...Fiat.literals, ...Token.literals)
@@ -15,21 +16,26 @@ export interface CreateQuote {
   readonly chain?: ChainName | undefined
 }
 
+const decimal = (description: string) => text(description, { pattern: "^(0|[1-9][0-9]*)(\\.[0-9]+)?$" })
+
 /**
  * The quote object of the API. `rate` is units of `toCurrency` for one `fromCurrency`; every amount but `fromAmount` is
  * in `toCurrency`, and floor(fromAmount × rate) = toAmount + fees.network + fees.service, to the last digit.
  */
 export const QuoteObject = Schema.Struct({
-  id: Schema.String,
-  fromCurrency: QuoteCurrency,
-  toCurrency: QuoteCurrency,
-  fromAmount: Schema.String,
-  toAmount: Schema.String,
-  rate: Schema.String,
-  chain: Schema.String,
-  validUntil: Schema.String,
-  fees: Schema.Struct({ network: Schema.String, service: Schema.String })
-}).annotations({ identifier: "Quote" })
+  id: text("Identifier of the quote: the `quoteId` of a payment.", idPattern("quote")),
+  fromCurrency: QuoteCurrency.annotations({ description: "Source currency, as asked for." }),
+  toCurrency: QuoteCurrency.annotations({ description: "Target currency, as asked for." }),
+  fromAmount: decimal("What is converted, a decimal in `fromCurrency`, as asked for."),
+  toAmount: decimal("What is received, a decimal in `toCurrency`; all fees are taken off."),
+  rate: decimal("Units of `toCurrency` for one `fromCurrency`, 12 significant digits."),
+  chain: text("The chain that token prices and the network fee are of.", { enum: ChainName.literals }),
+  validUntil: timestamp("Until when the quote can be used, 30 seconds after its creation"),
+  fees: Schema.Struct({
+    network: decimal("Estimated cost of the transfer on the chain, in `toCurrency`."),
+    service: decimal("Processing fee of 0.5 %, rounded up, in `toCurrency`.")
+  }).annotations({ description: "What `toAmount` lacks of `fromAmount` × `rate`, rounded down." })
+}).annotations({ identifier: "Quote", description: "A price that holds for 30 seconds, for one payment." })
 export type QuoteObject = typeof QuoteObject.Type
 
 /** The fields do not go together: everything that is wrong, by field. */

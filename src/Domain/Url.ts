@@ -13,5 +13,6 @@ export const parseUrl = (text: string): URL | undefined => {
 /** An https URL in form. Whether tilld may call it is for the target guard to say. */
 export const HttpsUrl = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info`,
-  Schema.String.pipe(Schema.filter((text) => parseUrl(text)?.protocol === "https:"))
+  Schema.String.pipe(Schema.filter((text) => parseUrl(text)?.protocol === "https:")),
+  { json: { format: "uri", maxLength: maxUrlLength } }
 )

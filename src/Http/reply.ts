@@ -5,7 +5,7 @@ import { randomToken } from "../Domain/Ids.ts"
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** JSON. */
+  /** JSON, unless its `content-type` says something else. */
   readonly text: string
 }
 

@@ -12,7 +12,7 @@ import { clientAddressOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
 import { errorReply, type Reply } from "./reply.ts"
-import { allowOf, type Route, type Router } from "./routes.ts"
+import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -65,6 +65,16 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
   return typeof value === "string" ? value : undefined
 }
 
+const replyOf = (
+  { contentType, successStatus }: Operation,
+  { body, headers = {}, status }: Answer<unknown>
+): Reply => ({
+  status: status ?? successStatus,
+  ...(contentType === undefined
+    ? { headers, text: JSON.stringify(body) }
+    : { headers: { ...headers, "content-type": contentType }, text: String(body) })
+})
+
 /** Answers a request, whatever comes: all but its interruption is a reply. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string) => Effect.Effect<Reply>
 
@@ -112,11 +122,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
       if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const work = (remember?: Remember) => {
-        const replayOf = ({ body, headers = {}, status }: Answer<unknown>): Reply => ({
-          status: status ?? operation.successStatus,
-          headers,
-          text: JSON.stringify(body)
-        })
+        const replayOf = (answer: Answer<unknown>) => replyOf(operation, answer)
         const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
         return Effect.map(operation.handle({ key, path: params, search, payload, remember: kept }), replayOf)
       }

@@ -1,4 +1,4 @@
-import { HttpApi, type HttpApiGroup } from "@effect/platform"
+import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Context, Effect, Either, Option } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
@@ -28,6 +28,8 @@ export interface Operation {
   readonly permission: Permission | undefined
   readonly takesBody: boolean
   readonly successStatus: number
+  /** The header of what it answers, unless that is JSON. */
+  readonly contentType?: string | undefined
   /** Checks the request, naming every problem at once, and handles it. */
   readonly handle: (received: Received) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable>
 }
@@ -69,11 +71,13 @@ type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
   const decodeQuery = queryDecoder(endpoint.urlParamsSchema)
   const decodePayload = payloadDecoder(endpoint.payloadSchema)
-  const [successStatus = 200] = successes.keys()
+  const [[successStatus, { ast }] = [200, { ast: Option.none() }]] = successes
+  const encoding = Option.map(ast, HttpApiSchema.getEncoding)
   return {
     permission: Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission)),
     takesBody: Option.isSome(endpoint.payloadSchema),
     successStatus,
+    contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: (received) =>
       Effect.gen(function* () {
         const { key, path, remember, search } = received

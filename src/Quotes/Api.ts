@@ -5,27 +5,33 @@ import { errorBody } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
+import { withStatus } from "../Domain/withStatus.ts"
 
-const Currency = must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency)
+const currency = (about: string) => must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about })
 
 const Amount = must(
   'be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it',
-  Schema.String.pipe(Schema.pattern(/^(0|[1-9][0-9]{0,29})(\.[0-9]{1,18})?$/), Schema.pattern(/[1-9]/))
+  Schema.String.pipe(Schema.pattern(/^(0|[1-9][0-9]{0,29})(\.[0-9]{1,18})?$/), Schema.pattern(/[1-9]/)),
+  { about: "What is to be converted, in `fromCurrency`, with no more decimals than that has" }
 )
+
+const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
+  about: "The chain that the token is on; when absent ethereum, or the token's only chain"
+})
 
 /** What `POST /v1/quotes` takes. */
 export const CreateQuoteBody = Schema.Struct({
-  fromCurrency: Currency,
-  toCurrency: Currency,
+  fromCurrency: currency("Source currency"),
+  toCurrency: currency("Target currency, another than the source"),
   amount: Amount,
-  chain: Schema.optionalWith(must(`be ${alternatives(ChainName.literals)}`, ChainName), { exact: true })
-}).annotations({ identifier: "CreateQuote" })
+  chain: Schema.optionalWith(Chain, { exact: true })
+}).annotations({ identifier: "CreateQuote", description: "What is to be priced. Unknown fields are refused." })
 
 export const QuotesApi = HttpApiGroup.make("quotes")
   .add(
     HttpApiEndpoint.post("create", "/v1/quotes")
       .setPayload(CreateQuoteBody)
-      .addSuccess(QuoteObject, { status: 201 })
+      .addSuccess(withStatus(201, QuoteObject))
       .addError(errorBody("AMOUNT_TOO_SMALL"))
       .addError(errorBody("RATE_UNAVAILABLE"))
       .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))

@@ -4,14 +4,18 @@ import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { alternatives, must } from "../Domain/must.ts"
+import { idPattern, text, timestamp } from "../Domain/text.ts"
 import { HttpsUrl } from "../Domain/Url.ts"
+import { withStatus } from "../Domain/withStatus.ts"
 
 const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, EventKind))
   .annotations({ message: () => "must be an array of event kinds" })
   .pipe(
     Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
     Schema.filter((events) => new Set(events).size === events.length, {
-      message: () => "must not have the same event kind twice"
+      message: () => "must not have the same event kind twice",
+      description: "The kinds to be told of.",
+      jsonSchema: { minItems: 1, uniqueItems: true }
     })
   )
 
@@ -21,37 +25,50 @@ export const CreateEndpointBody = Schema.Struct({
   events: Events,
   secret: must(
     "be whsec_ followed by 16 to 256 visible characters",
-    Schema.Redacted(Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u)))
+    Schema.Redacted(Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))),
+    { about: "Signs what is sent to this endpoint; it is never shown again" }
   )
-}).annotations({ identifier: "CreateWebhookEndpoint" })
+}).annotations({
+  identifier: "CreateWebhookEndpoint",
+  description: "Where events are to go. Unknown fields are refused."
+})
 
 /** A registered endpoint. Its secret is never returned. */
 export const EndpointObject = Schema.Struct({
-  id: Schema.String,
-  url: Schema.String,
-  events: Schema.Array(EventKind),
-  createdAt: Schema.String
-}).annotations({ identifier: "WebhookEndpoint" })
+  id: text("Identifier of the endpoint.", idPattern("wh")),
+  url: text("Where events go.", { format: "uri" }),
+  events: Schema.Array(EventKind).annotations({ description: "The kinds that it is told of." }),
+  createdAt: timestamp("When it was registered")
+}).annotations({ identifier: "WebhookEndpoint", description: "A registered endpoint, without its secret." })
+
+export const EndpointList = Schema.Struct({
+  data: Schema.Array(EndpointObject).annotations({ description: "All of them, at most 50." })
+}).annotations({ identifier: "WebhookEndpointList" })
+
+export const RemovedEndpoint = Schema.Struct({
+  id: text("Identifier of the endpoint that was deleted.", idPattern("wh")),
+  deleted: Schema.Literal(true)
+}).annotations({ identifier: "DeletedWebhookEndpoint" })
+
+const Path = Schema.Struct({ id: text("Identifier of the endpoint: `wh_…`.") })
 
 export const WebhooksApi = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("create", "/v1/webhooks")
       .setPayload(CreateEndpointBody)
-      .addSuccess(EndpointObject, { status: 201 })
+      .addSuccess(withStatus(201, EndpointObject))
       .addError(errorBody("TOO_MANY_ENDPOINTS"))
       .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
       .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
       .annotate(RequiredPermission, "webhooks:write")
   )
   .add(
-    HttpApiEndpoint.get("list", "/v1/webhooks")
-      .addSuccess(Schema.Struct({ data: Schema.Array(EndpointObject) }))
-      .annotate(RequiredPermission, "webhooks:read")
+    HttpApiEndpoint.get("list", "/v1/webhooks").addSuccess(EndpointList).annotate(RequiredPermission, "webhooks:read")
   )
   .add(
     HttpApiEndpoint.del("remove", "/v1/webhooks/:id")
-      .setPath(Schema.Struct({ id: Schema.String }))
-      .addSuccess(Schema.Struct({ id: Schema.String, deleted: Schema.Literal(true) }))
+      .setPath(Path)
+      .addSuccess(RemovedEndpoint)
       .addError(errorBody("NOT_FOUND"))
       .annotate(RequiredPermission, "webhooks:write")
   )

@@ -31,5 +31,5 @@ it.scopedLive(
       expect(report.memory.most - report.memory.before).toBeLessThan(256)
       expect(report.files.after).toBeLessThanOrEqual(report.files.before)
     }),
-  120_000
+  240_000
 )

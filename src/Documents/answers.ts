@@ -1,0 +1,168 @@
+import { type ErrorCode, statusOf } from "../Domain/ApiError.ts"
+import { exampleError, meanings } from "./errors.ts"
+import { type Header, type JsonSchema, type Reference, type Response, refer } from "./openApi.ts"
+
+const integer = (minimum = 0): JsonSchema => ({ type: "integer", minimum })
+
+/** `required`: every answer that refers to it has it. */
+export const headers = {
+  "X-Request-Id": {
+    description: "Names this request in the operator's log.",
+    required: true,
+    schema: { type: "string", pattern: "^req_[A-Za-z0-9_-]{22}$" },
+    example: "req_q3LmJ8kPzQ1v6ySFhS9X0w"
+  },
+  "X-RateLimit-Limit": {
+    description: "Requests that the key may make in the window that has fewer of them left, a minute or an hour.",
+    required: true,
+    schema: integer(1),
+    example: 100
+  },
+  "X-RateLimit-Remaining": {
+    description: "Requests that are left in that window.",
+    required: true,
+    schema: integer(),
+    example: 99
+  },
+  "X-RateLimit-Reset": {
+    description: "When that window ends, in Unix seconds.",
+    required: true,
+    schema: integer(),
+    example: 1769860860
+  },
+  "Retry-After": {
+    description: "How long to wait before asking again, in seconds.",
+    required: true,
+    schema: integer(1),
+    example: 12
+  },
+  Allow: {
+    description: "The methods that the path takes.",
+    required: true,
+    schema: { type: "string" },
+    example: "GET, HEAD, POST"
+  },
+  Location: {
+    description: "Path of what was created.",
+    required: true,
+    schema: { type: "string", format: "uri-reference" },
+    example: "/v1/payments/pay_zuLMDHceQUS_fJMjoFEeWQ"
+  },
+  "Idempotent-Replayed": {
+    description: "`true` where this answer was given before, to the same request with the same `Idempotency-Key`.",
+    required: false,
+    schema: { type: "string", const: "true" },
+    example: "true"
+  }
+} satisfies Record<string, Header>
+export type HeaderName = keyof typeof headers
+
+const rateHeaders: ReadonlyArray<HeaderName> = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
+
+/** The headers that an answer names, each with whether it always has it. */
+const named = (always: ReadonlyArray<HeaderName>, sometimes: ReadonlyArray<HeaderName>): Response["headers"] => ({
+  ...Object.fromEntries(always.map((name) => [name, refer("headers", name)])),
+  ...Object.fromEntries(
+    sometimes.map((name) => [
+      name,
+      headers[name].required ? { ...headers[name], required: false } : refer("headers", name)
+    ])
+  )
+})
+
+export const successHeaders = (
+  keyed: boolean,
+  always: ReadonlyArray<HeaderName>,
+  sometimes: ReadonlyArray<HeaderName>
+) => named(["X-Request-Id", ...(keyed ? rateHeaders : []), ...always], sometimes)
+
+/** Refusals that come before anybody knows whose request it is, beside refusals that come after. */
+const beforeTheKey: ReadonlySet<ErrorCode> = new Set(["BAD_REQUEST", "SHUTTING_DOWN", "STORE_UNAVAILABLE"])
+
+const withRetryAfter: ReadonlySet<ErrorCode> = new Set([
+  "RATE_LIMITED",
+  "IDEMPOTENCY_KEY_IN_USE",
+  "RATE_UNAVAILABLE",
+  "SHUTTING_DOWN",
+  "STORE_UNAVAILABLE"
+])
+
+const errorHeaders = (codes: ReadonlyArray<ErrorCode>, keyed: boolean) => {
+  const always: Array<HeaderName> = ["X-Request-Id"]
+  const sometimes: Array<HeaderName> = []
+  const add = (name: HeaderName, has: (code: ErrorCode) => boolean) => {
+    if (codes.every(has)) always.push(name)
+    else if (codes.some(has)) sometimes.push(name)
+  }
+  if (keyed) {
+    const isLate = codes.every((code) => !beforeTheKey.has(code) && code !== "UNAUTHORIZED")
+    if (isLate) always.push(...rateHeaders)
+    else if (!codes.includes("UNAUTHORIZED")) sometimes.push(...rateHeaders)
+  }
+  add("Retry-After", (code) => withRetryAfter.has(code))
+  add("Allow", (code) => code === "METHOD_NOT_ALLOWED")
+  return named(always, sometimes)
+}
+
+export const errorSchemaName = (code: ErrorCode): string => `Error.${code}`
+
+const referTo = (code: ErrorCode): Reference => refer("schemas", errorSchemaName(code))
+
+/** What several codes of one status look like, on an operation that asks for a key or for none. */
+export const errorResponse = (codes: ReadonlyArray<ErrorCode>, keyed: boolean): Response => ({
+  description: codes.map((code) => `- \`${code}\`: ${meanings[code].when}`).join("\n"),
+  headers: errorHeaders(codes, keyed) ?? {},
+  content: {
+    "application/json": {
+      schema: anyOf(codes.map(referTo)),
+      examples: Object.fromEntries(codes.map((code) => [code, { value: exampleError(code) }]))
+    }
+  }
+})
+
+export const anyOf = (schemas: ReadonlyArray<JsonSchema>): JsonSchema => {
+  const [only] = schemas
+  return schemas.length === 1 && only !== undefined ? only : { anyOf: schemas }
+}
+
+/** What every operation can answer besides its own: before it is reached, or where this server is at fault. */
+const failures: ReadonlyArray<ErrorCode> = ["REQUEST_TIMEOUT", "HEADERS_TOO_LARGE", "INTERNAL"]
+
+/** The answers that look the same on every operation that asks for a key, by what they are called. */
+const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
+  Unauthorized: ["UNAUTHORIZED"],
+  Forbidden: ["FORBIDDEN"],
+  NotFound: ["NOT_FOUND"],
+  MethodNotAllowed: ["METHOD_NOT_ALLOWED"],
+  PayloadTooLarge: ["PAYLOAD_TOO_LARGE"],
+  UnsupportedMediaType: ["UNSUPPORTED_MEDIA_TYPE"],
+  RateLimited: ["RATE_LIMITED"],
+  Unavailable: ["SHUTTING_DOWN", "STORE_UNAVAILABLE"]
+}
+
+const failure: Response = {
+  ...errorResponse(failures, false),
+  description: [
+    "Refused before it reached the operation, or a fault of this server.",
+    ...failures.map((code) => `- ${statusOf[code]} \`${code}\`: ${meanings[code].when}`)
+  ].join("\n")
+}
+
+export const sharedResponses: Readonly<Record<string, Response>> = {
+  ...Object.fromEntries(Object.entries(shared).map(([name, codes]) => [name, errorResponse(codes, true)])),
+  Failure: failure
+}
+
+/** The errors of an operation, by status, and `default`. */
+export const errorResponses = (
+  codes: ReadonlyArray<ErrorCode>,
+  keyed: boolean
+): Readonly<Record<string, Response | Reference>> => {
+  const statuses = Array.from(new Set(codes.map((code) => statusOf[code])))
+  const own = statuses.map((status) => {
+    const some = codes.filter((code) => statusOf[code] === status)
+    const name = Object.keys(shared).find((each) => keyed && String(shared[each]) === String(some))
+    return [String(status), name === undefined ? errorResponse(some, keyed) : refer("responses", name)] as const
+  })
+  return { ...Object.fromEntries(own), default: refer("responses", "Failure") }
+}

@@ -1,0 +1,103 @@
+import { JSONSchema, type SchemaAST } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
+import { errorBody, errorCodes, unauthorizedBody } from "../Domain/ApiError.ts"
+import { WebhookEvent } from "../Domain/Event.ts"
+import { headers, sharedResponses } from "./answers.ts"
+import { type JsonSchema, nameOf, type OpenApiDocument, type Parameter } from "./openApi.ts"
+import { operations, type ToJsonSchema } from "./operations.ts"
+import { overview } from "./overview.ts"
+import { groupTexts } from "./texts.ts"
+import { webhooks } from "./webhooks.ts"
+
+/** What the documents say of one installation. */
+export interface Installation {
+  /** Without a slash at its end. */
+  readonly publicUrl: string
+  /** Requests that a key may make. */
+  readonly limits: { readonly perMinute: number; readonly perHour: number }
+}
+
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Of your own choice, 1 to 255 printable ASCII characters. For 24 hours the same request with the same key is answered as the first time, without being done again; refusals are not kept.",
+  schema: { type: "string", pattern: "^[\\x20-\\x7e]{1,255}$", minLength: 1, maxLength: 255 },
+  example: "order-1-attempt-1"
+}
+
+/** A schema without what its library says of itself, and open: what clients get may grow. */
+const tidy = (schema: JsonSchema): JsonSchema => {
+  const { additionalProperties: _, title: __, ...rest } = schema as JsonSchema & { readonly title?: string }
+  const { anyOf, items, properties } = rest
+  return {
+    ...rest,
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, tidy(property)]))
+    }),
+    ...(items && { items: tidy(items) }),
+    ...(anyOf && { anyOf: anyOf.map(tidy) })
+  }
+}
+
+/** The names of what requests carry: there, an unknown field is refused. */
+const requestSchemas = (paths: OpenApiDocument["paths"]): ReadonlySet<string> =>
+  new Set(
+    Object.values(paths)
+      .flatMap((item) => Object.values(item))
+      .flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {}))
+      .map(({ schema }) => nameOf(schema.$ref ?? ""))
+  )
+
+/** The API as a document, made from the definition that the server works by. */
+export const makeDocument = (installation: Installation): OpenApiDocument => {
+  const definitions: Record<string, JSONSchema.JsonSchema7> = {}
+  const toJsonSchema: ToJsonSchema = (ast: SchemaAST.AST) =>
+    tidy(
+      JSONSchema.fromAST(ast, {
+        definitions,
+        definitionPath: "#/components/schemas/",
+        target: "openApi3.1"
+      }) as JsonSchema
+    )
+  const paths = operations(toJsonSchema)
+  toJsonSchema(WebhookEvent.ast)
+  for (const code of errorCodes) toJsonSchema((code === "UNAUTHORIZED" ? unauthorizedBody : errorBody(code)).ast)
+  const closed = requestSchemas(paths)
+  const schemas = Object.entries(definitions).map(([name, schema]) => {
+    const open = tidy(schema as JsonSchema)
+    return [name, closed.has(name) ? { ...open, additionalProperties: false } : open] as const
+  })
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "tilld",
+      summary: "Crypto payments on your own machine.",
+      description: overview(installation),
+      version: packageJson.version,
+      license: { name: "MIT", identifier: "MIT" }
+    },
+    servers: [{ url: installation.publicUrl, description: "This installation" }],
+    tags: [...Object.entries(groupTexts).map(([name, description]) => ({ name, description })), eventsTag],
+    paths,
+    webhooks,
+    components: {
+      schemas: Object.fromEntries(schemas),
+      responses: sharedResponses,
+      parameters: { "Idempotency-Key": idempotencyKey },
+      headers,
+      securitySchemes: {
+        apiKey: {
+          type: "apiKey",
+          name: "X-API-Key",
+          in: "header",
+          description:
+            "A key that `tilld keys create` printed: `svc_test_…` for test networks, `svc_live_…` for real money. The names in an operation's requirement are the permissions that the key needs. For servers only: never give it to a browser or an app."
+        }
+      }
+    }
+  }
+}
+
+const eventsTag = { name: "events", description: "What tilld sends to your webhook endpoints." }

@@ -1,0 +1,139 @@
+import type { ErrorCode } from "../Domain/ApiError.ts"
+import { examplePayment } from "./examples.ts"
+
+interface Meaning {
+  /** When it is given, and what to do. */
+  readonly when: string
+  /** A message as it is sent. */
+  readonly message: string
+  readonly details?: unknown
+}
+
+/** Every code that an error can carry. */
+export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
+  VALIDATION_ERROR: {
+    when: "A field or query parameter is missing, wrong or unknown. `details` lists every problem at once.",
+    message: "The request is not valid: details lists every problem.",
+    details: [{ path: "expiresIn", message: "must be an integer from 60 to 86400, in seconds" }]
+  },
+  INVALID_JSON: {
+    when: "The body is not JSON in UTF-8, is empty, or is nested deeper than 64 levels.",
+    message: "The body is not valid JSON."
+  },
+  INVALID_CURSOR: {
+    when: "The cursor is not one of this list, or was given for other filters.",
+    message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
+  },
+  BAD_REQUEST: {
+    when: "This is not a well-formed HTTP request, or it has no `Host`.",
+    message: "The Host header is missing."
+  },
+  UNAUTHORIZED: {
+    when: "The API key is missing, unknown, expired or revoked. Repeated failures from one address are answered late.",
+    message: "The API key is missing: send it in the X-API-Key header."
+  },
+  FORBIDDEN: {
+    when: "The key lacks the permission that the message names.",
+    message: "The API key lacks the permission payments:read."
+  },
+  NOT_FOUND: {
+    when: "There is no such thing, or not for this key: another account, the other mode, a malformed identifier.",
+    message: "There is no such payment."
+  },
+  METHOD_NOT_ALLOWED: {
+    when: "The path does not take the method. `Allow` names those that it takes.",
+    message: "This path takes GET, HEAD, POST."
+  },
+  REQUEST_TIMEOUT: {
+    when: "Headers took longer than 10 seconds to arrive, or the whole request longer than 15.",
+    message: "The request did not arrive in time."
+  },
+  DUPLICATE_MERCHANT_REF: {
+    when: "A payment has this `merchantRef` already; a reference can be used once for ever. `details` names the payment.",
+    message: "A payment with this merchantRef exists: details has its id.",
+    details: { paymentId: examplePayment.id }
+  },
+  IDEMPOTENCY_KEY_IN_USE: {
+    when: "The first request with this `Idempotency-Key` is still being worked on. Ask again after `Retry-After`.",
+    message: "A request with this Idempotency-Key is being worked on: ask again in a moment."
+  },
+  QUOTE_EXPIRED: {
+    when: "The quote's `validUntil` has passed. Create a new quote.",
+    message: "The quote was valid until 2026-01-31T12:00:30.000Z: create a new quote."
+  },
+  QUOTE_ALREADY_USED: {
+    when: "Another payment uses the quote. Create a new quote.",
+    message: "A payment uses this quote: create a new quote."
+  },
+  TOO_MANY_ENDPOINTS: {
+    when: "The account has 50 webhook endpoints in this mode, as many as there may be. Delete one first.",
+    message: "There are 50 endpoints, as many as an account may have in a mode: delete one first."
+  },
+  PAYLOAD_TOO_LARGE: {
+    when: "The body is larger than 64 KiB.",
+    message: "The body is larger than 64 KiB."
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    when: "The body is not sent as `application/json` in UTF-8, or is compressed.",
+    message: "The body must be JSON in UTF-8: send Content-Type: application/json."
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    when: "This `Idempotency-Key` was used with another body in the last 24 hours. Use a new one.",
+    message: "This Idempotency-Key was used with another body: use a new key for a new request."
+  },
+  QUOTE_NOT_FOUND: {
+    when: "There is no such quote in the key's account and mode.",
+    message: "There is no such quote."
+  },
+  QUOTE_MISMATCH: {
+    when: "Chain, currency or amount are not what the quote prices. `details` has what would do.",
+    message: "The payment does not ask for what the quote prices: details has what would do.",
+    details: { chain: "base", accepted: [{ currency: "USDC", amounts: ["54610500", "54890000"] }] }
+  },
+  AMOUNT_TOO_SMALL: {
+    when: "The fees are as much as the amount, or more. Ask for a larger one.",
+    message: "The fees are as much as the amount or more: ask for a larger one.",
+    details: { gross: "0.000550", fees: { network: "0.004117", service: "0.000003" } }
+  },
+  RATE_LIMITED: {
+    when: "The key has made as many requests as its minute or hour allows. Wait as long as `Retry-After` says.",
+    message: "This key may make 100 requests a minute: wait as long as Retry-After says.",
+    details: { window: "minute", limit: 100 }
+  },
+  HEADERS_TOO_LARGE: {
+    when: "The request's headers are larger than 16 KiB.",
+    message: "The request's headers are too large."
+  },
+  INTERNAL: {
+    when: "A fault of this server. The operator finds it in the log by the request id.",
+    message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
+  },
+  SHUTTING_DOWN: {
+    when: "The server is being stopped or restarted. Nothing was done; ask again after `Retry-After`.",
+    message: "The server is shutting down: try again in a moment."
+  },
+  STORE_UNAVAILABLE: {
+    when: "The store cannot be written or read, as when a disk is full. Nothing was changed; ask again after `Retry-After`.",
+    message: "The store cannot be used at the moment, and nothing was changed: try again soon."
+  },
+  RATE_UNAVAILABLE: {
+    when: "No fresh price is known, or its sources differ too much. Ask again after `Retry-After`.",
+    message: "There is no fresh price of ETH at the moment."
+  },
+  WALLET_NOT_CONFIGURED: {
+    when: "The operator has configured no wallet to receive payments of this mode with.",
+    message: "There is no wallet to receive test payments with: the operator has to configure one."
+  }
+}
+
+/** The body of an error as it is sent. */
+export const exampleError = (code: ErrorCode) => {
+  const { details, message } = meanings[code]
+  const requestId = "req_q3LmJ8kPzQ1v6ySFhS9X0w"
+  return {
+    error:
+      code === "UNAUTHORIZED"
+        ? { code, message }
+        : { code, message, ...(details === undefined ? {} : { details }), requestId }
+  }
+}

@@ -1,0 +1,196 @@
+import type { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import type { PaymentObject } from "../Domain/Payment.ts"
+import type { QuoteObject } from "../Domain/Quote.ts"
+import type { AccountedPayment, CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
+import type { CreateQuoteBody } from "../Quotes/Api.ts"
+import type { CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
+import type { Example } from "./openApi.ts"
+
+export const examplePayment: PaymentObject = {
+  id: "pay_zuLMDHceQUS_fJMjoFEeWQ",
+  merchantRef: "order-1",
+  amount: "25000000",
+  currency: "USDC",
+  chain: "base",
+  address: "0x8C8d35429F74ec245F8Ef2f4Fd1e551cFF97d650",
+  status: "pending",
+  createdAt: "2026-01-31T12:00:00.000Z",
+  expiresAt: "2026-01-31T13:00:00.000Z",
+  metadata: { cart: 7 }
+}
+
+const txHash = "0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591"
+
+const detecting: PaymentObject = { ...examplePayment, status: "detecting", amountReceived: "25000000", txHash }
+
+const confirmed: PaymentObject = { ...detecting, status: "confirmed", confirmedAt: "2026-01-31T12:06:20.000Z" }
+
+const failed: typeof AccountedPayment.Type = {
+  ...detecting,
+  status: "failed",
+  amountReceived: "20000000",
+  failureReason: "insufficient_amount"
+}
+
+const late: typeof AccountedPayment.Type = {
+  ...examplePayment,
+  status: "expired",
+  exceptions: [
+    {
+      kind: "late",
+      chain: "base",
+      currency: "USDC",
+      amount: "25000000",
+      txHash,
+      detectedAt: "2026-01-31T13:20:05.000Z"
+    }
+  ]
+}
+
+/** Of each kind of event, with the payment in its state at the time. */
+const dataOf: Readonly<Record<EventKind, readonly [data: PaymentObject, at: string]>> = {
+  "payment.created": [examplePayment, examplePayment.createdAt],
+  "payment.detecting": [detecting, "2026-01-31T12:06:00.000Z"],
+  "payment.confirmed": [confirmed, "2026-01-31T12:06:20.000Z"],
+  "payment.expired": [{ ...examplePayment, status: "expired" }, "2026-01-31T13:01:20.000Z"],
+  "payment.failed": [failed, "2026-01-31T13:01:20.000Z"]
+}
+
+export const exampleEvent = (kind: EventKind): WebhookEvent => {
+  const [data, createdAt] = dataOf[kind]
+  return { id: "evt_3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data }
+}
+
+const createPayment: typeof CreatePaymentBody.Encoded = {
+  merchantRef: "order-1",
+  amount: "25000000",
+  currency: "USDC",
+  chain: "base",
+  metadata: { cart: 7 }
+}
+
+const createPaymentInFull: typeof CreatePaymentBody.Encoded = {
+  merchantRef: "order-2",
+  amount: "54610500",
+  currency: "USDC",
+  chain: "base",
+  webhookUrl: "https://shop.example.com/tilld",
+  redirectUrl: "https://shop.example.com/orders/2",
+  expiresIn: 900,
+  metadata: { customer: "c_118", items: [{ sku: "mug", count: 2 }] },
+  quoteId: "quote_Hc8mQ3wZxV5tB1nK7rL0sA"
+}
+
+const page: typeof PaymentPage.Encoded = { data: [confirmed, late], cursor: "WzE3Njk4NjA4MDAwMDAsMV0" }
+
+const createQuote: typeof CreateQuoteBody.Encoded = {
+  fromCurrency: "EUR",
+  toCurrency: "USDC",
+  amount: "49.90",
+  chain: "base"
+}
+
+const quote: QuoteObject = {
+  id: "quote_Hc8mQ3wZxV5tB1nK7rL0sA",
+  fromCurrency: "EUR",
+  toCurrency: "USDC",
+  fromAmount: "49.90",
+  toAmount: "54.610500",
+  rate: "1.10000000000",
+  chain: "base",
+  validUntil: "2026-01-31T12:00:30.000Z",
+  fees: { network: "0.005050", service: "0.274450" }
+}
+
+const createEndpoint: typeof CreateEndpointBody.Encoded = {
+  url: "https://shop.example.com/tilld",
+  events: ["payment.confirmed", "payment.failed"],
+  secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+}
+
+const endpoint: typeof EndpointObject.Type = {
+  id: "wh_Yt5hN2kQ8vC1xR7mB4zL0g",
+  url: createEndpoint.url,
+  events: ["payment.confirmed", "payment.failed"],
+  createdAt: "2026-01-31T12:00:00.000Z"
+}
+
+const endpoints: typeof EndpointList.Type = { data: [endpoint] }
+
+const ready = {
+  ready: true,
+  chains: [
+    {
+      chain: "base",
+      mode: "live",
+      ready: true,
+      head: 41288350,
+      lagBlocks: 0,
+      providers: [{ host: "base.example.com", healthy: true }]
+    }
+  ],
+  dispatcher: { due: 0, oldestDueMillis: 0 }
+}
+
+const reason = "timeout: no answer within 5 seconds"
+
+const notReady = {
+  ready: false,
+  chains: [
+    {
+      chain: "base",
+      mode: "live",
+      ready: false,
+      head: 41288350,
+      lagBlocks: 212,
+      reason,
+      providers: [{ host: "base.example.com", healthy: false, reason }]
+    }
+  ],
+  dispatcher: { due: 3, oldestDueMillis: 1250 }
+}
+
+export interface OperationExamples {
+  readonly request?: Readonly<Record<string, Example>>
+  /** Of answers that are no errors, by status. */
+  readonly answers: Readonly<Record<number, Readonly<Record<string, Example>>>>
+}
+
+const only = (value: unknown, summary: string) => ({ example: { summary, value } })
+
+/** By operationId. */
+export const operationExamples = {
+  "payments.create": {
+    request: {
+      minimal: { summary: "25 USDC on base", value: createPayment },
+      full: { summary: "Everything that can be asked for", value: createPaymentInFull }
+    },
+    answers: { 201: only(examplePayment, "The payment, with the address to pay to") }
+  },
+  "payments.get": {
+    answers: {
+      200: {
+        pending: { summary: "Nothing has come yet", value: examplePayment },
+        confirmed: { summary: "Paid", value: confirmed },
+        failed: { summary: "Too little came in time", value: failed },
+        late: { summary: "Money came too late", value: late }
+      }
+    }
+  },
+  "payments.list": { answers: { 200: only(page, "A page, and the cursor of the next") } },
+  "webhooks.create": {
+    request: only(createEndpoint, "Two kinds of events"),
+    answers: { 201: only(endpoint, "The endpoint, without its secret") }
+  },
+  "webhooks.list": { answers: { 200: only(endpoints, "One endpoint") } },
+  "webhooks.remove": { answers: { 200: only({ id: endpoint.id, deleted: true }, "It is gone") } },
+  "quotes.create": {
+    request: only(createQuote, "49.90 EUR in USDC on base"),
+    answers: { 201: only(quote, "What 49.90 EUR are") }
+  },
+  "health.alive": { answers: { 200: only({ alive: true }, "The process lives") } },
+  "health.ready": {
+    answers: { 200: only(ready, "Every chain is read to its head"), 503: only(notReady, "A chain is behind") }
+  },
+  "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } }
+} satisfies Record<string, OperationExamples>

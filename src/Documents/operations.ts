@@ -1,0 +1,167 @@
+import { HttpApi, HttpApiSchema, HttpMethod } from "@effect/platform"
+import { Context, Option, type Schema, SchemaAST } from "effect"
+import { Api } from "../Api.ts"
+import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
+import { type ErrorCode, errorCodes } from "../Domain/ApiError.ts"
+import { anyOf, errorResponses, type HeaderName, successHeaders } from "./answers.ts"
+import { type OperationExamples, operationExamples } from "./examples.ts"
+import { type JsonSchema, type Operation, type Parameter, type Reference, type Response, refer } from "./openApi.ts"
+import { type OperationId, operationTexts } from "./texts.ts"
+
+type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
+
+/** Makes JSON Schemas, the named ones into `definitions`. */
+export type ToJsonSchema = (ast: SchemaAST.AST) => JsonSchema
+
+const parametersOf = (
+  schema: Option.Option<Schema.Schema.All>,
+  place: Parameter["in"],
+  toJsonSchema: ToJsonSchema
+): ReadonlyArray<Parameter> => {
+  if (Option.isNone(schema)) return []
+  const { properties = {}, required = [] } = toJsonSchema(schema.value.ast)
+  return Object.entries(properties).map(([name, { description = "", ...rest }]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    description,
+    schema: rest
+  }))
+}
+
+/** The codes that a definition declares: each is a schema by the name of `Error.<code>`. */
+const declaredCodes = ({ errors }: Endpoint): ReadonlyArray<ErrorCode> =>
+  Array.from(errors.values()).flatMap(({ ast }) =>
+    ast.pipe(
+      Option.map((some) => (SchemaAST.isUnion(some) ? some.types : [some])),
+      Option.getOrElse(() => []),
+      (types) => types.map((type) => Option.getOrElse(SchemaAST.getIdentifierAnnotation(type), () => "")),
+      (names) => errorCodes.filter((code) => names.includes(`Error.${code}`))
+    )
+  )
+
+/** In the order of the checks: what is declared, and what every request of its kind can meet. */
+const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: boolean): ReadonlyArray<ErrorCode> => {
+  const possible: ReadonlyArray<ErrorCode> = [
+    "BAD_REQUEST",
+    "VALIDATION_ERROR",
+    "METHOD_NOT_ALLOWED",
+    "STORE_UNAVAILABLE",
+    "SHUTTING_DOWN",
+    ...(keyed ? (["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED"] as const) : []),
+    ...(takesBody ? (["INVALID_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const) : []),
+    ...declared
+  ]
+  return errorCodes.filter((code) => possible.includes(code))
+}
+
+/** Headers of an answer beside those that all have. */
+const extraHeaders = (id: OperationId, takesBody: boolean) => ({
+  always: id === "payments.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : [],
+  sometimes: takesBody ? (["Idempotent-Replayed"] satisfies ReadonlyArray<HeaderName>) : []
+})
+
+/** The media type without its parameters, as OpenAPI names it. */
+const mediaType = (ast: SchemaAST.AST): string => HttpApiSchema.getEncoding(ast).contentType.split(";")[0] ?? ""
+
+const successes = (
+  { successes }: Endpoint,
+  id: OperationId,
+  { answers }: OperationExamples,
+  toJsonSchema: ToJsonSchema,
+  headersOfSuccess: Response["headers"]
+): Readonly<Record<string, Response>> =>
+  Object.fromEntries(
+    Array.from(successes, ([status, { ast }]) => {
+      const examples = answers[status]
+      if (Option.isNone(ast) || examples === undefined) throw new Error(`${id} has no example of its ${status}`)
+      const [first] = Object.values(examples)
+      const content = { [mediaType(ast.value)]: { schema: toJsonSchema(ast.value), examples } }
+      return [String(status), { description: `${first?.summary}.`, headers: headersOfSuccess ?? {}, content }]
+    })
+  )
+
+/** An answer that is either: `/readyz` is 503 with its report, or with an error. */
+const either = (success: Response | undefined, error: Response): Response => {
+  const [a, b] = [success, error].map((response) => response?.content?.["application/json"])
+  if (success === undefined || a === undefined || b === undefined) return error
+  return {
+    description: `${success.description}\n${error.description}`,
+    headers: { ...error.headers, ...success.headers },
+    content: {
+      "application/json": {
+        schema: anyOf([a.schema, ...(b.schema.anyOf ?? [b.schema])]),
+        examples: { ...a.examples, ...b.examples }
+      }
+    }
+  }
+}
+
+const merge = (
+  good: Readonly<Record<string, Response>>,
+  bad: Readonly<Record<string, Response | Reference>>
+): Operation["responses"] => ({
+  ...good,
+  ...Object.fromEntries(
+    Object.entries(bad).map(([status, response]) => [
+      status,
+      "$ref" in response ? response : either(good[status], response)
+    ])
+  )
+})
+
+const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation => {
+  const { endpoint, group, mergedAnnotations, middleware } = reflected
+  const operationId = `${group.identifier}.${endpoint.name}` as OperationId
+  const { description, summary } = operationTexts[operationId]
+  const examples: OperationExamples = operationExamples[operationId]
+  const permission = Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission))
+  const keyed = Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
+  const takesBody = HttpMethod.hasBody(endpoint.method) && Option.isSome(endpoint.payloadSchema)
+  const { always, sometimes } = extraHeaders(operationId, takesBody)
+  const parameters = [
+    ...parametersOf(endpoint.pathSchema, "path", toJsonSchema),
+    ...parametersOf(endpoint.urlParamsSchema, "query", toJsonSchema),
+    ...(takesBody ? [refer("parameters", "Idempotency-Key")] : [])
+  ]
+  const good = successes(reflected, operationId, examples, toJsonSchema, successHeaders(keyed, always, sometimes))
+  const codes = codesOf(declaredCodes(reflected), keyed, takesBody)
+  return {
+    operationId,
+    tags: [group.identifier],
+    summary,
+    description: permission === undefined ? description : `${description}\n\nNeeds the permission \`${permission}\`.`,
+    security: permission === undefined ? [] : [{ apiKey: [permission] }],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(Option.isSome(endpoint.payloadSchema) && takesBody
+      ? {
+          requestBody: {
+            required: true,
+            content: {
+              "application/json": {
+                schema: toJsonSchema(endpoint.payloadSchema.value.ast),
+                ...(examples.request === undefined ? {} : { examples: examples.request })
+              }
+            }
+          }
+        }
+      : {}),
+    responses: merge(good, errorResponses(codes, keyed))
+  }
+}
+
+/** Every operation of the definition, by path and method. */
+export const operations = (
+  toJsonSchema: ToJsonSchema
+): Readonly<Record<string, Readonly<Record<string, Operation>>>> => {
+  const paths: Record<string, Record<string, Operation>> = {}
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: (reflected) => {
+      const { method, path } = reflected.endpoint
+      const template = path.replace(/:(\w+)/g, "{$1}")
+      paths[template] = { ...paths[template], [method.toLowerCase()]: operationOf(reflected, toJsonSchema) }
+    }
+  })
+  return paths
+}

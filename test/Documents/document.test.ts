@@ -1,0 +1,171 @@
+import { HttpApi } from "@effect/platform"
+import { Context, Option } from "effect"
+import { describe, expect, it } from "vitest"
+import { Api } from "../../src/Api.ts"
+import { RequiredPermission } from "../../src/Auth/Api.ts"
+import { makeDocument } from "../../src/Documents/document.ts"
+import { meanings } from "../../src/Documents/errors.ts"
+import { exampleEvent } from "../../src/Documents/examples.ts"
+import { type MediaType, type Operation, type Response, resolve } from "../../src/Documents/openApi.ts"
+import { errorCodes } from "../../src/Domain/ApiError.ts"
+import { EventKind } from "../../src/Domain/Event.ts"
+import { problemsAt } from "../lib/openapi.ts"
+
+const document = makeDocument({
+  publicUrl: "https://pay.example.com",
+  limits: { perMinute: 100, perHour: 1_000 }
+})
+const { components, paths, webhooks } = document
+
+const operations = Object.entries(paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => [method, path, operation] as const)
+)
+
+const responsesOf = ({ responses }: Operation): ReadonlyArray<readonly [status: string, response: Response]> =>
+  Object.entries(responses).map(([status, response]) => [status, resolve(components, "responses", response)])
+
+const place = (kind: "paths" | "webhooks", path: string, method: string, ...rest: ReadonlyArray<string>) => [
+  kind,
+  path,
+  method,
+  ...rest
+]
+
+/** Every media type of an operation, with its place in the document. */
+const mediaTypes = (kind: "paths" | "webhooks", path: string, method: string, operation: Operation) => {
+  const of = (content: Readonly<Record<string, MediaType>> | undefined, ...at: ReadonlyArray<string>) =>
+    Object.entries(content ?? {}).map(
+      ([type, media]) => [[...place(kind, path, method), ...at, "content", type, "schema"], media] as const
+    )
+  return [
+    ...of(operation.requestBody?.content, "requestBody"),
+    ...Object.entries(operation.responses).flatMap(([status, response]) =>
+      "$ref" in response ? [] : of(response.content, "responses", status)
+    )
+  ]
+}
+
+describe("the document", () => {
+  it("has every route of the definition, with the permission that it asks for, and no other", () => {
+    const defined: Array<string> = []
+    HttpApi.reflect(Api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint, mergedAnnotations }) => {
+        const permission = Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission))
+        const path = endpoint.path.replace(":id", "{id}")
+        defined.push(`${endpoint.method.toLowerCase()} ${path} ${permission}`)
+      }
+    })
+    const documented = operations.map(([method, path, { security }]) => {
+      const [requirement] = security
+      return `${method} ${path} ${requirement?.["apiKey"]?.join()}`
+    })
+    expect(documented.sort()).toEqual(defined.sort())
+  })
+
+  it("has the errors that each kind of operation can give", () => {
+    const statuses = operations.map(([method, path, { responses }]) => `${method} ${path} ${Object.keys(responses)}`)
+    expect(statuses.sort()).toEqual([
+      "delete /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
+      "get /healthz 200,400,405,503,default",
+      "get /openapi.json 200,400,405,503,default",
+      "get /readyz 200,400,405,503,default",
+      "get /v1/payments 200,400,401,403,405,429,503,default",
+      "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
+      "get /v1/webhooks 200,400,401,403,405,429,503,default",
+      "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,default",
+      "post /v1/quotes 201,400,401,403,405,409,413,415,422,429,503,default",
+      "post /v1/webhooks 201,400,401,403,405,409,413,415,422,429,503,default"
+    ])
+  })
+
+  it("names every error code, and nothing that its library adds", () => {
+    const text = JSON.stringify(document)
+    for (const code of errorCodes) expect(text).toContain(`"#/components/schemas/Error.${code}"`)
+    expect(text).not.toMatch(/HttpApiDecodeError|"_tag"|a string matching|"title":"(?!tilld)/)
+  })
+
+  it("describes every parameter, header and field", () => {
+    const undescribed = Object.entries(components.schemas).flatMap(([name, { properties = {} }]) =>
+      Object.entries(properties)
+        .filter(([field, { $ref, description }]) => $ref === undefined && !description && field !== "error")
+        .map(([field]) => `${name}.${field}`)
+    )
+    // Literals that say it themselves, and a list that its items describe.
+    expect(undescribed).toEqual([
+      "DeletedWebhookEndpoint.deleted",
+      "Alive.alive",
+      "Readiness.chains",
+      "Readiness.dispatcher"
+    ])
+    for (const [, , { parameters = [] }] of operations) {
+      for (const parameter of parameters) {
+        expect(resolve(components, "parameters", parameter).description).not.toBe("")
+      }
+    }
+  })
+
+  it("has the headers that answers have", () => {
+    for (const [, path, operation] of operations) {
+      const keyed = operation.security.length > 0
+      for (const [status, { headers = {} }] of responsesOf(operation)) {
+        expect(Object.keys(headers), `${path} ${status}`).toContain("X-Request-Id")
+        expect("X-RateLimit-Reset" in headers, `${path} ${status}`).toBe(
+          keyed && status !== "401" && status !== "default"
+        )
+        expect("Allow" in headers).toBe(status === "405")
+        expect("Location" in headers).toBe(status === "201" && path === "/v1/payments")
+        expect("Idempotent-Replayed" in headers).toBe(status === "201")
+        if (status === "429") expect(headers["Retry-After"]).toEqual({ $ref: "#/components/headers/Retry-After" })
+      }
+    }
+  })
+
+  it("takes an Idempotency-Key with every POST", () => {
+    for (const [method, , { parameters = [] }] of operations) {
+      const names = parameters.map((parameter) => resolve(components, "parameters", parameter).name)
+      expect(names.includes("Idempotency-Key")).toBe(method === "post")
+    }
+  })
+})
+
+describe("examples", () => {
+  const own = [
+    ...operations.flatMap(([method, path, operation]) => mediaTypes("paths", path, method, operation)),
+    ...Object.entries(webhooks).flatMap(([kind, item]) =>
+      Object.entries(item).flatMap(([method, operation]) => mediaTypes("webhooks", kind, method, operation))
+    ),
+    ...Object.entries(components.responses).flatMap(([name, { content = {} }]) =>
+      Object.entries(content).map(
+        ([type, media]) => [["components", "responses", name, "content", type, "schema"], media] as const
+      )
+    )
+  ]
+
+  it.each(own.map(([at, media]) => [at.slice(0, -3).join(" "), at, media] as const))(
+    "of %s are valid",
+    (_, at, media) => {
+      const examples = Object.values(media.examples ?? {})
+      expect(examples.length).toBeGreaterThan(0)
+      for (const { value } of examples) expect(problemsAt(document, at, value), JSON.stringify(value)).toEqual([])
+    }
+  )
+
+  it("of every event kind are valid by the schema of that kind, and of no other", () => {
+    for (const kind of EventKind.literals) {
+      for (const other of EventKind.literals) {
+        const at = place("webhooks", other, "post", "requestBody", "content", "application/json", "schema")
+        expect(problemsAt(document, at, exampleEvent(kind)).length === 0, `${kind} as ${other}`).toBe(kind === other)
+      }
+    }
+  })
+
+  it("of every error are what the server says, in one form", () => {
+    expect(Object.keys(meanings).sort()).toEqual([...errorCodes].sort())
+    for (const code of errorCodes) {
+      const { properties: { error } = {} } = components.schemas[`Error.${code}`] ?? {}
+      const fields = Object.keys(error?.properties ?? {}).filter((field) => field !== "details")
+      expect(fields).toEqual(code === "UNAUTHORIZED" ? ["code", "message"] : ["code", "message", "requestId"])
+    }
+  })
+})
