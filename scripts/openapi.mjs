@@ -2,11 +2,13 @@
 // file that is named. With --lint: into a temporary folder, for Redocly to look at.
 import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import "./typescript.mjs"
 
+const require = createRequire(import.meta.url)
 const root = fileURLToPath(new URL("..", import.meta.url))
 
 const write = async (file) => {
@@ -20,7 +22,7 @@ const write = async (file) => {
 }
 
 const lint = (file) => {
-  const cli = join(root, "node_modules/@redocly/cli/bin/cli.js")
+  const cli = require.resolve("@redocly/cli/bin/cli.js")
   const { status, stderr, stdout } = spawnSync(
     process.execPath,
     [cli, "lint", file, "--config", join(root, "redocly.yaml")],

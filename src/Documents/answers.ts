@@ -62,13 +62,12 @@ const rateHeaders: ReadonlyArray<HeaderName> = ["X-RateLimit-Limit", "X-RateLimi
 /** The headers that an answer names, each with whether it always has it. */
 const named = (always: ReadonlyArray<HeaderName>, sometimes: ReadonlyArray<HeaderName>): Response["headers"] => ({
   ...Object.fromEntries(always.map((name) => [name, refer("headers", name)])),
-  ...Object.fromEntries(
-    sometimes.map((name) => [
-      name,
-      headers[name].required ? { ...headers[name], required: false } : refer("headers", name)
-    ])
-  )
+  ...Object.fromEntries(sometimes.map((name) => [name, optionally(name)]))
 })
+
+/** A header of an answer that has it in some cases only. */
+const optionally = (name: HeaderName): Header | Reference =>
+  headers[name].required ? { ...headers[name], required: false } : refer("headers", name)
 
 export const successHeaders = (
   keyed: boolean,
@@ -108,6 +107,25 @@ export const errorSchemaName = (code: ErrorCode): string => `Error.${code}`
 
 const referTo = (code: ErrorCode): Reference => refer("schemas", errorSchemaName(code))
 
+/** An answer that is either: `/readyz` is 503 with its report, or with an error. */
+export const either = (success: Response | undefined, error: Response): Response => {
+  const [own, other] = [success, error].map((response) => response?.content?.["application/json"])
+  if (success === undefined || own === undefined || other === undefined) return error
+  const added = (Object.keys(error.headers ?? {}) as ReadonlyArray<HeaderName>).filter(
+    (name) => success.headers?.[name] === undefined
+  )
+  return {
+    description: `${success.description}\n\n${error.description}`,
+    headers: { ...success.headers, ...named([], added) },
+    content: {
+      "application/json": {
+        schema: anyOf([own.schema, ...(other.schema.anyOf ?? [other.schema])]),
+        examples: { ...own.examples, ...other.examples }
+      }
+    }
+  }
+}
+
 /** What several codes of one status look like, on an operation that asks for a key or for none. */
 export const errorResponse = (codes: ReadonlyArray<ErrorCode>, keyed: boolean): Response => ({
   description: codes.map((code) => `- \`${code}\`: ${meanings[code].when}`).join("\n"),
@@ -120,7 +138,7 @@ export const errorResponse = (codes: ReadonlyArray<ErrorCode>, keyed: boolean): 
   }
 })
 
-export const anyOf = (schemas: ReadonlyArray<JsonSchema>): JsonSchema => {
+const anyOf = (schemas: ReadonlyArray<JsonSchema>): JsonSchema => {
   const [only] = schemas
   return schemas.length === 1 && only !== undefined ? only : { anyOf: schemas }
 }

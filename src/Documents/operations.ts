@@ -3,7 +3,7 @@ import { Context, Option, type Schema, SchemaAST } from "effect"
 import { Api } from "../Api.ts"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { type ErrorCode, errorCodes } from "../Domain/ApiError.ts"
-import { anyOf, errorResponses, type HeaderName, successHeaders } from "./answers.ts"
+import { either, errorResponses, type HeaderName, successHeaders } from "./answers.ts"
 import { type OperationExamples, operationExamples } from "./examples.ts"
 import { type JsonSchema, type Operation, type Parameter, type Reference, type Response, refer } from "./openApi.ts"
 import { type OperationId, operationTexts } from "./texts.ts"
@@ -46,9 +46,8 @@ const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: 
     "BAD_REQUEST",
     "VALIDATION_ERROR",
     "METHOD_NOT_ALLOWED",
-    "STORE_UNAVAILABLE",
     "SHUTTING_DOWN",
-    ...(keyed ? (["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED"] as const) : []),
+    ...(keyed ? (["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "STORE_UNAVAILABLE"] as const) : []),
     ...(takesBody ? (["INVALID_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"] as const) : []),
     ...declared
   ]
@@ -80,22 +79,6 @@ const successes = (
       return [String(status), { description: `${first?.summary}.`, headers: headersOfSuccess ?? {}, content }]
     })
   )
-
-/** An answer that is either: `/readyz` is 503 with its report, or with an error. */
-const either = (success: Response | undefined, error: Response): Response => {
-  const [a, b] = [success, error].map((response) => response?.content?.["application/json"])
-  if (success === undefined || a === undefined || b === undefined) return error
-  return {
-    description: `${success.description}\n${error.description}`,
-    headers: { ...error.headers, ...success.headers },
-    content: {
-      "application/json": {
-        schema: anyOf([a.schema, ...(b.schema.anyOf ?? [b.schema])]),
-        examples: { ...a.examples, ...b.examples }
-      }
-    }
-  }
-}
 
 const merge = (
   good: Readonly<Record<string, Response>>,

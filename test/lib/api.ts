@@ -71,7 +71,7 @@ export class TestApi extends Context.Tag("test/TestApi")<
             status: response.statusCode,
             headers: response.headers,
             text,
-            body: text === "" ? undefined : JSON.parse(text)
+            body: response.headers["content-type"] === "application/json" && text !== "" ? JSON.parse(text) : undefined
           }
         })
       const newKey = (mode: Mode = "test", allowed: ReadonlyArray<Permission> = permissions) =>

@@ -1,0 +1,184 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
+import { type Answered, type Sent, TestApi, testApp } from "../lib/api.ts"
+import { validateAnswer } from "../lib/openapi.ts"
+import { testChain, testRates, testXpub } from "../lib/settings.ts"
+
+/** Asks, and holds the answer against the document that the same server gives. */
+const makeAsk = Effect.gen(function* () {
+  const api = yield* TestApi
+  const document: OpenApiDocument = (yield* api.call("GET", "/openapi.json")).body
+  return (method: string, path: string, sent: Sent = {}) =>
+    Effect.map(api.call(method, path, sent), (answered) => {
+      const { body, headers, status, text } = answered
+      const problems = validateAnswer(document, method, path, status, headers, body ?? text)
+      expect(problems, `${method} ${path}: ${status} ${text.slice(0, 300)}`).toEqual([])
+      return answered
+    })
+})
+
+const told = ({ body, status }: Answered): string => `${status} ${body.error.code}`
+
+let references = 0
+
+const payment = (over: object = {}) => ({
+  merchantRef: `order ${++references}`,
+  amount: "25000000",
+  currency: "USDC",
+  chain: "base",
+  ...over
+})
+
+const endpoint = {
+  url: "https://example.com/hook",
+  events: ["payment.confirmed"],
+  secret: "whsec_0123456789abcdef"
+}
+
+const usdc = { symbol: "USDC", address: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", decimals: 6 } as const
+
+const app = testApp({
+  rates: testRates({ ETH: "2500", USDC: "1", EUR: "1.10" }),
+  chains: [testChain({ tokens: [usdc] }), testChain({ mode: "live", tokens: [usdc], chainId: 8453 })],
+  wallets: { live: undefined, test: Redacted.make(testXpub) }
+})
+
+layer(app, { excludeTestServices: true })("every answer is the documented one", (it) => {
+  it.effect("of payments", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const key = yield* (yield* TestApi).newKey()
+      const json = payment({ metadata: { a: [1, "b"] }, redirectUrl: "https://example.com/", expiresIn: 60 })
+      const created = yield* ask("POST", "/v1/payments", { key, json, headers: { "idempotency-key": "k" } })
+      expect(created.status).toBe(201)
+      const again = yield* ask("POST", "/v1/payments", { key, json, headers: { "idempotency-key": "k" } })
+      expect(again.headers["idempotent-replayed"]).toBe("true")
+      expect((yield* ask("GET", `/v1/payments/${created.body.id}`, { key })).status).toBe(200)
+      expect((yield* ask("HEAD", `/v1/payments/${created.body.id}`, { key })).status).toBe(200)
+      yield* ask("POST", "/v1/payments", { key, json: payment() })
+      const page = yield* ask("GET", "/v1/payments?limit=1&status=pending&chain=base", { key })
+      expect(page.body.cursor).toEqual(expect.any(String))
+      expect((yield* ask("GET", "/v1/payments?limit=100", { key })).body.cursor).toBe(null)
+
+      const live = yield* (yield* TestApi).newKey("live")
+      const reused = { key, json: payment(), headers: { "idempotency-key": "k" } }
+      const refusals = [
+        ["POST", "/v1/payments", { key, json }, "409 DUPLICATE_MERCHANT_REF"],
+        ["POST", "/v1/payments", reused, "422 IDEMPOTENCY_KEY_REUSED"],
+        ["POST", "/v1/payments", { key, json: payment({ quoteId: "quote_x" }) }, "422 QUOTE_NOT_FOUND"],
+        ["POST", "/v1/payments", { key, json: {} }, "400 VALIDATION_ERROR"],
+        ["POST", "/v1/payments", { key, json: payment({ chain: "polygon" }) }, "400 VALIDATION_ERROR"],
+        ["POST", "/v1/payments", { key: live, json: payment() }, "503 WALLET_NOT_CONFIGURED"],
+        ["GET", "/v1/payments/pay_x", { key }, "404 NOT_FOUND"],
+        ["GET", "/v1/payments/pay_x?a=1", { key }, "400 VALIDATION_ERROR"],
+        ["GET", "/v1/payments?cursor=x", { key }, "400 INVALID_CURSOR"],
+        ["GET", "/v1/payments?limit=0", { key }, "400 VALIDATION_ERROR"]
+      ] as const
+      for (const [method, path, sent, code] of refusals) expect(told(yield* ask(method, path, sent))).toBe(code)
+    })
+  )
+
+  it.effect("of webhook endpoints", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const key = yield* (yield* TestApi).newKey()
+      const created = yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
+      expect(created.status).toBe(201)
+      expect((yield* ask("GET", "/v1/webhooks", { key })).body.data).toEqual([created.body])
+      const path = `/v1/webhooks/${created.body.id}`
+      expect((yield* ask("DELETE", path, { key })).body).toEqual({ id: created.body.id, deleted: true })
+      expect(told(yield* ask("DELETE", path, { key }))).toBe("404 NOT_FOUND")
+      const internal = { key, json: { ...endpoint, url: "https://127.0.0.1/" } }
+      expect(told(yield* ask("POST", "/v1/webhooks", internal))).toBe("400 VALIDATION_ERROR")
+      for (let i = 0; i < 50; i++) yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
+      expect(told(yield* ask("POST", "/v1/webhooks", { key, json: endpoint }))).toBe("409 TOO_MANY_ENDPOINTS")
+    })
+  )
+
+  it.effect("of quotes, and of payments by a quote", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const key = yield* (yield* TestApi).newKey()
+      const fiat = yield* ask("POST", "/v1/quotes", {
+        key,
+        json: { fromCurrency: "EUR", toCurrency: "USD", amount: "49.90" }
+      })
+      expect(fiat.status).toBe(201)
+      const unknown = { fromCurrency: "GBP", toCurrency: "USD", amount: "1" }
+      expect(told(yield* ask("POST", "/v1/quotes", { key, json: unknown }))).toBe("503 RATE_UNAVAILABLE")
+      const tiny = { fromCurrency: "EUR", toCurrency: "USD", amount: "0.01" }
+      expect(told(yield* ask("POST", "/v1/quotes", { key, json: tiny }))).toBe("422 AMOUNT_TOO_SMALL")
+      const same = { fromCurrency: "USD", toCurrency: "USD", amount: "1" }
+      expect(told(yield* ask("POST", "/v1/quotes", { key, json: same }))).toBe("400 VALIDATION_ERROR")
+      const mismatch = { key, json: payment({ quoteId: fiat.body.id }) }
+      expect(told(yield* ask("POST", "/v1/payments", mismatch))).toBe("422 QUOTE_MISMATCH")
+    })
+  )
+
+  it.effect("of every operation to a request that is refused before it", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const { call, newKey } = yield* TestApi
+      const { paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
+      const key = yield* newKey()
+      const powerless = yield* newKey("test", [])
+      for (const [template, item] of Object.entries(paths)) {
+        const path = template.replace("{id}", "x")
+        expect(told(yield* ask("PATCH", path, { key }))).toBe("405 METHOD_NOT_ALLOWED")
+        for (const [method, { security }] of Object.entries(item)) {
+          const upper = method.toUpperCase()
+          const body = upper === "POST" ? { json: {} } : {}
+          expect(told(yield* ask(upper, `${path}?a=1`, { key, ...body }))).toBe("400 VALIDATION_ERROR")
+          if (security.length > 0) {
+            expect(told(yield* ask(upper, path))).toBe("401 UNAUTHORIZED")
+            expect(told(yield* ask(upper, path, { key: powerless }))).toBe("403 FORBIDDEN")
+          }
+          if (upper === "POST") {
+            const type = { "content-type": "application/json" }
+            expect(told(yield* ask(upper, path, { key, body: "{", headers: type }))).toBe("400 INVALID_JSON")
+            expect(told(yield* ask(upper, path, { key, body: "{" }))).toBe("415 UNSUPPORTED_MEDIA_TYPE")
+            const large = { key, body: "x".repeat(64 * 1024 + 1) }
+            expect(told(yield* ask(upper, path, large))).toBe("413 PAYLOAD_TOO_LARGE")
+          }
+        }
+      }
+      for (const path of ["/", "/v1", "/openapi.json/", "/v1/payments/x/y"]) {
+        expect(told(yield* ask("GET", path, { key }))).toBe("404 NOT_FOUND")
+      }
+    })
+  )
+
+  it.effect("of health and documents", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      expect((yield* ask("GET", "/healthz")).status).toBe(200)
+      // No watcher runs here, so that no chain has been read.
+      expect((yield* ask("GET", "/readyz")).status).toBe(503)
+      for (const path of ["/openapi.json"]) {
+        expect((yield* ask("GET", path)).status).toBe(200)
+        expect((yield* ask("HEAD", path)).text).toBe("")
+      }
+    })
+  )
+})
+
+layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices: true })("beyond the limit", (it) => {
+  it.effect("every operation answers the documented 429", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const { call, newKey } = yield* TestApi
+      const { info, paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
+      expect(info.description).toContain("1 requests a minute and 10 an hour")
+      const key = yield* newKey()
+      yield* ask("GET", "/v1/payments", { key })
+      for (const [template, item] of Object.entries(paths)) {
+        for (const [method, { security }] of Object.entries(item)) {
+          if (security.length === 0) continue
+          const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
+          expect(told(refused)).toBe("429 RATE_LIMITED")
+        }
+      }
+    })
+  )
+})
