@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Api } from "./Api.ts"
 import { documentHandlers } from "./Documents/Http.ts"
+import { isProxyOf } from "./Http/clientAddress.ts"
 import { healthHandlers } from "./Http/health.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
@@ -35,7 +36,8 @@ export class Http extends Context.Tag("tilld/Http")<
         documents: yield* documentHandlers
       }
       const respond = yield* makeRespond(makeRouter(Api, handlers))
-      const address = yield* serve(respond, { host: server.host, port: server.port })
+      const isProxy = isProxyOf(server.trustedProxies)
+      const address = yield* serve(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }
     })

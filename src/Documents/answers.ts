@@ -76,13 +76,19 @@ export const successHeaders = (
 ) => named(["X-Request-Id", ...(keyed ? rateHeaders : []), ...always], sometimes)
 
 /** Refusals that come before anybody knows whose request it is, beside refusals that come after. */
-const beforeTheKey: ReadonlySet<ErrorCode> = new Set(["BAD_REQUEST", "SHUTTING_DOWN", "STORE_UNAVAILABLE"])
+const beforeTheKey: ReadonlySet<ErrorCode> = new Set([
+  "BAD_REQUEST",
+  "SHUTTING_DOWN",
+  "TOO_MANY_CONNECTIONS",
+  "STORE_UNAVAILABLE"
+])
 
 const withRetryAfter: ReadonlySet<ErrorCode> = new Set([
   "RATE_LIMITED",
   "IDEMPOTENCY_KEY_IN_USE",
   "RATE_UNAVAILABLE",
   "SHUTTING_DOWN",
+  "TOO_MANY_CONNECTIONS",
   "STORE_UNAVAILABLE"
 ])
 
@@ -155,7 +161,7 @@ const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
   PayloadTooLarge: ["PAYLOAD_TOO_LARGE"],
   UnsupportedMediaType: ["UNSUPPORTED_MEDIA_TYPE"],
   RateLimited: ["RATE_LIMITED"],
-  Unavailable: ["SHUTTING_DOWN", "STORE_UNAVAILABLE"]
+  Unavailable: ["SHUTTING_DOWN", "TOO_MANY_CONNECTIONS", "STORE_UNAVAILABLE"]
 }
 
 const failure: Response = {

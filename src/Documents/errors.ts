@@ -112,6 +112,10 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     when: "The server is being stopped or restarted. Nothing was done; ask again after `Retry-After`.",
     message: "The server is shutting down: try again in a moment."
   },
+  TOO_MANY_CONNECTIONS: {
+    when: "More connections are open than there may be, and each has a request that is worked on. Nothing was done.",
+    message: "Too many connections are open, each with a request that is worked on: try again in a moment."
+  },
   STORE_UNAVAILABLE: {
     when: "The store cannot be written or read, as when a disk is full. Nothing was changed; ask again after `Retry-After`.",
     message: "The store cannot be used at the moment, and nothing was changed: try again soon."

@@ -10,17 +10,45 @@ const inRange = (address: Address, [network, bits]: readonly [Address, number]):
   address.kind() === network.kind() && address.match([network, bits] as [ipaddr.IPv4, number])
 
 /**
+ * Whether an address is one of the operator's own proxies.
+ *
+ * @param trusted CIDRs
+ */
+export const isProxyOf = (trusted: ReadonlyArray<string>): ((address: string) => boolean) => {
+  const isProxy = proxies(trusted)
+  return (text) => {
+    const address = parse(text)
+    return address !== undefined && isProxy(address)
+  }
+}
+
+const proxies = (trusted: ReadonlyArray<string>) => {
+  const ranges = trusted.map((cidr) => {
+    const [network, bits] = ipaddr.parseCIDR(cidr)
+    return [network, bits] as const
+  })
+  return (address: Address) => ranges.some((range) => inRange(address, range))
+}
+
+/** What one customer has of the internet: an IPv4 address, or the IPv6 network of 64 bits that an address is in. */
+export const networkOf = (text: string): string => {
+  const address = parse(text)
+  return address instanceof ipaddr.IPv6
+    ? `${address.parts
+        .slice(0, 4)
+        .map((part) => part.toString(16))
+        .join(":")}::/64`
+    : (address?.toString() ?? text)
+}
+
+/**
  * Who has sent a request: the address at the other end of the connection or, where that is one of the operator's own
  * proxies, the last one in `X-Forwarded-For` that is not. What comes before it anybody could have written.
  *
  * @param trusted CIDRs
  */
 export const clientAddressOf = (trusted: ReadonlyArray<string>): ((request: IncomingMessage) => string) => {
-  const ranges = trusted.map((cidr) => {
-    const [network, bits] = ipaddr.parseCIDR(cidr)
-    return [network, bits] as const
-  })
-  const isProxy = (address: Address) => ranges.some((range) => inRange(address, range))
+  const isProxy = proxies(trusted)
   return ({ headers, socket }) => {
     const peer = socket.remoteAddress ?? ""
     const forwarded = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",")

@@ -1,10 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import { Server as NetServer, Socket } from "node:net"
+import { createServer, type Server } from "node:http"
+import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
-import { Data, Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags } from "effect"
-import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
-import { receive } from "./body.ts"
-import { errorReply, headersOf, newRequestId, type Reply } from "./reply.ts"
+import { Data, Effect } from "effect"
+import { type ConnectionLimits, Connections } from "./connections.ts"
+import { noTunnels, tooManyConnections } from "./refusals.ts"
+import { makeRequests } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
 export interface Address {
@@ -15,96 +15,39 @@ export interface Address {
 /** The port is taken, or the host is not one of this machine. */
 export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly message: string }> {}
 
-const options = {
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  connectionsCheckingInterval: 1_000,
-  // Longer than the minute that proxies keep an idle connection: the one that closes first must not be the server.
-  keepAliveTimeout: 65_000,
-  // Checked by the listener, whose answer is JSON.
-  requireHostHeader: false
+/** What the front lets clients do. Times are in milliseconds. */
+export interface Front extends ConnectionLimits {
+  /** From the first byte of a request, or from the start of a connection that says nothing, to the end of its headers. */
+  readonly headersTimeout: number
+  /** To the end of its body. */
+  readonly requestTimeout: number
+  /** In which nothing comes or goes while a request waits for its answer, or the answer for its reader. */
+  readonly answerTimeout: number
+  /** How often Node looks for those that are late. */
+  readonly connectionsCheckingInterval: number
 }
 
-const maxConnections = 4_096
+const defaults: Front = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  answerTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  total: 4_096,
+  // More requests at a time than any key may make in a minute.
+  perClient: 256,
+  isProxy: () => false
+}
+
+// Longer than the minute that proxies keep an idle connection: the one that closes first must not be the server.
+const keepAliveTimeout = 65_000
+
+/** Connections beyond the limit that are just being told so; whoever comes then is cut off. */
+const leaving = 256
 
 /** Requests in flight at a shutdown may take this long. */
 const drainDeadline = "20 seconds"
 /** Then whoever is just about to send another on a live connection is told, and not cut off. */
 const lastRequests = "100 millis"
-
-const shuttingDown = new ApiError({
-  code: "SHUTTING_DOWN",
-  message: "The server is shutting down: try again in a moment.",
-  headers: { "retry-after": "5" }
-})
-
-const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
-  HPE_HEADER_OVERFLOW: ["HEADERS_TOO_LARGE", "The request's headers are too large."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["REQUEST_TIMEOUT", "The request did not arrive in time."]
-}
-
-/** A client that is refused may read the answer for this long before the connection is closed. */
-const partingMillis = 1_000
-
-/** What Node refuses by itself, before there is a request to answer. */
-const refuse = (error: NodeJS.ErrnoException, socket: Duplex) => {
-  if (!(socket instanceof Socket) || !socket.writable || error.code === "ECONNRESET") {
-    socket.destroy()
-    return
-  }
-  const [code, message] = parserErrors[error.code ?? ""] ?? ["BAD_REQUEST", "This is not a well-formed HTTP request."]
-  const requestId = newRequestId()
-  const reply = errorReply(new ApiError({ code, message }), requestId)
-  const headers = Object.entries({ ...headersOf(reply, requestId), connection: "close" })
-  const lines = [`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}`, ...headers.map(([k, v]) => `${k}: ${v}`)]
-  socket.setTimeout(partingMillis)
-  socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
-}
-
-const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean) => {
-  if (response.headersSent || response.destroyed) return
-  response.writeHead(reply.status, { ...headersOf(reply, requestId), ...(closing ? { connection: "close" } : {}) })
-  response.end(reply.text)
-}
-
-/** Runs a fiber for each request, and knows of those that are not answered yet. */
-const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>) => {
-  // Without Effect's counts of fibers: nobody reads them, and they cost a request a twentieth of its time.
-  const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
-  let closing = false
-  let unanswered = 0
-  let onNone: (() => void) | undefined
-
-  const take = (request: IncomingMessage, response: ServerResponse) => {
-    const requestId = newRequestId()
-    const send = (reply: Reply) => write(response, reply, requestId, closing)
-    let fiber: Fiber.RuntimeFiber<Reply> | undefined
-    unanswered += 1
-    response.once("close", () => {
-      unanswered -= 1
-      if (unanswered === 0) onNone?.()
-      // The client has gone, and nobody waits for the answer.
-      if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
-    })
-    if (closing) return send(errorReply(shuttingDown, requestId))
-    receive(request, (body) => {
-      fiber = runFork(respond(request, body, requestId))
-      fiber.addObserver((exit) => send(Exit.isSuccess(exit) ? exit.value : errorReply(shuttingDown, requestId)))
-    })
-  }
-
-  return {
-    take,
-    refuseNew: Effect.sync(() => {
-      closing = true
-    }),
-    /** Completes when every request has its answer. */
-    answered: Effect.async<void>((resume) => {
-      if (unanswered === 0) resume(Effect.void)
-      else onNone = () => resume(Effect.void)
-    })
-  }
-}
 
 const listen = (server: Server, { host, port }: Address) =>
   Effect.async<Address, ListenFailed>((resume) => {
@@ -130,11 +73,28 @@ const connectionsOf = (server: Server) =>
  * Serves at an address until its scope ends, port 0 being any free one. Then it takes no new connections, lets the
  * requests in flight finish, answers 503 to what still comes on live connections, and closes them.
  */
-export const serve = Effect.fnUntraced(function* (respond: Respond, address: Address) {
-  const requests = makeRequests(respond, yield* Effect.runtime<never>())
-  const server = createServer(options, requests.take)
-  server.maxConnections = maxConnections
-  server.on("clientError", refuse)
+export const serve = Effect.fnUntraced(function* (respond: Respond, address: Address, over: Partial<Front> = {}) {
+  const front = { ...defaults, ...over }
+  const connections = new Connections<Duplex>(front)
+  const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections)
+  const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
+  const times = { headersTimeout, requestTimeout, connectionsCheckingInterval, keepAliveTimeout }
+  // The Host header is checked by the listener, whose answer is JSON.
+  const server = createServer({ ...times, requireHostHeader: false }, requests.take)
+  server.timeout = answerTimeout
+  server.maxConnections = front.total + leaving
+  server.on("connection", (socket) => {
+    const admission = connections.admit(socket, socket.remoteAddress ?? "")
+    if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
+    admission.evicted?.destroy()
+    socket.once("close", () => connections.closed(socket))
+  })
+  server.on("clientError", requests.refuseUnread)
+  server.on("connect", (_, socket) => {
+    // Node has let go of it.
+    socket.on("error", () => socket.destroy())
+    requests.refuse(noTunnels, socket)
+  })
   // Expectations that are not met need not be refused (RFC 9110, 10.1.1); Node would, without a JSON body.
   server.on("checkExpectation", requests.take)
 

@@ -89,16 +89,6 @@ describe("what Node refuses by itself has the JSON body too", () => {
       expect(errorIn(text)).toEqual({ code, message, requestId })
     })
   )
-
-  it.scopedLive("headers that do not end: 408 after ten seconds", () =>
-    Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
-      client.write("GET / HTTP/1.1\r\nhost: x\r\n")
-      const text = yield* client.closed
-      expect(text).toMatch(/^HTTP\/1.1 408 Request Timeout\r\n/)
-      expect(errorIn(text)).toMatchObject({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })
-    })
-  )
 })
 
 describe("a client that goes away", () => {

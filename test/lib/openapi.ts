@@ -83,6 +83,7 @@ const everywhere: ReadonlyArray<ErrorCode> = [
   "HEADERS_TOO_LARGE",
   "INTERNAL",
   "SHUTTING_DOWN",
+  "TOO_MANY_CONNECTIONS",
   "STORE_UNAVAILABLE"
 ]
 

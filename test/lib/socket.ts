@@ -4,6 +4,8 @@ import { Effect } from "effect"
 /** A TCP connection that says exactly what a test wants said. */
 export interface Connection {
   readonly write: (data: string | Uint8Array) => void
+  /** Reads no more. */
+  readonly pause: () => void
   readonly destroy: () => void
   /** Everything received so far, once it matches. Dies if the connection ends before. */
   readonly received: (pattern: RegExp) => Effect.Effect<string>
@@ -36,6 +38,7 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
         resume(
           Effect.succeed({
             write: (data) => void socket.write(data),
+            pause: () => void socket.pause(),
             destroy: () => void socket.destroy(),
             received,
             closed

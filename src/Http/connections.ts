@@ -1,0 +1,107 @@
+import { networkOf } from "./clientAddress.ts"
+
+/** How many connections may be open at a time. */
+export interface ConnectionLimits {
+  /** Of everybody together. */
+  readonly total: number
+  /** Of one client: an IPv4 address, or an IPv6 network of 64 bits, which is what one customer is given. */
+  readonly perClient: number
+  /** The operator's own proxies hold the connections of many clients: for them the total alone counts. */
+  readonly isProxy: (address: string) => boolean
+}
+
+interface Client<C> {
+  readonly name: string
+  open: number
+  /** Those that wait for the client, in the order in which they began to. */
+  readonly waiting: Set<C>
+}
+
+interface Open<C> {
+  readonly client: Client<C>
+  /** Requests that came whole and are not answered yet. */
+  working: number
+}
+
+/** What becomes of a new connection: it comes in, maybe in the place of another, or it does not. */
+export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
+
+/**
+ * Who is connected, and whose turn it is. A connection *waits* while it is the client's turn: it is idle, or a request is
+ * on its way. At a limit the one that has waited longest gives way to a new one, so that neither idle connections nor
+ * slow requests can keep others out; one whose request is being worked on never does.
+ */
+export class Connections<C> {
+  readonly #limits: ConnectionLimits
+  readonly #clients = new Map<string, Client<C>>()
+  readonly #open = new Map<C, Open<C>>()
+  readonly #waiting = new Set<C>()
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits
+  }
+
+  /** A new connection. The evicted one counts no more, and is the caller's to close. */
+  admit(connection: C, address: string): Admission<C> {
+    const name = networkOf(address)
+    const client = this.#clients.get(name) ?? { name, open: 0, waiting: new Set<C>() }
+    const hasTooMany = client.open >= this.#limits.perClient && !this.#limits.isProxy(address)
+    let evicted: C | undefined
+    if (hasTooMany || this.#open.size >= this.#limits.total) {
+      ;[evicted] = hasTooMany ? client.waiting : this.#waiting
+      if (evicted === undefined) return { admitted: false }
+      this.closed(evicted)
+    }
+    client.open += 1
+    this.#clients.set(name, client)
+    this.#open.set(connection, { client, working: 0 })
+    this.#wait(connection, client)
+    return { admitted: true, evicted }
+  }
+
+  /** How many of a connection's requests are being worked on. */
+  working(connection: C): number {
+    return this.#open.get(connection)?.working ?? 0
+  }
+
+  /** The head of a request has come: its connection is no longer the one that has waited longest. */
+  heard(connection: C): void {
+    const client = this.#open.get(connection)?.client
+    if (client?.waiting.has(connection)) this.#wait(connection, client)
+  }
+
+  /** A whole request has come, and is worked on. */
+  began(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.working += 1
+    open.client.waiting.delete(connection)
+    this.#waiting.delete(connection)
+  }
+
+  /** A request that `began` has its answer. */
+  answered(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.working -= 1
+    if (open.working === 0) this.#wait(connection, open.client)
+  }
+
+  closed(connection: C): void {
+    const client = this.#open.get(connection)?.client
+    if (client === undefined) return
+    this.#open.delete(connection)
+    this.#waiting.delete(connection)
+    client.waiting.delete(connection)
+    client.open -= 1
+    if (client.open === 0) this.#clients.delete(client.name)
+  }
+
+  /** Behind all that wait already. */
+  #wait(connection: C, client: Client<C>): void {
+    for (const waiting of [client.waiting, this.#waiting]) {
+      waiting.delete(connection)
+      waiting.add(connection)
+    }
+  }
+}

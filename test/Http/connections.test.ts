@@ -1,0 +1,101 @@
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { Connections } from "../../src/Http/connections.ts"
+
+const limits = { total: 8, perClient: 3, isProxy: (address: string) => address === "10.0.0.1" }
+const addresses = [
+  "192.0.2.1",
+  "::ffff:192.0.2.1",
+  "192.0.2.2",
+  "2001:db8::1",
+  "2001:db8::2",
+  "2001:db8:0:1::1",
+  "10.0.0.1"
+]
+/** Which of the addresses are one client. */
+const clients = [0, 0, 1, 2, 2, 3, 4]
+const proxy = 4
+
+interface Modelled {
+  readonly client: number
+  since: number
+  working: number
+}
+
+/** What the limits promise, by looking at everything each time. */
+class Model {
+  readonly open = new Map<number, Modelled>()
+  #time = 0
+
+  isAtLimit(client: number): boolean {
+    const own = [...this.open.values()].filter((one) => one.client === client)
+    return client !== proxy && own.length >= limits.perClient
+  }
+
+  admit(connection: number, client: number) {
+    const isAtLimit = this.isAtLimit(client)
+    let evicted: number | undefined
+    if (isAtLimit || this.open.size >= limits.total) {
+      const [longest] = [...this.open]
+        .filter(([, one]) => one.working === 0 && (!isAtLimit || one.client === client))
+        .sort(([, a], [, b]) => a.since - b.since)
+      if (longest === undefined) return { admitted: false }
+      evicted = longest[0]
+      this.open.delete(evicted)
+    }
+    this.open.set(connection, { client, since: this.#time++, working: 0 })
+    return { admitted: true, evicted }
+  }
+
+  touch(connection: number, work: number) {
+    const one = this.open.get(connection)
+    if (one === undefined || (work < 0 && one.working === 0)) return false
+    one.working += work
+    if (one.working === 0) one.since = this.#time++
+    return true
+  }
+}
+
+const steps = fc.array(
+  fc.tuple(fc.constantFrom("admit", "admit", "heard", "began", "began", "answered", "closed"), fc.nat(99)),
+  { maxLength: 200 }
+)
+
+describe("connections", () => {
+  it("are within the limits, and those that have waited longest give way", () =>
+    fc.assert(
+      fc.property(steps, (taken) => {
+        const connections = new Connections<number>(limits)
+        const model = new Model()
+        for (const [at, [step, pick]] of taken.entries()) {
+          if (step === "admit") {
+            const which = pick % addresses.length
+            expect(connections.admit(at, addresses[which] ?? "")).toEqual(model.admit(at, clients[which] ?? 0))
+          } else {
+            const connection = [...model.open.keys()][pick % Math.max(1, model.open.size)] ?? -1
+            if (step === "heard" && model.touch(connection, 0)) connections.heard(connection)
+            if (step === "began" && model.touch(connection, 1)) connections.began(connection)
+            if (step === "answered" && model.touch(connection, -1)) connections.answered(connection)
+            if (step === "closed" && model.open.delete(connection)) connections.closed(connection)
+          }
+          for (const [connection, { working }] of model.open) expect(connections.working(connection)).toBe(working)
+        }
+      }),
+      { numRuns: 500 }
+    ))
+
+  it("that are unknown, since they were refused or evicted, do no harm", () => {
+    const connections = new Connections<string>({ ...limits, perClient: 1 })
+    connections.admit("old", "192.0.2.1")
+    expect(connections.admit("new", "192.0.2.1")).toEqual({ admitted: true, evicted: "old" })
+    connections.began("old")
+    connections.answered("old")
+    connections.heard("old")
+    connections.closed("old")
+    connections.began("new")
+    expect(connections.admit("third", "192.0.2.1")).toEqual({ admitted: false })
+    connections.closed("third")
+    connections.closed("new")
+    expect(connections.admit("fourth", "192.0.2.1")).toEqual({ admitted: true, evicted: undefined })
+  })
+})

@@ -1,0 +1,234 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import type { Respond } from "../../src/Http/respond.ts"
+import { serve } from "../../src/Http/server.ts"
+import { dial } from "../lib/socket.ts"
+
+const anyPort = { host: "127.0.0.1", port: 0 }
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+const empty = /\{"body":""\}$/
+
+/** Tells what arrived of a body; requests to /wait are answered when the test says so. */
+const waiting = Effect.gen(function* () {
+  const go = yield* Deferred.make<void>()
+  const asked: Array<string | undefined> = []
+  const respond: Respond = (request, body) =>
+    Effect.suspend(() => {
+      asked.push(request.url)
+      const reply = { status: 200, headers: {}, text: JSON.stringify({ body: body?.toString() ?? "too large" }) }
+      return request.url === "/wait" ? Effect.as(Deferred.await(go), reply) : Effect.succeed(reply)
+    })
+  return { respond, asked, go: Deferred.succeed(go, undefined) }
+})
+
+const soon = { connectionsCheckingInterval: 10, headersTimeout: 50, requestTimeout: 100 }
+
+const statuses = (text: string) => Array.from(text.matchAll(/HTTP\/1.1 (\d+)/g), ([, status]) => Number(status))
+const lastError = (text: string) => JSON.parse(text.slice(text.lastIndexOf("\r\n\r\n"))).error
+const requestIdIn = (text: string) => text.slice(text.lastIndexOf("HTTP/1.1")).match(/x-request-id: (req_\S+)/)?.[1]
+
+describe("a client at its limit of connections", () => {
+  it.scopedLive("loses the one that has been idle longest", () =>
+    Effect.gen(function* () {
+      const { respond } = yield* waiting
+      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const first = yield* dial(address)
+      const second = yield* dial(address)
+      for (const client of [second, first]) {
+        client.write(get("/"))
+        yield* client.received(empty)
+      }
+      const third = yield* dial(address)
+      third.write(get("/"))
+      yield* third.received(empty)
+      expect(statuses(yield* second.closed)).toEqual([200])
+      first.write(get("/"))
+      yield* first.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
+    })
+  )
+
+  it.scopedLive("loses requests that do not end, and none that is worked on; then the new one hears why", () =>
+    Effect.gen(function* () {
+      const { go, respond } = yield* waiting
+      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const slow = yield* dial(address)
+      slow.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+      const beBusy = Effect.gen(function* () {
+        const client = yield* dial(address)
+        client.write(`${get("/")}${get("/wait")}`)
+        yield* client.received(empty)
+        return client
+      })
+      const busy = [yield* beBusy, yield* beBusy]
+      expect(yield* slow.closed).toBe("")
+
+      const refused = yield* dial(address)
+      refused.write(get("/"))
+      const text = yield* refused.closed
+      expect(text).toMatch(
+        /^HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 1\r\n[\s\S]*connection: close\r\n/
+      )
+      expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS", requestId: requestIdIn(text) })
+      expect(statuses(text)).toEqual([503])
+
+      yield* go
+      for (const client of busy) yield* client.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
+    })
+  )
+
+  it.scopedLive("keeps a request on its way before one that is idle", () =>
+    Effect.gen(function* () {
+      const { respond } = yield* waiting
+      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const sender = yield* dial(address)
+      const idle = yield* dial(address)
+      idle.write(get("/"))
+      yield* idle.received(empty)
+      sender.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+      yield* sender.received(/100 Continue/)
+      yield* dial(address)
+      expect(statuses(yield* idle.closed)).toEqual([200])
+      sender.write("ab")
+      yield* sender.received(/\{"body":"ab"\}$/)
+    })
+  )
+
+  it.scopedLive("is not a trusted proxy: for that the total alone counts", () =>
+    Effect.gen(function* () {
+      const { respond } = yield* waiting
+      const address = yield* serve(respond, anyPort, {
+        perClient: 1,
+        total: 3,
+        isProxy: (peer) => peer === "127.0.0.1"
+      })
+      const [first, second, third] = [yield* dial(address), yield* dial(address), yield* dial(address)]
+      for (const client of [first, second, third]) {
+        client.write(get("/"))
+        yield* client.received(empty)
+      }
+      yield* dial(address)
+      expect(statuses(yield* first.closed)).toEqual([200])
+      second.write(get("/"))
+      yield* second.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
+    })
+  )
+})
+
+describe("what does not arrive in time", () => {
+  it.scopedLive.each([
+    ["nothing", ""],
+    ["headers", "GET / HTTP/1.1\r\nhost: x\r\n"],
+    ["a body", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n{"],
+    ["chunks", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"]
+  ] as const)("%s: 408", ([, said]) =>
+    Effect.gen(function* () {
+      const { asked, respond } = yield* waiting
+      const client = yield* dial(yield* serve(respond, anyPort, soon))
+      client.write(said)
+      const text = yield* client.closed
+      expect(statuses(text)).toEqual([408])
+      expect(lastError(text)).toEqual({
+        code: "REQUEST_TIMEOUT",
+        message: "The request did not arrive in time.",
+        requestId: requestIdIn(text)
+      })
+      expect(asked).toEqual([])
+    })
+  )
+
+  it.scopedLive("the rest of a body that was refused: nothing more, since that would be taken for another answer", () =>
+    Effect.gen(function* () {
+      const { respond } = yield* waiting
+      const client = yield* dial(yield* serve(respond, anyPort, soon))
+      client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{")
+      const text = yield* client.closed
+      expect(text).toMatch(/\{"body":"too large"\}$/)
+      expect(statuses(text)).toEqual([200])
+    })
+  )
+
+  it.scopedLive("an answer that nobody reads: the connection ends", () =>
+    Effect.gen(function* () {
+      const gone = yield* Deferred.make<void>()
+      const large: Respond = (request) =>
+        Effect.sync(() => {
+          request.socket.once("close", () => Deferred.unsafeDone(gone, Effect.void))
+          return { status: 200, headers: {}, text: JSON.stringify("x".repeat(32 * 1024 * 1024)) }
+        })
+      const client = yield* dial(yield* serve(large, anyPort, { answerTimeout: 100 }))
+      client.pause()
+      client.write(get("/"))
+      yield* Deferred.await(gone)
+    })
+  )
+})
+
+describe("on one connection", () => {
+  it.scopedLive("what cannot be read is told behind the answers that are owed", () =>
+    Effect.gen(function* () {
+      const { go, respond } = yield* waiting
+      const address = yield* serve(respond, anyPort, soon)
+      const client = yield* dial(address)
+      client.write(`${get("/")}${get("/wait")}NONSENSE\r\n\r\n`)
+      yield* client.received(empty)
+      client.write(get("/"))
+      // Also when the server's patience with what it could not read is over.
+      const silent = yield* dial(address)
+      expect(statuses(yield* silent.closed)).toEqual([408])
+      yield* go
+      const text = yield* client.closed
+      expect(statuses(text)).toEqual([200, 200, 400])
+      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", requestId: requestIdIn(text) })
+    })
+  )
+
+  it.scopedLive("what comes after the last request means nothing", () =>
+    Effect.gen(function* () {
+      const { asked, go, respond } = yield* waiting
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(`${get("/")}GET /wait HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n${get("/late")}`)
+      yield* client.received(empty)
+      yield* go
+      expect(statuses(yield* client.closed)).toEqual([200, 200])
+      expect(asked).toEqual(["/", "/wait"])
+    })
+  )
+
+  it.scopedLive("a flood of requests is answered as far as 32, and the rest is not looked at", () =>
+    Effect.gen(function* () {
+      const { asked, go, respond } = yield* waiting
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(`${get("/")}${get("/wait").repeat(500)}`)
+      yield* client.received(empty)
+      yield* go
+      const text = yield* client.closed
+      expect(statuses(text)).toEqual([...Array.from({ length: asked.length }, () => 200), 400])
+      expect(asked.length).toBeGreaterThanOrEqual(32)
+      expect(asked.length).toBeLessThanOrEqual(33)
+      expect(lastError(text).message).toContain("Too many requests came on this connection")
+    })
+  )
+})
+
+describe("what Node would answer without a word", () => {
+  it.scopedLive.each([
+    ["CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n", 400, "BAD_REQUEST"],
+    [`GET / HTTP/1.1\r\nx: ${"x".repeat(1024 * 1024)}`, 431, "HEADERS_TOO_LARGE"],
+    [
+      `POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1;${"x".repeat(20_000)}`,
+      413,
+      "PAYLOAD_TOO_LARGE"
+    ]
+  ] as const)("%.20s: %i", ([request, status, code]) =>
+    Effect.gen(function* () {
+      const { respond } = yield* waiting
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(request)
+      const text = yield* client.closed
+      expect(statuses(text)).toEqual([status])
+      expect(text).toMatch(/content-type: application\/json\r\n[\s\S]*connection: close\r\n/)
+      expect(lastError(text)).toMatchObject({ code, requestId: requestIdIn(text) })
+    })
+  )
+})
