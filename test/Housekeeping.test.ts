@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Redacted, TestClock } from "effect"
+import { Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
 import { Reader, Tx, Writer } from "../src/Sql.ts"
@@ -26,9 +26,10 @@ const day = Duration.toMillis("1 day")
 
 const onStore = <A, E, R>(test: Effect.Effect<A, E, R>, status = 200) =>
   Effect.flatMap(temporaryDatabase, (path) =>
-    test.pipe(
-      Effect.provide(Housekeeping.layer),
-      Effect.provide(
+    Effect.provide(
+      test,
+      Layer.provideMerge(
+        Housekeeping.layer,
         webhooksOn(
           path,
           stubClient(() => Effect.succeed({ status }))

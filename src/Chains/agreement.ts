@@ -159,15 +159,25 @@ const askAbout = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails where the provider's head is below the block of one of these receipts, which have their confirmations: it does not
- * deny them, its node no longer follows the chain.
+ * Whether a provider that lacks these receipts, which have their confirmations, no longer follows the chain: its head is
+ * below one of their blocks. Then it is put aside, and what it cannot have it does not deny.
  */
-const followsChain = Effect.fnUntraced(function* ({ client }: Provider, deep: ReadonlyArray<Ledger.Unagreed>) {
+const standsStill = Effect.fnUntraced(function* (
+  { providers }: Watch,
+  provider: Provider,
+  deep: ReadonlyArray<Ledger.Unagreed>
+) {
+  if (deep.length === 0) return false
+  const { host } = provider.client
   const newest = Math.max(...deep.map(({ blockNumber }) => blockNumber))
-  const [head] = yield* ask(client, [getHead])
-  if (head.number >= newest) return
-  const detail = `its head is ${head.number}, and ${newest} has its confirmations elsewhere`
-  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
+  const found = yield* Effect.either(ask(provider.client, [getHead]))
+  if (Either.isRight(found) && found.right[0].number >= newest) return false
+  const behind = (head: number) => {
+    const detail = `its head is ${head}, and ${newest} has its confirmations elsewhere`
+    return new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
+  }
+  yield* providers.failed(provider, Either.isLeft(found) ? found.left : behind(found.right[0].number))
+  return true
 })
 
 /** Asks other providers about the receipts that one has told of. */
@@ -209,14 +219,10 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const due = receipts.filter(
       (receipt) => (other !== undefined || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
-    const { agreed, denied } = yield* askAbout(watch, other ?? provider, due)
+    const { agreed, denied: lacking } = yield* askAbout(watch, other ?? provider, due)
     for (const receipt of agreed) waits.forget(receipt)
     if (agreed.length > 0) yield* keep(watch, agreed)
-    if (other !== undefined && denied.some(isDeep)) {
-      const follows = yield* Effect.either(followsChain(other, denied.filter(isDeep)))
-      // Put aside, it is asked no longer, and holds nothing up.
-      if (Either.isLeft(follows)) yield* providers.failed(other, follows.left)
-    }
+    const denied = other && (yield* standsStill(watch, other, lacking.filter(isDeep))) ? [] : lacking
 
     const isOverdue = (receipt: Ledger.Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
     const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)

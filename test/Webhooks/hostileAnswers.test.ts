@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib"
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber, Runtime, TestClock } from "effect"
 import * as fc from "fast-check"
 import { type Answer, against, head, pours, says, thenEnds, thenResets } from "../lib/rawReceiver.ts"
 
@@ -155,11 +155,12 @@ it.scopedLive("any bytes for an answer come to an outcome, and leave a client th
       for (const part of parts) socket.write(part)
       socket.end()
     })
+    const run = Runtime.runPromise(yield* Effect.runtime<never>())
     yield* Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(brokenAnswer, async (answer) => {
           parts = answer
-          const { bodyStart, error, status } = await Effect.runPromise(post)
+          const { bodyStart, error, status } = await run(post)
           if (status === undefined) {
             expect(["invalid response", "connection closed", "connection reset"]).toContain(error)
           } else {
