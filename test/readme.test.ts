@@ -186,7 +186,7 @@ describe("README", () => {
 
   it("every npm script and every command that it names is there", async () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-    const named = [...readme.matchAll(/npm (?:run )?([a-z]+)/g)].map(([, name = ""]) => name)
+    const named = [...readme.matchAll(/npm (?:run )?([a-z:]+)/g)].map(([, name = ""]) => name)
     for (const name of named.filter((each) => !["pack", "prune"].includes(each))) expect(scripts).toHaveProperty(name)
 
     const commands = [...readme.matchAll(/^\| `tilld ([^`]+)` +\|/gm)].flatMap(([, usage = ""]) => {

@@ -15,56 +15,82 @@ const finalDepths = 4
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
 
-/**
- * Those that the ledger does not count yet. Each must be in the block that `provider` has, and that one must still be on the
- * branch that has been read: what belongs to another waits until the reorg has been seen.
- */
-const missed = (watch: Watch, provider: Provider, { head }: Scan, transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    const known = yield* Ledger.countedKeys(watch.reader, watch.network, transfers)
-    const unknown = transfers.filter((transfer) => !known.has(Ledger.keyOf(transfer)))
-    if (unknown.length === 0) return []
-    const blocks = [head, ...unknown.map(({ blockHash, blockNumber }) => ({ number: blockNumber, hash: blockHash }))]
-    const headers = yield* ask(
-      provider.client,
-      blocks.map(({ number }) => getHeader(number))
-    )
-    const stranger = blocks.find(({ hash }, i) => headers[i]?.hash !== hash)
-    if (stranger !== undefined) {
-      return yield* new RpcError({
-        host: provider.client.host,
-        method: "eth_getLogs",
-        reason: "inconsistent",
-        detail: `block ${stranger.number} was ${stranger.hash} and is another one now`
-      })
-    }
-    return unknown
+/** What one provider tells of the blocks. */
+interface Told {
+  readonly reader: Provider
+  readonly transfers: ReadonlyArray<DatedTransfer>
+}
+
+const inconsistent = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
+  new RpcError({
+    host: client.host,
+    method: "eth_getLogs",
+    reason: "inconsistent",
+    detail: `block ${number} is ${hash} to it, and another one to another provider or by now`
   })
 
-/** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
-type Passed = "waits" | "more" | "done"
-
-/** The transfers of the blocks above `after`, by everything that these providers tell, each once. */
-const toldBy = Effect.fnUntraced(function* (
+/**
+ * What each of the providers tells of the blocks above `after`. One besides `provider` that fails is put aside, and left
+ * out: it was to give a second opinion only.
+ */
+const hear = (
   watch: Watch,
   provider: Provider,
   readers: ReadonlyArray<Provider>,
   after: number,
   last: Header
-) {
-  const told = yield* Effect.forEach(
-    readers,
-    (reader) =>
-      readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
-        Effect.tapErrorTag("RpcError", (error) => {
-          reader.span.failed(error)
-          return reader === provider ? Effect.void : watch.providers.failed(reader, error)
-        })
-      ),
-    { concurrency: "unbounded" }
+): Effect.Effect<ReadonlyArray<Told>, RpcError> =>
+  Effect.map(
+    Effect.forEach(
+      readers,
+      (reader) =>
+        readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
+          Effect.map((transfers): ReadonlyArray<Told> => [{ reader, transfers }]),
+          Effect.catchTag("RpcError", (error) => {
+            reader.span.failed(error)
+            return reader === provider ? error : Effect.as(watch.providers.failed(reader, error), [])
+          })
+        ),
+      { concurrency: "unbounded" }
+    ),
+    (told) => told.flat()
   )
-  return [...new Map(told.flat().map((transfer) => [Ledger.keyOf(transfer), transfer])).values()]
+
+/**
+ * Those that the ledger does not count yet, each once. Each must be in the block that `provider` has, else who has told of
+ * it is put aside; and that one must still be on the branch that has been read: what belongs to another waits until the
+ * reorg has been seen.
+ */
+const missed = Effect.fnUntraced(function* (
+  { network, providers, reader: db }: Watch,
+  provider: Provider,
+  { head }: Scan,
+  told: ReadonlyArray<Told>
+) {
+  const all = told.flatMap(({ transfers }) => transfers)
+  const known = yield* Ledger.countedKeys(db, network, all)
+  const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
+  const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
+  if (numbers.length === 0) return []
+  const [now, ...headers] = yield* ask(provider.client, [head.number, ...numbers].map(getHeader))
+  if (now?.hash !== head.hash) return yield* inconsistent(provider, head)
+  const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
+  const found = new Map<string, DatedTransfer>()
+  for (const { reader, transfers } of told) {
+    const unknown = transfers.filter(isUnknown)
+    const stranger = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
+    if (stranger === undefined) for (const transfer of unknown) found.set(Ledger.keyOf(transfer), transfer)
+    else {
+      const error = inconsistent(reader, { number: stranger.blockNumber, hash: stranger.blockHash })
+      if (reader === provider) return yield* error
+      yield* providers.failed(reader, error)
+    }
+  }
+  return [...found.values()]
 })
+
+/** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
+type Passed = "waits" | "more" | "done"
 
 /**
  * Reads blocks that have become final again, from every provider that can be used: a node that answered with too few logs
@@ -86,13 +112,14 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   if (others.length === 0 && !isAlone(watch) && patient) return "waits" satisfies Passed
   const readers = [...others, provider]
   const to = Math.min(final, scan.verified + Math.min(...readers.map(({ span }) => span.blocks)))
-  const found =
-    watched.size === 0
-      ? []
-      : yield* Effect.gen(function* () {
-          const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
-          return yield* missed(watch, provider, scan, yield* toldBy(watch, provider, readers, scan.verified, last))
-        })
+  const found = yield* Effect.gen(function* () {
+    if (watched.size === 0) return []
+    const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
+    const told = yield* hear(watch, provider, readers, scan.verified, last)
+    const isSecond = told.some(({ reader }) => reader !== provider)
+    return isSecond || isAlone(watch) || !patient ? yield* missed(watch, provider, scan, told) : undefined
+  })
+  if (found === undefined) return "waits" satisfies Passed
   if (found.length > 0) {
     yield* Effect.logWarning("the second pass found what a provider had left out").pipe(
       Effect.annotateLogs({ transactions: found.map(({ txHash }) => txHash).join(", ") })

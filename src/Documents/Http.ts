@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Documents } from "../Documents.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
 import { Settings } from "../Settings.ts"
 import type { DocumentsApi } from "./Api.ts"
@@ -14,12 +15,15 @@ const pageHeaders = {
 export const documentHandlers = Effect.gen(function* () {
   const { limits, server } = yield* Settings
   // Read in and made when somebody first asks: most daemons are never asked, and all of them start.
-  const documents = yield* Effect.cached(
-    Effect.map(
-      Effect.promise(() => import("../Documents.ts")),
-      ({ makeDocuments }) => makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits })
-    )
+  let made: Documents | undefined
+  const make = Effect.map(
+    Effect.promise(() => import("../Documents.ts")),
+    ({ makeDocuments }) => {
+      made = makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits })
+      return made
+    }
   )
+  const documents = Effect.suspend(() => (made === undefined ? make : Effect.succeed(made)))
 
   const handlers: Handlers<typeof DocumentsApi> = {
     openapi: () => Effect.map(documents, ({ openApi }) => answer(openApi)),

@@ -25,7 +25,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
   },
   BAD_REQUEST: {
-    when: "This is not a well-formed HTTP request, or it has no `Host`.",
+    when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or it came as one of more than 32 on a connection that waited for no answer.",
     message: "The Host header is missing."
   },
   UNAUTHORIZED: {

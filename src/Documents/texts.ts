@@ -94,7 +94,8 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   },
   "payment.confirmed": {
     summary: "A payment is paid",
-    description: "`data.status` is `confirmed`, with `txHash` and `confirmedAt`."
+    description:
+      "`data.status` is `confirmed`, with `txHash` and `confirmedAt`. It can follow `payment.expired` and `payment.failed`: then the operator has accepted what came."
   },
   "payment.expired": {
     summary: "Nothing came in time",

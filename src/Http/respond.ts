@@ -8,7 +8,7 @@ import { ApiError } from "../Domain/ApiError.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { type Body, parseBody } from "./body.ts"
-import { clientAddressOf } from "./clientAddress.ts"
+import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
 import { errorReply, type Reply } from "./reply.ts"
@@ -50,6 +50,9 @@ const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
     headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
   })
 
+/** Failed authentications that are kept waiting at a time; others are answered at once, and lose their connection too. */
+const mostDelayed = 64
+
 /** A store that is down refuses every request: the log hears of it this often. */
 const storeLogMillis = 10_000
 
@@ -86,14 +89,24 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   const { server } = yield* Settings
   const clientAddress = clientAddressOf(server.trustedProxies)
   const failures = new FailedAttempts()
+  let delayed = 0
   let storeLoggedAt = Number.NEGATIVE_INFINITY
 
   /** Repeated failures from one address are answered late, each on a connection of its own. */
   const late = (request: IncomingMessage, error: ApiError) =>
     Effect.gen(function* () {
-      const delay = failures.failed(clientAddress(request), yield* Clock.currentTimeMillis)
+      const delay = failures.failed(networkOf(clientAddress(request)), yield* Clock.currentTimeMillis)
       if (delay === 0) return yield* error
-      yield* Clock.sleep(delay)
+      // Each holds a connection meanwhile, which others may need.
+      if (delayed < mostDelayed) {
+        delayed += 1
+        yield* Effect.ensuring(
+          Clock.sleep(delay),
+          Effect.sync(() => {
+            delayed -= 1
+          })
+        )
+      }
       const { code, message } = error
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })

@@ -12,8 +12,9 @@ const decode = Schema.decodeUnknownOption(
  * The small file beside the database that remembers how far each wallet's numbering has come: it tells a restored older
  * copy of the database from the newest one, so that no address is handed out twice.
  *
- * It is written at once after a commit, and synchronised when it is made or mended, and when it is closed. A crash of the process leaves
- * it right; a power cut may leave it behind the database, which is on disk by then and then holds the higher number.
+ * It is written at once after a commit, and synchronised when it is made or mended, and when it is closed. A crash of the
+ * process leaves it right; a power cut may leave it behind the database, which is on disk by then and then holds the higher
+ * number.
  */
 export interface IndexMark {
   /** The file's number, or undefined when it does not know the wallet (or the file was missing). */

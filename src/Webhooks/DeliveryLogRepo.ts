@@ -84,18 +84,24 @@ const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
     }
   )
 
-/** Newest first. */
-export const list = (db: Db, selection: Selection, limit: number) => {
-  const { params, where } = selecting(selection)
-  return Effect.flatMap(
-    db.all<DeliveryRow>(
+/** The newest of all selections together, newest first. */
+export const list = Effect.fn("DeliveryLogRepo.list")(function* (
+  db: Db,
+  selections: ReadonlyArray<Selection>,
+  limit: number
+) {
+  const found: Array<DeliveryRow> = []
+  for (const { params, where } of selections.map(selecting)) {
+    const rows = yield* db.all<DeliveryRow>(
       `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
        WHERE ${where} ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
       [...params, limit]
-    ),
-    (rows) => withAttempts(db, rows)
-  )
-}
+    )
+    found.push(...rows)
+  }
+  found.sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+  return yield* withAttempts(db, found.slice(0, limit))
+})
 
 /** All of a payment, in the order of their events. By way of the events: their index is the one that knows the payment. */
 export const ofPayment = (db: Db, payment: PaymentId) =>

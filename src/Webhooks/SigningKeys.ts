@@ -50,6 +50,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const kept = new Map<string, KeyAt>()
 
       const keep = (name: string, key: KeyAt): KeyAt => {
+        kept.delete(name)
         const [oldest] = kept.size < capacity ? [] : kept.keys()
         if (oldest !== undefined) kept.delete(oldest)
         kept.set(name, key)

@@ -21,7 +21,10 @@ export interface ClientOptions {
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
   /** Milliseconds for each attempt, from its start to the end of the answer. Default 30,000. */
   readonly timeoutMs?: number | undefined
-  /** How often a request is repeated when it may succeed then. Default 2. */
+  /**
+   * How often a request is repeated when it may succeed then. Default 2. Each may take `timeoutMs`, after a wait of up to
+   * a minute: give a `signal` where somebody waits for you.
+   */
   readonly maxRetries?: number | undefined
 }
 
@@ -41,8 +44,8 @@ export interface CreateOptions extends RequestOptions {
 /** Every method rejects with a `TilldError` when tilld refuses, and with a `TilldConnectionError` without an answer. */
 export interface TilldClient {
   readonly quotes: {
-    /** Asks for a price, which holds for 30 seconds. */
-    readonly create: (quote: CreateQuote, options?: CreateOptions) => Promise<Quote>
+    /** Asks for a price, which holds for 30 seconds. A retry asks anew. */
+    readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
   }
   readonly payments: {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<Payment>

@@ -28,12 +28,16 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
   const post = async <A>(path: string, body: unknown, settings: CreateOptions = {}): Promise<A> =>
     send({ method: "POST", path, body, idempotencyKey: idempotencyKeyOf(settings), signal: settings.signal })
 
+  /** Two quotes do no harm, and the answer to a repeated request would be a quote that is over by then. */
+  const quote: TilldClient["quotes"]["create"] = async (body, { signal } = {}) =>
+    send({ method: "POST", path: "/v1/quotes", body, signal })
+
   const list: TilldClient["payments"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/payments${queryOf(query)}`, signal })
 
   return {
     quotes: {
-      create: (quote, settings) => post("/v1/quotes", quote, settings)
+      create: quote
     },
     payments: {
       create: (payment, settings) => post("/v1/payments", payment, settings),

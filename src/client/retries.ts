@@ -24,6 +24,11 @@ export const delayBefore = (retry: number, error: unknown, random: number): numb
   return retryAfter * 1_000 + Math.min(firstDelay * 2 ** (retry - 1), longestDelay) * (1 - random / 2)
 }
 
+/** Who answers so has not looked at the request. */
+const untouched: ReadonlySet<string> = new Set(["SHUTTING_DOWN", "STORE_UNAVAILABLE", "TOO_MANY_CONNECTIONS"])
+
 /** Whether the request may have been carried out although it failed. */
 export const mayHaveHappened = (error: unknown): boolean =>
-  error instanceof TilldConnectionError || (error instanceof TilldError && error.status >= 500)
+  error instanceof TilldConnectionError
+    ? !/\((?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN)\)$/.test(error.message)
+    : error instanceof TilldError && error.status >= 500 && !untouched.has(error.code)

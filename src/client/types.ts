@@ -172,6 +172,16 @@ export interface WebhookEvent {
   readonly data: Payment
 }
 
+/** The body of what `tilld webhooks test` sends: it tells of no payment. Answer it with a 2xx, and do nothing else. */
+export interface WebhookTest {
+  /** `test_…`. */
+  readonly id: string
+  readonly event: "test"
+  /** ISO 8601, UTC. */
+  readonly createdAt: string
+  readonly message: string
+}
+
 /** Codes of the errors that tilld answers with. `/v1` may get more of them. */
 export type ErrorCode =
   | "VALIDATION_ERROR"

@@ -7,9 +7,13 @@ const decimals: Readonly<Record<PaymentCurrency, number>> = { ETH: 18, USDC: 6, 
  * A decimal amount, such as a quote's `toAmount`, in the smallest units that a payment's `amount` is counted in:
  * `toBaseUnits("54.63", "USDC")` is `"54630000"`. Nothing is rounded.
  *
- * @throws RangeError when `amount` is no decimal above zero, or has more decimals than the token
+ * @throws RangeError when `amount` is no decimal above zero, or has more decimals than the token, or the token is not known
  */
 export const toBaseUnits = (amount: string, currency: PaymentCurrency): string => {
+  // Without types nothing else would stop a name that is not known here, and the amount would be wrong by millions.
+  if (!Object.hasOwn(decimals, currency)) {
+    throw new RangeError(`currency must be one of ${Object.keys(decimals).join(", ")}, not "${currency}"`)
+  }
   const [, whole = "", fraction = ""] = /^(\d+)(?:\.(\d+))?$/.exec(amount) ?? []
   const units = (whole + fraction.padEnd(decimals[currency], "0")).replace(/^0+/, "")
   if (units === "" || fraction.length > decimals[currency]) {

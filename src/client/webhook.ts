@@ -1,6 +1,6 @@
 import { parseObject } from "./answers.ts"
 import { WebhookVerificationError } from "./errors.ts"
-import type { WebhookEvent } from "./types.ts"
+import type { WebhookEvent, WebhookTest } from "./types.ts"
 
 const encoder = new TextEncoder()
 const algorithm = { name: "HMAC", hash: "SHA-256" }
@@ -24,13 +24,16 @@ const signatureOf = (header: string | ReadonlyArray<string> | null | undefined):
 }
 
 /** Its maker knows the secret: the rest of it is what `WebhookEvent` says. */
-const isEvent = (content: Readonly<Record<string, unknown>> | undefined): content is typeof content & WebhookEvent => {
+const isEvent = (
+  content: Readonly<Record<string, unknown>> | undefined
+): content is typeof content & (WebhookEvent | WebhookTest) => {
   const { createdAt, data, event, id } = content ?? {}
-  return [id, event, createdAt].every((field) => typeof field === "string") && typeof data === "object" && data !== null
+  const hasPayment = typeof data === "object" && data !== null
+  return [id, event, createdAt].every((field) => typeof field === "string") && (hasPayment || event === "test")
 }
 
 /**
- * The event that a webhook request carries, when one of the `secrets` signed it. `body` is the request's body as it came:
+ * The event that a webhook request carries, or the test of an endpoint, when one of the `secrets` signed it. `body` is the request's body as it came:
  * parsed and written again it would be other bytes. `header` is its `X-Service-Signature`. Give the old and the new
  * secret while you change it. Compares in constant time.
  *
@@ -41,7 +44,7 @@ export const verifyWebhook = async (
   body: string | Uint8Array,
   header: string | ReadonlyArray<string> | null | undefined,
   secrets: string | ReadonlyArray<string>
-): Promise<WebhookEvent> => {
+): Promise<WebhookEvent | WebhookTest> => {
   if (typeof body !== "string" && !(body instanceof Uint8Array)) {
     throw new TypeError("body must be the raw body, as a string or bytes: turn off what parses it before")
   }

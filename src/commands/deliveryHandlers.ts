@@ -32,11 +32,7 @@ export const list = on(
     const reader = yield* Reader
     const whose = yield* owners(account, modes, endpoint)
     const selections = whose.flatMap((each) => statuses.map((status) => ({ ...each, status, since, until })))
-    const pages = yield* Effect.forEach(selections, (selection) => LogRepo.list(reader, selection, limit), {
-      concurrency: 1
-    })
-    const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
-    return newestFirst.slice(0, limit).map(deliveryView)
+    return (yield* LogRepo.list(reader, selections, limit)).map(deliveryView)
   })
 )
 

@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, second, upTo, usdc, withTokens } from "./around.ts"
+import { alice, around, health, second, upTo, usdc, withTokens } from "./around.ts"
 import { ModelChain, modelRpc, token } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, watch, world } from "./world.ts"
 
@@ -62,6 +62,61 @@ it.scoped("what the first provider left out is found also when it is the second 
   }).pipe(aroundTwo(first, other))
 })
 
+/** A transfer that never was, without its block. */
+const transferTo = (address: string) => ({
+  address: usdc,
+  topics: [transferTopic, `0x${"9".repeat(64)}`, `0x${address.slice(2).toLowerCase().padStart(64, "0")}`],
+  data: `0x${"5".padStart(64, "0")}`,
+  transactionHash: `0x${"3".repeat(64)}`,
+  logIndex: "0x9",
+  removed: false
+})
+
+/** A minute in which blocks come, and the second pass its time. */
+const aMinute = (chain: ModelChain) =>
+  Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* committedTo(10)
+    chain.mineMany(31)
+    let healthy = true
+    for (let i = 0; i < 70; i++) {
+      yield* second
+      const [provider, other] = (yield* health)?.providers ?? []
+      expect(provider?.healthy).toBe(true)
+      healthy &&= other?.healthy === true
+    }
+    return healthy
+  })
+
+it.scoped("a second provider that fails is put aside, and the one that serves is not", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  other.failure = "timeout"
+  return Effect.map(aMinute(first), (healthy) => expect(healthy).toBe(false)).pipe(aroundTwo(first, other))
+})
+
+it.scoped(
+  "a second provider that tells of a block that the chain does not have is put aside, and holds up nothing",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.distort = ({ method, params }, answer) => {
+      if (method !== "eth_getLogs") return answer
+      const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
+      if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
+      const blockHash = `0x${"7".repeat(64)}`
+      return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
+    }
+    return Effect.gen(function* () {
+      yield* aMinute(first)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT 1 FROM receipts")).toEqual([])
+      expect(yield* reader.get("SELECT verified_number FROM scans")).toEqual({ verified_number: expect.any(Number) })
+    }).pipe(aroundTwo(first, other))
+  }
+)
+
 it.scoped("what one provider invents in a block of the chain is not agreed to because the second pass found it", () => {
   const first = new ModelChain(10)
   const other = first.twin()
@@ -69,17 +124,8 @@ it.scoped("what one provider invents in a block of the chain is not agreed to be
     if (method !== "eth_getLogs") return answer
     const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
     if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
-    const invented = {
-      address: usdc,
-      topics: [transferTopic, `0x${"9".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
-      data: `0x${"5".padStart(64, "0")}`,
-      blockNumber: "0xc",
-      blockHash: first.blocks[12]?.hash,
-      transactionHash: `0x${"3".repeat(64)}`,
-      logIndex: "0x9",
-      removed: false
-    }
-    return [...(answer as ReadonlyArray<unknown>), invented]
+    const blockHash = first.blocks[12]?.hash
+    return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
   }
   return Effect.gen(function* () {
     yield* pay(alice)

@@ -368,8 +368,8 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
       const plans: Array<string> = []
       const db = explained(reader, reader, plans)
       const selection = { owner: merchant, endpoint: undefined, status: "pending" as const, since: 0, until: 1 }
-      yield* LogRepo.list(db, selection, 20)
-      yield* LogRepo.list(db, { ...selection, endpoint }, 20)
+      yield* LogRepo.list(db, [selection], 20)
+      yield* LogRepo.list(db, [{ ...selection, endpoint }], 20)
       yield* LogRepo.byId(db, yield* idOf(1))
       const writer = yield* Writer
       const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>

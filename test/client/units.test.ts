@@ -18,6 +18,13 @@ it.each([
   ["1.500000", "USDT", "1500000"]
 ] as const)("%s %s are %s", (amount, currency, units) => expect(toBaseUnits(amount, currency)).toBe(units))
 
+it.each(["usdc", "MATIC", "USDC.e", "toString"])(
+  "the currency %j is refused: nobody knows its decimals",
+  (currency) => {
+    expect(() => Reflect.apply(toBaseUnits, undefined, ["54.63", currency])).toThrow(RangeError)
+  }
+)
+
 it.each(["", "0", "0.0", "-1", "1e3", "1,5", ".5", "1.", " 1", "0x10", "1.0000001", "NaN"])(
   "%j is refused",
   (amount) => {

@@ -65,6 +65,18 @@ describe("verifyWebhook", () => {
     }
   )
 
+  it("takes a test of the endpoint, which has no payment", async () => {
+    const test = {
+      id: "test_1",
+      event: "test",
+      createdAt: "2026-01-31T12:00:00.000Z",
+      endpoint: "wh_1",
+      message: "A test."
+    }
+    const text = JSON.stringify(test)
+    expect(await verifyWebhook(text, sign(text), secret)).toEqual(test)
+  })
+
   it("needs secrets that are secrets, and the body as it came", async () => {
     const forged = createHmac("sha256", "").update(body).digest("hex")
     for (const none of ["", "whsec_", [], [secret, ""]]) {
