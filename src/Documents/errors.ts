@@ -86,7 +86,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "There is no such quote."
   },
   QUOTE_MISMATCH: {
-    when: "Chain, currency or amount are not what the quote prices. `details` has what would do.",
+    when: "Chain, currency or amount are not what the quote prices. `details` has what would do: of two amounts the smaller is what the quote gives after fees, and the larger what it gives before them.",
     message: "The payment does not ask for what the quote prices: details has what would do.",
     details: { chain: "base", accepted: [{ currency: "USDC", amounts: ["54610500", "54890000"] }] }
   },

@@ -95,11 +95,11 @@ const quote: QuoteObject = {
   fromCurrency: "EUR",
   toCurrency: "USDC",
   fromAmount: "49.90",
-  toAmount: "54.610500",
-  rate: "1.10000000000",
+  toAmount: "54.6105",
+  rate: "1.1",
   chain: "base",
   validUntil: "2026-01-31T12:00:30.000Z",
-  fees: { network: "0.005050", service: "0.274450" }
+  fees: { network: "0.00505", service: "0.27445" }
 }
 
 const createEndpoint: typeof CreateEndpointBody.Encoded = {
