@@ -159,7 +159,11 @@ export const validateAnswer = (
   body: unknown
 ): ReadonlyArray<string> => {
   const found = find(document, path.split("?")[0] ?? "")
-  if (found === undefined) return validateRefusal(document, ["NOT_FOUND", ...everywhere], status, headers, body)
+  if (found === undefined) {
+    const codes: ReadonlyArray<ErrorCode> = ["NOT_FOUND", ...everywhere]
+    if (method !== "HEAD") return validateRefusal(document, codes, status, headers, body)
+    return codes.some((code) => statusOf[code] === status) ? [] : [`HEAD has ${status}`]
+  }
   const [template, item] = found
   const asked = method === "HEAD" ? "get" : method.toLowerCase()
   const operation: Operation | undefined = item[asked]
