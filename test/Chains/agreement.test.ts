@@ -1,26 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted, TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { alice, health, second, upTo, usdc, withTokens } from "./around.ts"
-import { coin, ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
-import { committedTo, notingSettlement, pay, until, watch, world } from "./world.ts"
-
-const settings = {
-  ...withTokens,
-  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
-}
-
-/** A world around a chain with two providers. */
-const around =
-  (first: ModelChain, other: ModelChain) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
-      )
-    )
+import { alice, aroundTwo, health, second, upTo, usdc } from "./around.ts"
+import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
+import { committedTo, pay, until, watch } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
   Effect.map(
@@ -47,7 +30,7 @@ describe("a receipt that one provider has told of", () => {
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
       expect(yield* until(agreed, (rows) => rows.length > 0 && rows.every((one) => one === 1))).toEqual([1, 1])
       expect((yield* health)?.reason).toBeUndefined()
-    }).pipe(around(first, first.twin()))
+    }).pipe(aroundTwo(first, first.twin()))
   })
 
   it.scoped("waits, however deep it is, while the other has the transaction in another block or not at all", () => {
@@ -77,7 +60,7 @@ describe("a receipt that one provider has told of", () => {
         until(agreed, ([row]) => row === 1),
         Effect.forever(next(first))
       )
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other))
   })
 
   it.scoped("that nobody will ever agree to holds up no newer one, costs less and less, and is told of", () => {
@@ -119,7 +102,7 @@ describe("a receipt that one provider has told of", () => {
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: "waits for a second provider's word" })
       expect(sum((yield* agreed).slice(0, -1))).toBe(0)
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other))
   })
 
   it.scoped("is a sole healthy provider's to decide, when it is deep enough, and health says so", () => {
@@ -142,7 +125,7 @@ describe("a receipt that one provider has told of", () => {
         { host: "model", healthy: true },
         { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
       ])
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other))
   })
 })
 
@@ -164,7 +147,7 @@ describe("a second provider whose node has stopped following the chain", () => {
         for (let i = 0; i < 12; i++) yield* next(first)
         expect(yield* until(agreed, (rows) => rows.every((one) => one === 1))).toHaveLength(paid)
       }
-    }).pipe(around(first, stopped))
+    }).pipe(aroundTwo(first, stopped))
   })
 })
 
@@ -197,7 +180,7 @@ describe("the second pass", () => {
         { block_number: head.number, amount: "5" },
         { block_number: head.number, amount: "7" }
       ])
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other))
   })
 
   it.scoped("stores nothing of a block that the first provider does not have", () => {
@@ -230,6 +213,6 @@ describe("the second pass", () => {
       )
       // What was final when the test began has nothing for us; the range with the stranger is not passed.
       expect(verified?.number).toBeLessThan(11)
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other))
   })
 })

@@ -1,4 +1,4 @@
-import { Effect, Queue, TestClock } from "effect"
+import { Effect, Queue, Redacted, TestClock } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -26,6 +26,23 @@ export const around =
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
     Effect.flatMap(temporaryDatabase, (path) =>
       Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
+    )
+
+/** Of a chain with two providers. */
+export const withTwo = {
+  ...withTokens,
+  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
+}
+
+/** A world around a chain that has two providers, each with faults of its own. */
+export const aroundTwo =
+  (first: ModelChain, other: ModelChain, settings: typeof withTokens = withTwo) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(
+        test,
+        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+      )
     )
 
 /** The health of the first chain. */

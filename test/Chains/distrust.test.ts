@@ -1,30 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, health, second, usdc, withTokens } from "./around.ts"
+import { alice, aroundTwo, health, second, usdc, withTokens, withTwo } from "./around.ts"
 import { coin, ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, scanned, until, watch, world } from "./world.ts"
 
-const settings = {
-  ...withTokens,
-  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
-}
-const around =
-  (first: ModelChain, other: ModelChain, over: object = {}) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(
-          path,
-          [{ ...settings, ...over }],
-          modelRpc({ "model:first": first, "model:second": other }),
-          notingSettlement
-        )
-      )
-    )
+const around = (first: ModelChain, other: ModelChain, over: object = {}) =>
+  aroundTwo(first, other, { ...withTwo, ...over })
 const agreed = Effect.flatMap(Reader, (reader) =>
   reader.all<{ tx_hash: string; agreed: number; amount: string }>(
     "SELECT tx_hash, amount, agreed FROM receipts ORDER BY block_number"

@@ -1,26 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted, TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { examinePolicies } from "../../src/Doctor/chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { alice, health, second, upTo, usdc, withTokens } from "./around.ts"
-import { ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { committedTo, notingSettlement, pay, scanned, until, watch, world } from "./world.ts"
+import { alice, aroundTwo, health, second, upTo, usdc, withTwo } from "./around.ts"
+import { ModelChain, token } from "./ModelChain.ts"
+import { committedTo, pay, scanned, until, watch } from "./world.ts"
 
-const settings = {
-  ...withTokens,
-  policies: [{ aboveUsd: "100", require: "finalized" as const }],
-  rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
-}
-const around =
-  (first: ModelChain, other: ModelChain) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
-      )
-    )
+const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
 const finalized = Effect.flatMap(Reader, (reader) =>
   reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
 )
@@ -38,7 +24,7 @@ describe("a tag that a policy requires", () => {
       yield* committedTo(10)
       expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
       expect(yield* upTo(10)).toMatchObject({ ready: true })
-    }).pipe(around(first, other))
+    }).pipe(aroundTwo(first, other, settings))
   })
 
   it.scoped(
@@ -54,7 +40,7 @@ describe("a tag that a policy requires", () => {
         other.finalized = 7
         yield* TestClock.adjust("10 minutes")
         expect(yield* until(health, (state) => state?.ready === true)).not.toHaveProperty("reason")
-      }).pipe(around(first, other))
+      }).pipe(aroundTwo(first, other, settings))
     }
   )
 
@@ -81,7 +67,7 @@ describe("a tag that a policy requires", () => {
       first.finalized = first.height
       yield* TestClock.adjust("20 seconds")
       yield* until(health, (state) => state !== undefined && state.reason === undefined)
-    }).pipe(around(first, first.twin()))
+    }).pipe(aroundTwo(first, first.twin(), settings))
   })
 
   it.effect("doctor fails where no provider knows it", () =>

@@ -1,12 +1,9 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { Reader } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { alice, bridged, second, upTo, usdc, withTokens } from "./around.ts"
-import { ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { committedTo, notingSettlement, pay, watch, world } from "./world.ts"
-
-const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
+import { alice, aroundTwo, bridged, second, upTo, usdc } from "./around.ts"
+import { ModelChain, token } from "./ModelChain.ts"
+import { committedTo, pay, watch } from "./world.ts"
 
 it.scoped.each<[string, object]>([
   ["amount", { data: `0x${"500".padStart(64, "0")}` }],
@@ -27,12 +24,5 @@ it.scoped.each<[string, object]>([
     yield* upTo(16)
     const reader = yield* Reader
     expect(yield* reader.all("SELECT agreed FROM receipts")).toEqual([{ agreed: 0 }])
-  }).pipe((test) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
-      )
-    )
-  )
+  }).pipe(aroundTwo(first, other))
 })

@@ -1,11 +1,10 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, health, second, upTo, usdc, withTokens } from "./around.ts"
-import { ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { committedTo, ledger, notingSettlement, pay, watch, world } from "./world.ts"
+import { alice, around, aroundTwo, health, second, upTo, usdc } from "./around.ts"
+import { ModelChain, token } from "./ModelChain.ts"
+import { committedTo, ledger, pay, watch } from "./world.ts"
 
 it.scoped("the second pass counts again what is in the ledger, and on the chain, and does not count", () => {
   const chain = new ModelChain(10)
@@ -25,18 +24,6 @@ it.scoped("the second pass counts again what is in the ledger, and on the chain,
     expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
   }).pipe(around(chain))
 })
-
-/** A chain with two providers. */
-const aroundTwo = (first: ModelChain, other: ModelChain) => {
-  const settings = { ...withTokens, rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url)) }
-  return <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
-      )
-    )
-}
 
 it.scoped("what the first provider left out is found also when it is the second one that serves by then", () => {
   const first = new ModelChain(10)

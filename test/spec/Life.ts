@@ -9,7 +9,6 @@ import { Http } from "../../src/Http.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { load } from "../../src/Settings.ts"
 import { Reader } from "../../src/Sql.ts"
-import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { TestApi } from "../lib/api.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -98,19 +97,6 @@ export const serving =
       yield* Effect.raceFirst(Fiber.join(closing), passing)
       return yield* exit
     })
-
-/** Runs a test beside the dispatcher; a stop's grace passes on the test's clock. */
-export const dispatching = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const { run } = yield* Dispatcher
-    const worker = yield* Effect.forkDaemon(run)
-    const stop = Effect.gen(function* () {
-      const stopped = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.join(stopped)
-    })
-    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stop)
-  })
 
 /** Reads the chain until its gas price is known, which is for two minutes. */
 export const readGas = Effect.flatMap(Chains, ({ gas, run }) => {

@@ -6,8 +6,9 @@ import { TestApi } from "../../lib/api.ts"
 import { localChain } from "../../lib/daemon.ts"
 import { makeInbox } from "../../lib/inbox.ts"
 import { tilldJson } from "../../lib/tilld.ts"
+import { besideDispatcher } from "../../lib/webhooks.ts"
 import { type Case, states } from "../Case.ts"
-import { attempted, type Delivery, deliveries, dispatching, living, makePlace, readGas, serving } from "../Life.ts"
+import { attempted, type Delivery, deliveries, living, makePlace, readGas, serving } from "../Life.ts"
 
 const begin = Date.parse("2026-01-31T12:00:00.000Z")
 const second = 1_000
@@ -59,7 +60,7 @@ const refuseAll = Effect.gen(function* () {
   const sent: Array<Refused["sent"][number]> = []
   let attempts: Delivery["attempts"] = []
   const attempt = living(place)(
-    dispatching(
+    besideDispatcher(
       Effect.gen(function* () {
         yield* TestClock.adjust("1 second")
         const { event, request } = yield* inbox.next("/hook", payment)
@@ -77,7 +78,7 @@ const refuseAll = Effect.gen(function* () {
     yield* attempt
   }
   yield* TestClock.adjust("90 days")
-  yield* living(place)(dispatching(TestClock.adjust("1 minute")))
+  yield* living(place)(besideDispatcher(TestClock.adjust("1 minute")))
   expect(yield* inbox.all).toHaveLength(6)
   const shown = yield* tilldJson<Refused["shown"]>(["payments", "show", payment.id, "--config", place.config], {
     env: { TILLD_MASTER_KEY: place.masterKey }
@@ -175,7 +176,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
         const [late] = all[3]?.attempts ?? []
         expect((late?.endedAt ?? 0) - (late?.startedAt ?? 0)).toBe(30 * second - 1)
       })
-      yield* serving(place)(dispatching(test))
+      yield* serving(place)(besideDispatcher(test))
     })
   ),
   states(
@@ -204,7 +205,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
         // Nobody was sent on to another place.
         expect(new Set((yield* inbox.all).map(({ path }) => path))).toEqual(new Set(paths))
       })
-      yield* serving(place)(dispatching(test))
+      yield* serving(place)(besideDispatcher(test))
     })
   ),
   states(
