@@ -15,12 +15,17 @@ const stopGrace = "5 seconds"
 
 const storeBackOff = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
-/** Tries until the store is there again; its message names the remedy. */
+/**
+ * Tries until the store is there again; its message names the remedy. The first try goes without the schedule: to begin
+ * one costs more than what is read.
+ */
 const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A> =>
-  effect.pipe(
-    Effect.tapError((error) => Effect.logWarning(error.message)),
-    Effect.retry(storeBackOff),
-    Effect.orDie
+  Effect.catchAll(effect, () =>
+    effect.pipe(
+      Effect.tapError((error) => Effect.logWarning(error.message)),
+      Effect.retry(storeBackOff),
+      Effect.orDie
+    )
   )
 
 const logFailure = ({ eventId, endpoint }: DueDelivery, { attempts, error, isRedelivery, status }: Attempt) =>

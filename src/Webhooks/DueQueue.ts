@@ -12,8 +12,8 @@ const slowMillis = 5_000
  * `gatherCount`, and share a commit: each costs a write to the disk, which holds up everything else.
  */
 const busy = 8
-const gatherMillis = 10
-const gatherCount = 64
+const gatherMillis = 30
+const gatherCount = 128
 
 /** Attempts that one command of the writer stores at most. */
 const storeAtOnce = 256
