@@ -2,11 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import type { Load } from "./runLoad.ts"
 
+// @effect-diagnostics globalTimers:off
 // The load of one round, in a process of its own: so many connections, each of which sends its next request when it has
-// the answer to the one before. A client of its own, since every library takes more processor time than some answers.
+// the answer to the one before, and not before its turn where there is a pace. A client of its own, since every library takes more processor time than some answers.
 const [, , port = "", connections = "", loadFile = "", answersFile = ""] = process.argv
 
-const { apiKey, requests } = JSON.parse(readFileSync(loadFile, "utf8")) as Load
+const { apiKey, perSecond, requests } = JSON.parse(readFileSync(loadFile, "utf8")) as Load
 const texts = requests.map(({ body, method, path }) => {
   const content =
     body === undefined ? "" : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
@@ -24,14 +25,20 @@ const client = () =>
     const socket = connect(Number(port), "127.0.0.1").setNoDelay(true).setEncoding("latin1")
     let received = ""
     let sentAt = 0
+    const write = (text: string) => {
+      sentAt = performance.now()
+      socket.write(text)
+    }
     const send = () => {
+      const turn = perSecond === undefined ? 0 : started + (next * 1000) / perSecond
       const text = texts[next++]
       if (text === undefined) {
         socket.end()
         return resolve()
       }
-      sentAt = performance.now()
-      socket.write(text)
+      const early = turn - performance.now()
+      if (early > 0) setTimeout(write, early, text)
+      else write(text)
     }
     socket.on("data", (chunk: string) => {
       received += chunk

@@ -5,7 +5,9 @@ import { cost } from "./cost.ts"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
+import { hanging } from "./hanging.ts"
 import * as Matching from "./matching.ts"
+import { pending } from "./pending.ts"
 import { reads } from "./reads.ts"
 import { scale } from "./scale.ts"
 import { start } from "./start.ts"
@@ -39,6 +41,8 @@ const partsOf = (rows: number, hours: number) => ({
   reads: reads(rows),
   detecting,
   webhooks,
+  hanging,
+  pending: pending(rows),
   matching,
   scale: scale(rows),
   cost: cost(hours)

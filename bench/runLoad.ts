@@ -14,6 +14,8 @@ export interface LoadRequest {
 export interface Load {
   readonly apiKey: string
   readonly requests: ReadonlyArray<LoadRequest>
+  /** Requests a second; without it each follows the answer to the one before. */
+  readonly perSecond?: number
 }
 
 export interface Round {
