@@ -142,8 +142,12 @@ const program = {
   chunkNames: "chunks/[name]-[hash]"
 }
 
-// A thread starts from a file of its own, which the chunks look for beside them.
-const thread = { ...options, entryPoints: ["src/Payments/deriver.ts"], entryNames: "chunks/[name]" }
+// Each thread starts from a file of its own, which the chunks look for beside them.
+const threads = {
+  ...options,
+  entryPoints: ["src/Payments/deriver.ts", "src/Sql/checkpointer.ts"],
+  entryNames: "chunks/[name]"
+}
 
 // Runs wherever there is fetch: nothing of Node's, nothing from packages. It is read by people, so it is left as it is.
 const client = {
@@ -162,7 +166,7 @@ const client = {
 const beside = `dist-${process.pid}`
 try {
   const { metafile } = await build({ ...program, outdir: beside })
-  await build({ ...thread, outdir: beside })
+  await build({ ...threads, outdir: beside })
   await build({ ...client, outdir: beside })
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   chmodSync(join(root, beside, "tilld.js"), 0o755)

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
+import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
@@ -18,9 +19,9 @@ const pragmas: ReadonlyArray<readonly [pragma: string, value: string, readBack: 
   ["foreign_keys", "ON", 1],
   ["busy_timeout", "5000", 5000],
   ["temp_store", "MEMORY", 2],
-  // Pages of the log before they are moved into the file, four times the usual: random keys write the same pages over and
-  // over, and each move makes whoever commits wait.
-  ["wal_autocheckpoint", "4000", 4000]
+  // The log is moved into the file by a thread (see checkpoints), long before so many pages: a commit that moved it would
+  // make everybody wait.
+  ["wal_autocheckpoint", "32000", 32_000]
 ]
 
 /** A connection until the scope closes. */
@@ -57,7 +58,7 @@ export const layer = (path: string) =>
       const writing = yield* open(path)
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })
-      const writer = yield* makeWriter(fromDatabase(writing))
+      const writer = yield* makeWriter(fromDatabase(writing), yield* checkpoints(path))
       return Context.make(Reader, fromDatabase(reading)).pipe(Context.add(Writer, writer))
     })
   )

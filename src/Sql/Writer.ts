@@ -88,8 +88,14 @@ const commit = (db: Db, commands: ReadonlyArray<Command>): Effect.Effect<Readonl
     Effect.catchTag("NotGuarded", (error) => Effect.die(error))
   )
 
-/** Starts the writer on a connection that nobody else uses. It ends with the scope; what still waits is interrupted. */
-export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
+/**
+ * Starts the writer on a connection that nobody else uses. It ends with the scope; what still waits is interrupted.
+ * `afterGroup` is run on the connection between two transactions.
+ */
+export const makeWriter = (
+  db: Db,
+  afterGroup: (db: Db) => Effect.Effect<void> = () => Effect.void
+): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const waiting: Array<Command> = []
     const bell = yield* Queue.sliding<void>(1)
@@ -121,7 +127,7 @@ export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, n
         while (waiting.length === 0) yield* Queue.take(bell)
         // Commands gather meanwhile, and sockets and timers are not starved by a loop that never waits.
         yield* eventLoopTurn
-        yield* Effect.uninterruptible(settle)
+        yield* Effect.uninterruptible(Effect.zipRight(settle, afterGroup(db)))
       }
     })
 

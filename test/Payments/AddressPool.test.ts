@@ -2,7 +2,8 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { AddressPool } from "../../src/Payments/AddressPool.ts"
-import { type Derive, NoThread, type Range } from "../../src/Payments/derivingThread.ts"
+import type { Derive, Range } from "../../src/Payments/derivingThread.ts"
+import { NoThread } from "../../src/thread.ts"
 
 const addressOf = (index: number) => `address ${index}`
 

@@ -1,8 +1,9 @@
 import { pathToFileURL } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { derivingThread, NoThread } from "../../src/Payments/derivingThread.ts"
+import { derivingThread } from "../../src/Payments/derivingThread.ts"
 import { hdWallet } from "../../src/Payments/hdWallet.ts"
+import { NoThread } from "../../src/thread.ts"
 import { testXpub } from "../lib/settings.ts"
 
 const wallet = hdWallet(testXpub)

@@ -1,0 +1,94 @@
+import { pathToFileURL } from "node:url"
+import { expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Array as Arr, Effect } from "effect"
+import { checkpoints } from "../../src/Sql/checkpoints.ts"
+import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
+import { makeWriter } from "../../src/Sql/Writer.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const open = (path: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const database = new Database(path)
+      for (const pragma of ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"])
+        database.pragma(pragma)
+      database.exec("CREATE TABLE IF NOT EXISTS numbers (n INTEGER PRIMARY KEY, filler TEXT) STRICT")
+      return database
+    }),
+    (database) => Effect.sync(() => database.close())
+  )
+
+interface Log {
+  readonly log: number
+  readonly checkpointed: number
+}
+
+/** A writer whose log is moved by what `file` runs, and what each of its own moves came to. */
+const writing = (path: string, file: string) =>
+  Effect.gen(function* () {
+    const move = yield* checkpoints(path, pathToFileURL(file))
+    const moved: Array<Log> = []
+    const writer = yield* makeWriter(fromDatabase(yield* open(path)), (db) => {
+      const get: Db["get"] = <Row extends object>(sql: string) =>
+        Effect.tap(db.get<Row & Log>(sql), (log) =>
+          Effect.sync(() => void moved.push(log ?? { log: 0, checkpointed: -1 }))
+        )
+      return move({ ...db, get })
+    })
+    const insert = Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO numbers (filler) VALUES (?)", ["x".repeat(200)])
+    })
+    const one = writer.write(insert)
+    return { moved, one, some: Effect.all(Arr.replicate(one, 200), { concurrency: "unbounded", discard: true }) }
+  })
+
+/** Pages in the log, seen by another connection. */
+const logged = (path: string) =>
+  Effect.scoped(
+    Effect.map(open(path), (database) => {
+      const [{ log }] = database.pragma("wal_checkpoint(NOOP)") as [Log]
+      return log
+    })
+  )
+
+const rows = (path: string) =>
+  Effect.scoped(Effect.map(open(path), (database) => database.prepare("SELECT count(*) FROM numbers").pluck().get()))
+
+it.scopedLive("a thread moves the log beside the commits, and the writer what came meanwhile: it begins anew", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { moved, one, some } = yield* writing(path, "dist/chunks/checkpointer.js")
+    for (let i = 0; i < 20; i++) yield* some
+    const before = yield* logged(path)
+    let ones = 0
+    for (; moved.length === 0; ones++) yield* one
+    expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
+    yield* one
+    expect(yield* logged(path)).toBeLessThan(10)
+    expect(before).toBeGreaterThan(100)
+    expect(yield* rows(path)).toBe(20 * 200 + ones + 1)
+  })
+)
+
+it.scopedLive("without a thread the writer moves all of it", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { moved, one, some } = yield* writing(path, "dist/chunks/nothing.js")
+    for (let i = 0; i < 20; i++) yield* some
+    while (moved.length === 0) yield* one
+    expect(moved[0]?.log).toBeGreaterThan(100)
+    yield* one
+    expect(yield* logged(path)).toBeLessThan(10)
+  })
+)
+
+it.scopedLive("little is left in the log for as long as little is written", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { moved, some } = yield* writing(path, "dist/chunks/checkpointer.js")
+    for (let i = 0; i < 19; i++) yield* some
+    expect(moved).toEqual([])
+  })
+)
