@@ -65,7 +65,7 @@ const insert = (body: string) => {
   const now = Date.now()
   const { n } = nextIndex.get() as { n: number }
   const row: Row = {
-    id: newPaymentId(),
+    id: newPaymentId(now),
     merchant_ref: asked.merchantRef,
     amount: asked.amount,
     currency: asked.currency,

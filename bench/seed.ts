@@ -12,12 +12,12 @@ const chains = ["base", "base", "base", "ethereum", "polygon"] as const
 
 const row = (i: number, wallet: string, first: number) => {
   const status = i < mixed ? (statuses[i % 5] ?? "pending") : "confirmed"
+  const createdAt = first + i * 100
   // A payment cannot be open on a chain that is not configured.
   const chain = i < mixed && status !== "pending" ? (chains[Math.floor(i / 5) % 5] ?? "base") : "base"
-  const createdAt = first + i * 100
   const ended = status === "pending" ? null : createdAt + 60_000
   return {
-    id: newPaymentId() as string,
+    id: newPaymentId(createdAt) as string,
     merchantRef: `order-${i}`,
     chain,
     address: `0x${randomBytes(20).toString("hex")}`,

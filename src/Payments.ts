@@ -138,7 +138,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           const { address, ...source } = yield* addresses.take(owner)
           const payment = yield* Repo.insert(
             {
-              id: newPaymentId(),
+              id: newPaymentId(now),
               account: owner.account,
               mode: owner.mode,
               merchantRef: request.merchantRef,

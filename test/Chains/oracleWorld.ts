@@ -55,7 +55,7 @@ export const owe = (
     writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        const id = newPaymentId()
+        const id = newPaymentId(0)
         const index = merchantRefs++
         const { chain = "base", currency = "ETH", createdAt = 0, expiresAt = 4_000_000_000, endedAt } = over
         yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0) ON CONFLICT DO NOTHING")

@@ -166,7 +166,7 @@ export const pay = Effect.fnUntraced(function* (
   const matchSet = yield* MatchSet
   const chains = yield* Chains
   const now = yield* Clock.currentTimeMillis
-  const id = newPaymentId()
+  const id = newPaymentId(now)
   const mode = over.mode ?? "test"
   return yield* writer.write(
     Effect.gen(function* () {

@@ -70,7 +70,7 @@ const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> = {}) {
 const start = Effect.suspend(() => startWith())
 
 const newPayment: NewPayment = {
-  id: newPaymentId(),
+  id: newPaymentId(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",
@@ -270,7 +270,7 @@ it.scoped("a crowd that ends at once ends in several commits", () =>
       (i) =>
         writer.write(
           Repo.insert(
-            { ...newPayment, id: newPaymentId(), merchantRef: `crowd-${i}`, address: `0xcrowd${i}` },
+            { ...newPayment, id: newPaymentId(0), merchantRef: `crowd-${i}`, address: `0xcrowd${i}` },
             { wallet, index: i + 1 }
           )
         ),

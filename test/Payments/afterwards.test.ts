@@ -9,7 +9,7 @@ const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
 
 const confirmed = (currency: "ETH" | "USDC"): Payment => ({
   sequence: 1,
-  id: newPaymentId(),
+  id: newPaymentId(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",

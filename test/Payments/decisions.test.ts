@@ -88,7 +88,7 @@ const lastOnTime = 100 + 3600 + 60
 const block = (number: number) => ({ number, hash: `0x${number}`, time: number })
 
 const newPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
-  id: newPaymentId(),
+  id: newPaymentId(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",

@@ -15,7 +15,7 @@ const endedAt = 500_000
 
 const payment = (over: Partial<Payment> = {}): Payment => ({
   sequence: 1,
-  id: newPaymentId(),
+  id: newPaymentId(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",

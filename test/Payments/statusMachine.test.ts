@@ -12,7 +12,7 @@ const confirmations = 3
 
 const payment = (over: Partial<Payment> = {}): Payment => ({
   sequence: 1,
-  id: newPaymentId(),
+  id: newPaymentId(0),
   account: AccountId.make("default"),
   mode: "test",
   merchantRef: "order-1",

@@ -91,7 +91,7 @@ export const newPayment = (webhookUrl?: string) =>
     const n = ++made
     const payment: Payment = {
       sequence: n,
-      id: newPaymentId(),
+      id: newPaymentId(0),
       ...merchant,
       merchantRef: `order ${n}`,
       amount: 1_000_000n,

@@ -1,0 +1,28 @@
+import { expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { EventId, eventId, newPaymentId, PaymentId } from "../../src/Domain/Ids.ts"
+
+const beginning = (id: string) => id.slice(4, 12)
+
+it("payments of one moment have ids of their own that begin alike, and those of a later one begin otherwise", () => {
+  const at = 1_800_000_000_000
+  const ids = Array.from({ length: 1_000 }, () => newPaymentId(at))
+  expect(new Set(ids).size).toBe(1_000)
+  expect(new Set(ids.map(beginning)).size).toBe(1)
+  expect(beginning(newPaymentId(at + 1))).not.toBe(beginning(newPaymentId(at)))
+  for (const id of [...ids, newPaymentId(0), newPaymentId(2 ** 47)]) expect(Schema.is(PaymentId)(id)).toBe(true)
+})
+
+it("an event's id is the same each time it is made, begins as its payment's does, and is no other event's", () => {
+  const [one, other] = [newPaymentId(0), newPaymentId(0)]
+  const made = () =>
+    [one, other].flatMap((payment) =>
+      ["payment.created", "payment.detecting"].flatMap((kind) => [0, 1].map((n) => eventId(payment, kind, n)))
+    )
+  expect(made()).toEqual(made())
+  expect(new Set(made()).size).toBe(8)
+  for (const id of made()) {
+    expect(Schema.is(EventId)(id)).toBe(true)
+    expect(beginning(id)).toBe(beginning(one))
+  }
+})
