@@ -13,6 +13,7 @@ import {
 } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import { badStatus, type Failed, inOrder, parse, retryAfterOf } from "./answers.ts"
+import { Pace } from "./Pace.ts"
 
 /** For one batch: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
@@ -208,6 +209,16 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   }
   const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
   let batchLimit = Number.POSITIVE_INFINITY
+  const pace = new Pace()
+
+  /** Waits until the provider takes so many calls more. */
+  const turn = (calls: number) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const wait = pace.reserve(calls, now)
+      return wait > 0 ? Effect.sleep(wait) : Effect.void
+    })
+
+  const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => pace.refused(now))
 
   /** One exchange, counted. */
   const post = (body: string, failed: Failed) =>
@@ -228,28 +239,35 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
       })
     )
 
-  const exchange = Effect.fn("Rpc.send")(function* (calls: ReadonlyArray<RpcRequest>) {
-    const methods = [...new Set(calls.map((call) => call.method))].join(", ")
-    const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
-      new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
-    const body = JSON.stringify(
-      calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
-    )
-    counters.calls += calls.length
-    counters.batches += 1
-    counters.sent += Buffer.byteLength(body)
+  const exchange = Effect.fn("Rpc.send")(
+    function* (calls: ReadonlyArray<RpcRequest>) {
+      const methods = [...new Set(calls.map((call) => call.method))].join(", ")
+      const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
+        new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
+      const body = JSON.stringify(
+        calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
+      )
+      yield* turn(calls.length)
+      counters.calls += calls.length
+      counters.batches += 1
+      counters.sent += Buffer.byteLength(body)
 
-    const { retryAfter, status, text } = yield* post(body, failed)
-    if (status < 200 || status > 299) {
-      const now = yield* Clock.currentTimeMillis
-      return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), failed)
-    }
-    const answers = yield* Option.match(parse(text), {
-      onNone: () => failed("garbage", "no JSON"),
-      onSome: Effect.succeed
-    })
-    return yield* inOrder(calls, answers, failed)
-  })
+      const { retryAfter, status, text } = yield* post(body, failed)
+      if (status < 200 || status > 299) {
+        const now = yield* Clock.currentTimeMillis
+        return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), failed)
+      }
+      const answers = yield* Option.match(parse(text), {
+        onNone: () => failed("garbage", "no JSON"),
+        onSome: Effect.succeed
+      })
+      const replies = yield* inOrder(calls, answers, failed)
+      const isRefusal = (reply: Reply) => Either.isLeft(reply) && reply.left.reason === "rate_limited"
+      if (replies.some(isRefusal)) yield* noteRefusal
+      return replies
+    },
+    Effect.tapError(({ reason }) => (reason === "rate_limited" ? noteRefusal : Effect.void))
+  )
 
   /** As one batch, or as many as the provider has been found to want. */
   const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<Reply>, RpcError> =>

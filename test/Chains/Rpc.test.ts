@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, DateTime, Effect, Either, Exit, Option, Redacted } from "effect"
+import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, Redacted, TestClock } from "effect"
 import { ask, getChainId, getGasPrice, getHead, getTokenBalance } from "../../src/Chains/calls.ts"
 import { makeClient, Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
 
@@ -62,6 +62,34 @@ describe("Rpc", () => {
     Effect.gen(function* () {
       const { url } = yield* provider(answering((calls) => results(calls).reverse()))
       expect(yield* twoCalls(yield* clientFor(url))).toEqual(["0x1", "0x2"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scoped.each([
+    ["a status", (_: ReadonlyArray<Call>, response: ServerResponse) => void response.writeHead(429).end()],
+    [
+      "an answer to one call",
+      answering(([first, ...rest]) => [
+        { id: first?.id, error: { code: -32005, message: "rate limit" } },
+        ...results(rest)
+      ])
+    ]
+  ] as const)("after a refusal by %s, sends half as many calls a second", ([, refuse]) =>
+    Effect.gen(function* () {
+      let batches = 0
+      const { url } = yield* provider((calls, ...rest) =>
+        (batches++ === 0 ? refuse : answering(results))(calls, ...rest)
+      )
+      const client = yield* clientFor(url)
+      const calls = Arr.replicate({ method: "a", params: [] }, 100)
+      yield* Effect.either(client.sendEach(calls))
+      yield* client.send(calls)
+      const held = yield* Effect.fork(client.send(calls))
+      // 100 calls at 50 a second. The deadlines of the answers before are cancelled.
+      while (!Chunk.contains(yield* TestClock.sleeps(), 2_000)) yield* Effect.yieldNow()
+      expect(batches).toBe(2)
+      yield* TestClock.adjust(2_000)
+      expect(yield* Fiber.join(held)).toHaveLength(100)
     }).pipe(Effect.provide(Rpc.layer))
   )
 
