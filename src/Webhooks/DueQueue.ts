@@ -77,9 +77,10 @@ export class DueQueue {
    * infinity when nothing is scheduled), which comes earlier when deliveries are added or attempts end.
    */
   readonly step: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
-    if (this.#storeAt() <= (yield* Clock.currentTimeMillis)) yield* this.#store
+    const now = yield* Clock.currentTimeMillis
+    if (this.#storeAt(now) <= now) yield* this.#store
     const dueAt = yield* this.#fill
-    return Math.min(this.#storeAt(), dueAt)
+    return Math.min(this.#storeAt(now), dueAt)
   })
 
   /** Stores all that has ended. */
@@ -87,12 +88,14 @@ export class DueQueue {
     this.#ended.length > 0 ? Effect.zipRight(this.#store, this.flush) : Effect.void
   )
 
-  #storeAt(): number {
+  #storeAt(now: number): number {
     const [first] = this.#ended
     if (this.#misplaced.size > 0) return 0
     if (first === undefined) return never
     const gathers = this.#lanes.running >= busy && this.#ended.length < gatherCount
-    return gathers && first.attempt !== undefined ? first.attempt.endedAt + gatherMillis : 0
+    const endedAt = first.attempt?.endedAt ?? never
+    // One that ends later than now ended before the clock was set back, and would wait until it has caught up.
+    return gathers && endedAt <= now ? endedAt + gatherMillis : 0
   }
 
   /** In one piece: an interruption does not let an attempt be stored twice. */

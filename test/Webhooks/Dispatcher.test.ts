@@ -189,6 +189,27 @@ it.scoped("targets that hang leave half of the slots to the others", () => {
   )
 })
 
+it.scoped(
+  "an attempt that ended before the clock was set back is stored when others end, however many are under way",
+  () => {
+    const client = scripted({ [b]: Effect.never })
+    return dispatching(
+      client,
+      Effect.gen(function* () {
+        yield* TestClock.setTime(hour)
+        // As many as make attempts that end wait for each other.
+        for (let i = 0; i < 8; i++) yield* publish(yield* newPayment(b), "pending", hour)
+        yield* publish(yield* newPayment(a), "pending", hour)
+        while (client.sent.length < 9) yield* Effect.yieldNow()
+        yield* TestClock.setTime(0)
+        yield* publish(yield* newPayment(a), "pending", 0)
+        yield* untilRecorded(1)
+        expect((yield* attempts).map((attempt) => attempt.ended_at)).toContain(hour)
+      })
+    )
+  }
+)
+
 it.scoped("more targets than slots, and a backlog longer than what is read at once, all get their turn", () => {
   const client = scripted({})
   return dispatching(

@@ -1,5 +1,4 @@
 import { writeFileSync } from "node:fs"
-import { type AddressInfo, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Array as Arr, Deferred, Effect } from "effect"
@@ -19,6 +18,7 @@ import {
   story
 } from "../lib/daemon.ts"
 import { type Delivered, makeInbox } from "../lib/inbox.ts"
+import { silentListener } from "../lib/silentListener.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
 const path = "/hook"
@@ -51,24 +51,6 @@ const committed = (home: Home, { id }: PaymentObject) =>
     rows<{ body: string }>(home, "SELECT body FROM events WHERE payment_id = ? ORDER BY created_at, rowid", id),
     (events) => events.map(({ body }) => body)
   )
-
-/** Accepts connections and never says a word, until it is closed. */
-const silentListener = Effect.gen(function* () {
-  const dialled = yield* Deferred.make<void>()
-  const sockets: Array<Socket> = []
-  const server = createServer((socket) => {
-    sockets.push(socket.on("error", () => undefined))
-    Deferred.unsafeDone(dialled, Effect.void)
-  })
-  const close = Effect.async<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    for (const socket of sockets) socket.destroy()
-  })
-  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-  yield* Effect.acquireRelease(listening, () => close)
-  const { port } = server.address() as AddressInfo
-  return { port, dialled: Deferred.await(dialled), close }
-})
 
 describe("a daemon that is killed", () => {
   it.scopedLive("between payment and confirmation confirms the payment once when it is back", () =>
@@ -109,7 +91,7 @@ describe("a daemon that is killed", () => {
 
   it.scopedLive("before it reached the receiver delivers what it had committed", () =>
     Effect.gen(function* () {
-      const listener = yield* silentListener
+      const listener = yield* silentListener()
       const authority = yield* makeAuthority
       const caFile = join(yield* temporaryFolder, "ca.pem")
       writeFileSync(caFile, authority.certificate)
@@ -117,7 +99,7 @@ describe("a daemon that is killed", () => {
       const daemon = yield* serve(home)
       const webhookUrl = `https://127.0.0.1:${listener.port}${path}`
       const payment = yield* daemon.create({ chain: "base", currency: "ETH", amount: "1", webhookUrl })
-      yield* listener.dialled
+      yield* listener.hears(1)
       yield* kill(daemon)
       yield* listener.close
 

@@ -1,0 +1,234 @@
+import { watch } from "node:fs"
+import { Deferred, Effect, Fiber, FiberId, Option, Schedule } from "effect"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import type { Received } from "../../src/Sandbox/Receiver.ts"
+import { type Running, takeStories } from "../lib/processes.ts"
+import { heldOfAPath, type Kind, type Moment, moments, ordersOfALife } from "./moments.ts"
+import { listening, makePayer, open, place, type Shop, start } from "./Shop.ts"
+import { judge, reading, type Verdict } from "./verdict.ts"
+
+/** Requests at once. */
+const clients = 8
+
+/** One acknowledged payment in so many is paid. */
+const payEvery = 8
+
+/** Until nothing is due any more: an attempt that was cut off by a slow machine comes again after a minute. */
+const settled = "3 minutes"
+
+export interface Report extends Verdict {
+  /** How many lives of the daemon ended at a moment of each kind. */
+  readonly killed: Readonly<Partial<Record<Kind, number>>>
+  /** Webhooks that came. */
+  readonly arrivals: number
+  /** Those among them that had come before. */
+  readonly repeated: number
+  /** Those that were unanswered when the daemon was killed. */
+  readonly cutOff: number
+  /** Orders whose answer never came, and that were placed again. */
+  readonly unanswered: number
+  readonly paid: number
+}
+
+/** One life of the daemon: counts what happens in it, and tells when its moment has come. */
+class Life {
+  readonly #moment: Moment | undefined
+  readonly #come = Deferred.unsafeMake<void>(FiberId.none)
+  readonly #held = new Map<string, number>()
+  #seen = 0
+  #arrived = 0
+  #isListening = false
+  #isOver = false
+
+  /** Without a moment it is the last one, in which everything is answered. */
+  constructor(moment?: Moment) {
+    this.#moment = moment
+  }
+
+  /** The daemon is to be killed now. */
+  readonly come = Effect.suspend(() => Deferred.await(this.#come))
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Webhooks that wait for their answer. */
+  get held(): number {
+    return [...this.#held.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  listens(): void {
+    this.#isListening = true
+  }
+
+  end(): void {
+    this.#isOver = true
+  }
+
+  acknowledged(): void {
+    this.#happened("acknowledged")
+  }
+
+  /** A file of the daemon's has changed. */
+  changed(): void {
+    this.#happened(this.#isListening ? "written" : "starting")
+  }
+
+  /** A webhook has arrived. Tells whether it is to be answered. */
+  arrived({ path }: Received): boolean {
+    this.#happened("arrived")
+    const held = this.#held.get(path) ?? 0
+    if (this.#moment === undefined || ++this.#arrived % this.#moment.holdEvery > 0 || held >= heldOfAPath) return true
+    this.#held.set(path, held + 1)
+    this.#happened("held")
+    return false
+  }
+
+  #happened(kind: Kind): void {
+    if (kind === this.#moment?.kind && ++this.#seen === this.#moment.n) Deferred.unsafeDone(this.#come, Effect.void)
+  }
+}
+
+/** What the merchant knows, over all lives. */
+class Book {
+  readonly acknowledged: Array<PaymentObject> = []
+  readonly paid = new Set<string>()
+  /** Orders that no answer has come to. */
+  readonly open = new Set<string>()
+  readonly problems: Array<string> = []
+  orders = 0
+  unanswered = 0
+  cutOff = 0
+}
+
+interface Stage {
+  readonly shop: Shop
+  readonly book: Book
+  readonly pay: (payment: PaymentObject) => void
+}
+
+/** Starts a life: what arrives and what is written is counted from here on. */
+const begin = ({ shop }: Stage, life: Life) =>
+  Effect.gen(function* () {
+    yield* shop.receiver.behave((request) => (life.arrived(request) ? 204 : Effect.never))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => watch(shop.installation.folder, () => life.changed())),
+      (watcher) => Effect.sync(() => watcher.close())
+    )
+    return yield* start(shop)
+  })
+
+const order =
+  ({ book, pay, shop }: Stage, life: Life, url: string) =>
+  (merchantRef: string) =>
+    Effect.gen(function* () {
+      if (life.isOver) return
+      const answer = Option.getOrUndefined(yield* place(shop, url, merchantRef))
+      if (answer === undefined) return void book.unanswered++
+      if (answer.status !== 201) return void book.problems.push(`${merchantRef} was answered ${answer.body}`)
+      const payment = JSON.parse(answer.body) as PaymentObject
+      book.open.delete(merchantRef)
+      if (book.acknowledged.push(payment) % payEvery === 0) {
+        book.paid.add(payment.id)
+        pay(payment)
+      }
+      life.acknowledged()
+    })
+
+/** Places all orders that are open, those first that nobody answered. */
+const placeAll = (stage: Stage, life: Life, url: string) =>
+  Effect.forEach([...stage.book.open], order(stage, life, url), { concurrency: clients, discard: true })
+
+/** Puts load on a daemon until its moment has come: at the latest when there is no load any more. */
+const load = (stage: Stage, life: Life, daemon: Running) =>
+  Effect.gen(function* () {
+    const { book } = stage
+    const url = yield* listening(daemon)
+    life.listens()
+    while (book.open.size < ordersOfALife) book.open.add(`order ${++book.orders}`)
+    return yield* Effect.fork(placeAll(stage, life, url))
+  })
+
+const liveAndDie = (stage: Stage, moment: Moment) =>
+  Effect.gen(function* () {
+    const { book } = stage
+    const life = new Life(moment)
+    const daemon = yield* begin(stage, life)
+    const placed =
+      moment.kind === "starting"
+        ? yield* Effect.as(Effect.raceFirst(life.come, listening(daemon)), Fiber.void)
+        : yield* load(stage, life, daemon)
+    // Files change as often as the system tells, which may be less often than they do.
+    const isOut = moment.kind === "written" || moment.kind === "starting" ? Fiber.await(placed) : Effect.never
+    yield* Effect.raceAll([life.come, isOut, daemon.ended])
+    life.end()
+    book.cutOff += life.held
+    const { code, signal } = yield* daemon.end("SIGKILL")
+    if (signal !== "SIGKILL") book.problems.push(`the daemon ended by itself (${code}):\n${takeStories().at(-1)}`)
+    yield* Fiber.join(placed)
+  }).pipe(Effect.scoped)
+
+/** A life to its end: what is open is placed, and everything arrives that is owed. */
+const liveOn = (stage: Stage) =>
+  Effect.gen(function* () {
+    const { book, shop } = stage
+    const life = new Life()
+    const daemon = yield* begin(stage, life)
+    yield* placeAll(stage, life, yield* listening(daemon))
+    const underWay = reading(shop.installation.database, (database) =>
+      database
+        .prepare(
+          "SELECT 1 FROM deliveries WHERE done_at IS NULL UNION ALL SELECT 1 FROM payments WHERE status = ? LIMIT 1"
+        )
+        .all("detecting")
+    )
+    const confirmed = reading(shop.installation.database, (database) =>
+      database.prepare("SELECT 1 FROM payments WHERE status = 'confirmed'").all()
+    )
+    const isDone = Effect.zipWith(
+      underWay,
+      confirmed,
+      (rows, { length }) => rows.length === 0 && length === book.paid.size
+    )
+    yield* Effect.repeat(isDone, { until: (done) => done, schedule: Schedule.spaced("50 millis") }).pipe(
+      Effect.timeoutOption(settled)
+    )
+    const { code } = yield* daemon.end("SIGTERM")
+    if (code !== 0) book.problems.push(`the last stop ended with ${code}:\n${takeStories().at(-1)}`)
+  }).pipe(Effect.scoped)
+
+/**
+ * Kills the daemon again and again, at the moments of the seed, while payments are made and paid and webhooks are
+ * answered or not; lets it live at last, and judges what it has left behind.
+ */
+export const crashes = (kills: number, seed: number): Effect.Effect<Report> =>
+  Effect.gen(function* () {
+    const shop = yield* open
+    const payer = yield* makePayer(shop)
+    const book = new Book()
+    const stage: Stage = { shop, book, pay: payer.pay }
+    const plan = yield* moments(kills, seed)
+    const lives = Effect.zipRight(
+      Effect.forEach(plan, (moment) => liveAndDie(stage, moment), { concurrency: 1, discard: true }),
+      liveOn(stage)
+    )
+    yield* Effect.raceFirst(lives, payer.run)
+
+    const arrivals = yield* shop.receiver.all
+    const { acknowledged, cutOff, orders, paid, problems, unanswered } = book
+    const { secrets } = shop
+    const verdict = yield* judge(shop.installation.database, { acknowledged, arrivals, orders, paid, secrets })
+    const distinct = new Set(arrivals.map(({ headers, path }) => `${headers["webhook-id"]} ${path}`)).size
+    const killed: Partial<Record<Kind, number>> = {}
+    for (const { kind } of plan) killed[kind] = (killed[kind] ?? 0) + 1
+    return {
+      ...verdict,
+      problems: [...problems, ...verdict.problems],
+      killed,
+      arrivals: arrivals.length,
+      repeated: arrivals.length - distinct,
+      cutOff,
+      unanswered,
+      paid: paid.size
+    }
+  }).pipe(Effect.scoped, Effect.orDie)

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { EventKind } from "../../src/Domain/Event.ts"
+import { type Authority, makeAuthority } from "../../src/Sandbox/Authority.ts"
+import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { makeInbox } from "../lib/inbox.ts"
+import { silentListener } from "../lib/silentListener.ts"
+
+const path = "/hook"
+const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`
+
+/** Attempts at once: to one endpoint, and in all. Fewer than by default, so that fewer payments fill them. */
+const slotsOfOne = 4
+const slots = 16
+const limits = {
+  TILLD_WEBHOOKS__CONCURRENCY_PER_ENDPOINT: String(slotsOfOne),
+  TILLD_WEBHOOKS__CONCURRENCY: String(slots)
+}
+
+const hangs = {
+  "accepts requests and never answers": (authority: Authority) =>
+    Effect.flatMap(authority.issue(["127.0.0.1"]), silentListener),
+  "accepts connections and never finishes the TLS handshake": () => silentListener()
+}
+
+describe("an endpoint of four", () => {
+  for (const [what, listen] of Object.entries(hangs)) {
+    it.scopedLive(`that ${what} delays no other: each gets everything while the first attempts there still hang`, () =>
+      Effect.gen(function* () {
+        const authority = yield* makeAuthority
+        const hanging = yield* listen(authority)
+        const inboxes = yield* Effect.replicateEffect(makeInbox({ authority }), 3)
+        const chain = yield* localChain("base")
+        const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inboxes[0]?.caFile ?? "" })
+        const daemon = yield* serve(home, undefined, limits)
+        // The one that hangs is always the first that an event is owed to.
+        for (const url of [`https://127.0.0.1:${hanging.port}`, ...inboxes.map((inbox) => inbox.url)]) {
+          const hook = { url: url + path, events: EventKind.literals, secret }
+          expect(yield* daemon.call("POST", "/v1/webhooks", hook)).toMatchObject({ status: 201 })
+        }
+        const create = (count: number) =>
+          Effect.replicateEffect(daemon.create({ chain: "base", currency: "ETH", amount: "1" }), count, {
+            concurrency: 8
+          })
+
+        const before = yield* create(slotsOfOne)
+        yield* hanging.hears(slotsOfOne)
+        // Enough to fill all slots there are, if one endpoint were let.
+        const payments = [...before, ...(yield* create(2 * slots))]
+        for (const inbox of inboxes) for (const payment of payments) yield* inbox.take(path, payment, "payment.created")
+
+        expect(hanging.counts()).toEqual({ heard: slotsOfOne, ended: 0 })
+        const there = yield* rows(
+          home,
+          `SELECT attempts, status, count(*) AS deliveries FROM deliveries WHERE url = ? GROUP BY attempts, status`,
+          `https://127.0.0.1:${hanging.port}${path}`
+        )
+        expect(there).toEqual([{ attempts: 0, status: "pending", deliveries: payments.length }])
+      })
+    )
+  }
+})

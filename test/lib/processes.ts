@@ -1,0 +1,153 @@
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
+
+/** The project's folder. */
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** The program as it is shipped. */
+const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))
+
+// Of the environment only what finds programs: whoever runs the tests may have TILLD_ variables of his own.
+export const { PATH } = process.env
+
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A process that a test has started. */
+export interface Running {
+  readonly pid: number
+  /** The first line of either stream that fits (has the text), of those that came already or will; dies when the process ends first. */
+  readonly line: (fits: string | RegExp | ((line: string) => boolean)) => Effect.Effect<string>
+  /** Lines so far, of both streams in the order in which they came. */
+  readonly lines: () => ReadonlyArray<string>
+  readonly ended: Effect.Effect<Ended>
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** Sends the signal, and waits for the end. */
+  readonly end: (signal: NodeJS.Signals) => Effect.Effect<Ended>
+}
+
+export interface RunOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** What it reads on standard input; nothing unless given. */
+  readonly input?: string
+  /** Another copy of the program. */
+  readonly binary?: string
+}
+
+/** What a process has said since it was last asked. */
+interface Told {
+  readonly title: string
+  lines: Array<string>
+  over: boolean
+}
+
+/** The last lines of a process, which say why it failed. */
+const shownLines = 80
+let told: ReadonlyArray<Told> = []
+
+/** What each process has said since this was last called. */
+export const takeStories = (): ReadonlyArray<string> => {
+  const stories = told.map((each) => ({ ...each, lines: each.lines.splice(0) }))
+  told = told.filter(({ over }) => !over)
+  return stories.flatMap(({ lines, title }) =>
+    lines.length === 0 ? [] : `--- ${title}\n${lines.slice(-shownLines).join("\n")}\n`
+  )
+}
+
+const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
+  const child = spawn(command, args, {
+    cwd: options.cwd ?? root,
+    env: { PATH, ...options.env },
+    stdio: "pipe"
+  })
+  // It may end without reading.
+  child.stdin.on("error", () => undefined).end(options.input ?? "")
+  const text = { stdout: "", stderr: "" }
+  const lines: Array<string> = []
+  const listeners = new Set<(line: string) => void>()
+  const ended = Deferred.unsafeMake<Ended>(FiberId.none)
+  const story: Told = { title: `${command} ${args.join(" ")} (process ${child.pid})`, lines: [], over: false }
+  told = [...told, story]
+
+  for (const name of ["stdout", "stderr"] as const) {
+    let rest = ""
+    child[name].setEncoding("utf8").on("data", (chunk: string) => {
+      text[name] += chunk
+      const [last = "", ...whole] = `${rest}${chunk}`.split("\n").reverse()
+      rest = last
+      for (const line of whole.reverse()) {
+        lines.push(line)
+        story.lines.push(line)
+        for (const listener of listeners) listener(line)
+      }
+    })
+  }
+  child.once("error", (error) => Deferred.unsafeDone(ended, Exit.die(error)))
+  child.once("close", (code, signal) => {
+    story.over = true
+    Deferred.unsafeDone(ended, Exit.succeed({ code, signal, ...text }))
+  })
+
+  const line: Running["line"] = (fits) => {
+    const isIt =
+      typeof fits === "function"
+        ? fits
+        : (candidate: string) => (typeof fits === "string" ? candidate.includes(fits) : fits.test(candidate))
+    const found = Effect.async<string>((resume) => {
+      const said = lines.find(isIt)
+      if (said !== undefined) return resume(Effect.succeed(said))
+      const listener = (candidate: string) => {
+        if (isIt(candidate)) resume(Effect.succeed(candidate))
+      }
+      listeners.add(listener)
+      return Effect.sync(() => listeners.delete(listener))
+    })
+    const none = Effect.flatMap(Deferred.await(ended), ({ code, signal }) =>
+      Effect.dieMessage(`process ${child.pid} ended (${signal ?? `exit code ${code}`}) before it said ${fits}`)
+    )
+    return Effect.raceFirst(found, none)
+  }
+
+  const signal = (name: NodeJS.Signals) => Effect.sync(() => void (story.over || child.kill(name)))
+  return {
+    pid: child.pid ?? 0,
+    line,
+    lines: () => [...lines],
+    ended: Deferred.await(ended),
+    signal,
+    end: (name) => Effect.zipRight(signal(name), Deferred.await(ended))
+  }
+}
+
+/** Starts a program, which ends with the scope at the latest. */
+export const start = (
+  command: string,
+  args: ReadonlyArray<string>,
+  options: RunOptions = {}
+): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => launch(command, args, options)),
+    (running) => running.end("SIGKILL")
+  )
+
+/** Starts `tilld`. */
+export const startTilld = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
+  start(process.execPath, [options.binary ?? binary, ...args], options)
+
+/** Runs `tilld` to its end. */
+export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
+  Effect.scoped(Effect.flatMap(startTilld(args, options), (running) => running.ended))
+
+/** Runs `tilld … --json`, which must succeed, and gives the one JSON value that it printed. */
+export const tilldJson = <A>(args: ReadonlyArray<string>, options: RunOptions = {}) =>
+  Effect.flatMap(tilld([...args, "--json"], options), ({ code, stderr, stdout }) =>
+    code === 0
+      ? Effect.sync(() => JSON.parse(stdout) as A)
+      : Effect.dieMessage(`tilld ${args.join(" ")} ended with ${code}: ${stderr}`)
+  )
