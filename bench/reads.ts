@@ -1,6 +1,8 @@
 import { copyFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { chainNames } from "../src/Domain/Chain.ts"
+import { StatusFilter } from "../src/Domain/Payment.ts"
 import { createKey, type Installation, install, localChain, startDaemon, temporaryFolder } from "./daemon.ts"
 import { count, type Figure, median, millis, percent, perSecond, times } from "./Figure.ts"
 import { startScript } from "./processes.ts"
@@ -13,16 +15,19 @@ const connections = 64
 const getsPerRound = 10_000
 const listsPerRound = 20
 
-const filters = ["", "pending", "confirmed", "expired", "failed"].flatMap((status) => {
-  const byStatus = status === "" ? [] : [`status=${status}`]
-  return [byStatus, [...byStatus, "chain=base"]]
-})
+/** Every combination that there is: also of those that few payments have, and nobody lately. */
+const filters = ["", ...StatusFilter.literals].flatMap((status) =>
+  ["", ...chainNames].map((chain) => [
+    ...(status === "" ? [] : [`status=${status}`]),
+    ...(chain === "" ? [] : [`chain=${chain}`])
+  ])
+)
 
 const get = (path: string): LoadRequest => ({ method: "GET", path })
 
 interface Page {
   readonly data: ReadonlyArray<unknown>
-  readonly cursor: string
+  readonly cursor: string | null
 }
 
 interface Place {
@@ -30,15 +35,48 @@ interface Place {
   readonly apiKey: string
 }
 
-/** The first page of every filter, and the page behind it. */
-const listRequests = (folder: string, { apiKey, port }: Place) =>
+/** A request for a page, and how many payments it has. */
+interface Listed {
+  /** Its filters, and which page of theirs it is. */
+  readonly name: string
+  readonly request: LoadRequest
+  readonly rows: number
+}
+
+/** The first page of every filter, and the page behind it where there is one. */
+const listed = (folder: string, { apiKey, port }: Place) =>
   Effect.gen(function* () {
-    const paths = filters.map((conditions) => `/v1/payments?${[...conditions, "limit=100"].join("&")}`)
-    const { answers } = yield* runLoad(folder, port, 1, { apiKey, requests: paths.map(get) })
-    const pages = answers.map((text): Page => JSON.parse(text))
-    if (pages.some(({ data }) => data.length !== 100)) return yield* Effect.dieMessage("a page of 100 has fewer rows")
-    return paths.flatMap((path, i) => [get(path), get(`${path}&cursor=${pages[i]?.cursor}`)])
+    const ask = (wanted: ReadonlyArray<Omit<Listed, "rows">>) =>
+      Effect.map(runLoad(folder, port, 1, { apiKey, requests: wanted.map(({ request }) => request) }), ({ answers }) =>
+        wanted.map((one, i) => ({ ...one, page: JSON.parse(answers[i] ?? "") as Page }))
+      )
+    const first = yield* ask(
+      filters.map((conditions) => ({
+        name: `${conditions.join("&") || "no filter"}, page 1`,
+        request: get(`/v1/payments?${[...conditions, "limit=100"].join("&")}`)
+      }))
+    )
+    const second = yield* ask(
+      first.flatMap(({ name, page, request }) =>
+        page.cursor === null
+          ? []
+          : [{ name: name.replace("page 1", "page 2"), request: get(`${request.path}&cursor=${page.cursor}`) }]
+      )
+    )
+    return [...first, ...second].map(({ page, ...one }): Listed => ({ ...one, rows: page.data.length }))
   })
+
+/** The pages that both have with as many payments: every first one, and those behind it that the few have too. */
+const pagesOfBoth = (few: ReadonlyArray<Listed>, many: ReadonlyArray<Listed>) => {
+  const pairs = few.flatMap((small) => {
+    const large = many.find(({ name }) => name === small.name)
+    return large === undefined || large.rows !== small.rows ? [] : [{ name: small.name, small, large }]
+  })
+  const firsts = pairs.filter(({ name }) => name.endsWith("page 1")).length
+  return firsts === filters.length
+    ? Effect.succeed(pairs)
+    : Effect.dieMessage(`${filters.length - firsts} filters have pages that cannot be compared`)
+}
 
 /** Milliseconds of each request, by turns: the median of one after another over one connection. */
 const listTimes = (folder: string, { apiKey, port }: Place, requests: ReadonlyArray<LoadRequest>) =>
@@ -79,14 +117,16 @@ export const reads = (rows: number) =>
     const middle = (all: ReadonlyArray<Round>, what: "perSecond" | "p99") =>
       median(all.slice(1).map((round) => round[what]))
 
-    const [smallPages, largePages] = [yield* listRequests(folder, small), yield* listRequests(folder, large)]
+    const pages = yield* pagesOfBoth(yield* listed(folder, small), yield* listed(folder, large))
+    const smallPages = pages.map((page) => page.small.request)
+    const largePages = pages.map((page) => page.large.request)
     const [smallTimes, largeTimes]: [Array<ReadonlyArray<number>>, Array<ReadonlyArray<number>>] = [[], []]
     for (let round = 0; round <= rounds; round++) {
       smallTimes.push(yield* listTimes(folder, small, smallPages))
       largeTimes.push(yield* listTimes(folder, large, largePages))
     }
     const each = (all: ReadonlyArray<ReadonlyArray<number>>) =>
-      smallPages.map((_, i) => median(all.slice(1).map((round) => round[i] ?? Number.NaN)))
+      pages.map((_, i) => median(all.slice(1).map((round) => round[i] ?? Number.NaN)))
     const [before, after] = [each(smallTimes), each(largeTimes)]
     const ratios = after.map((time, i) => time / (before[i] ?? Number.NaN))
     const worst = ratios.indexOf(Math.max(...ratios))
@@ -103,7 +143,7 @@ export const reads = (rows: number) =>
       },
       {
         what: `list of 100, over ${count(rows)}`,
-        measured: `the slowest of ${ratios.length} pages by comparison, ${largePages[worst]?.path.replace(/^.*\?|&cursor.*$/g, "")}: ${millis(after[worst] ?? 0)}`,
+        measured: `the slowest of ${ratios.length} pages by comparison, ${pages[worst]?.name}: ${millis(after[worst] ?? 0)}`,
         beside: `${millis(before[worst] ?? 0)} over ${count(mixed)}`,
         judged: Math.max(...ratios),
         // As fast, and what two measurements of the same differ by.

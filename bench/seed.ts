@@ -8,13 +8,13 @@ export const mixed = 1_000
 const day = 24 * 3600 * 1000
 
 const statuses = ["confirmed", "confirmed", "pending", "expired", "failed"] as const
-const chains = ["base", "base", "base", "ethereum", "polygon"] as const
+const chains = ["base", "base", "base", "base", "ethereum", "polygon", "arbitrum", "optimism"] as const
 
 const row = (i: number, wallet: string, first: number) => {
   const status = i < mixed ? (statuses[i % 5] ?? "pending") : "confirmed"
   const createdAt = first + i * 100
   // A payment cannot be open on a chain that is not configured.
-  const chain = i < mixed && status !== "pending" ? (chains[Math.floor(i / 5) % 5] ?? "base") : "base"
+  const chain = i < mixed && status !== "pending" ? (chains[Math.floor(i / 5) % chains.length] ?? "base") : "base"
   const ended = status === "pending" ? null : createdAt + 60_000
   return {
     id: newPaymentId(createdAt) as string,

@@ -1,6 +1,6 @@
 // Bundles src/cli.ts into dist/tilld.js. What is imported dynamically becomes a file of its own, read when it is needed.
 // Beside it, for other people's programs: dist/client.js and its declarations, which need nothing else.
-// With --quiet: no type check, nothing printed, and nothing done when the inputs are those of the last build.
+// With --quiet: no type check, no result, and nothing done when the inputs are those of the last build.
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
@@ -43,6 +43,7 @@ const hash = inputs()
 const upToDate = existsSync(join(root, "dist/tilld.js")) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash
 
 if (quiet && upToDate) process.exit(0)
+console.error(quiet ? "Building tilld." : "Checking the types, and building tilld.")
 
 if (!quiet) {
   const { status } = spawnSync(process.execPath, [require.resolve("typescript/bin/tsc"), "--noEmit"], {

@@ -130,6 +130,7 @@ if (process.argv[2] === "--bindings") {
 }
 
 if (!installed()) {
+  console.error("Installing the packages that tilld is built from: a minute or two, this once.")
   let result = await npm("ci", "--include=dev", "--no-audit", "--no-fund")
   if (result.code !== 0 && /\bEUSAGE\b/.test(result.output)) {
     console.error("npm ci refuses package-lock.json (see above): installing with npm install, which may change it.")
@@ -141,6 +142,7 @@ if (!installed()) {
 
 if (brokenBindings().length > 0) {
   // Built for another version of Node.
+  console.error(`Compiling SQLite and secp256k1 for Node ${process.versions.node}: a minute or two, this once.`)
   await npm("rebuild", "better-sqlite3", "secp256k1")
   // In a process of its own: a binding that failed to load once fails again in this one, whatever was built since.
   const { spawnSync } = await import("node:child_process")

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Documents } from "../Documents.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
+import { revalidated } from "../Http/revalidation.ts"
 import { Settings } from "../Settings.ts"
 import type { DocumentsApi } from "./Api.ts"
 
@@ -12,23 +13,30 @@ const pageHeaders = {
   "x-content-type-options": "nosniff"
 }
 
+/** The answers of a daemon's life: its documents and their tags. */
+const answersOf = ({ openApi, page, style }: Documents) => ({
+  openApi: answer(openApi, { headers: revalidated(openApi) }),
+  page: answer(page, { headers: { ...pageHeaders, ...revalidated(page) } }),
+  style: answer(style, { headers: revalidated(style) })
+})
+
 export const documentHandlers = Effect.gen(function* () {
   const { limits, server } = yield* Settings
   // Read in and made when somebody first asks: most daemons are never asked, and all of them start.
-  let made: Documents | undefined
+  let made: ReturnType<typeof answersOf> | undefined
   const make = Effect.map(
     Effect.promise(() => import("../Documents.ts")),
     ({ makeDocuments }) => {
-      made = makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits })
+      made = answersOf(makeDocuments({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits }))
       return made
     }
   )
-  const documents = Effect.suspend(() => (made === undefined ? make : Effect.succeed(made)))
+  const answers = Effect.suspend(() => (made === undefined ? make : Effect.succeed(made)))
 
   const handlers: Handlers<typeof DocumentsApi> = {
-    openapi: () => Effect.map(documents, ({ openApi }) => answer(openApi)),
-    page: () => Effect.map(documents, ({ page }) => answer(page, { headers: pageHeaders })),
-    style: () => Effect.map(documents, ({ style }) => answer(style))
+    openapi: () => Effect.map(answers, ({ openApi }) => openApi),
+    page: () => Effect.map(answers, ({ page }) => page),
+    style: () => Effect.map(answers, ({ style }) => style)
   }
   return handlers
 })

@@ -48,6 +48,12 @@ export const headers = {
     schema: { type: "string", format: "uri-reference" },
     example: "/v1/payments/pay_zuLMDHceQUS_fJMjoFEeWQ"
   },
+  ETag: {
+    description: "Names this version of what was answered: give it back as `If-None-Match`.",
+    required: true,
+    schema: { type: "string", pattern: '^"[A-Za-z0-9_-]{22}"$' },
+    example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
+  },
   "Idempotent-Replayed": {
     description: "`true` where this answer was given before, to the same request with the same `Idempotency-Key`.",
     required: false,
@@ -174,6 +180,10 @@ const failure: Response = {
 
 export const sharedResponses: Readonly<Record<string, Response>> = {
   ...Object.fromEntries(Object.entries(shared).map(([name, codes]) => [name, errorResponse(codes, true)])),
+  NotModified: {
+    description: "What you have by the tag in `If-None-Match` is what there is.",
+    headers: named(["X-Request-Id", "ETag"], []) ?? {}
+  },
   Failure: failure
 }
 

@@ -27,6 +27,16 @@ const idempotencyKey: Parameter = {
   example: "order-1-attempt-1"
 }
 
+const ifNoneMatch: Parameter = {
+  name: "If-None-Match",
+  in: "header",
+  required: false,
+  description:
+    "The `ETag` of what you have, or several, or `*`: when one is still right, the answer is 304 without a body.",
+  schema: { type: "string" },
+  example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
+}
+
 /** A schema without what its library says of itself, and open: what clients get may grow. */
 const tidy = (schema: JsonSchema): JsonSchema => {
   const { additionalProperties: _, title: __, ...rest } = schema as JsonSchema & { readonly title?: string }
@@ -85,7 +95,7 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
     components: {
       schemas: Object.fromEntries(schemas),
       responses: sharedResponses,
-      parameters: { "Idempotency-Key": idempotencyKey },
+      parameters: { "Idempotency-Key": idempotencyKey, "If-None-Match": ifNoneMatch },
       headers,
       securitySchemes: {
         apiKey: {

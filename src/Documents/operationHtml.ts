@@ -1,3 +1,5 @@
+import { errorCodes } from "../Domain/ApiError.ts"
+import { errorsOf, type SharedErrors } from "./errorsHtml.ts"
 import { named } from "./fields.ts"
 import { type Html, html, nothing } from "./html.ts"
 import {
@@ -12,6 +14,10 @@ import {
 } from "./openApi.ts"
 import { code, prose } from "./prose.ts"
 
+const commonHeader = /^X-(Request-Id|RateLimit-)/
+
+const isError = (name: string): boolean => errorCodes.some((code) => code === name)
+
 const shown = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
 const examplesOf = ({ examples = {} }: MediaType): Html =>
@@ -20,37 +26,40 @@ const examplesOf = ({ examples = {} }: MediaType): Html =>
       html`<figure><figcaption>${summary}</figcaption>${code(shown(value), summary)}</figure>`
   )}`
 
-/** Where the fields of a body are: further down, an error among the error codes. */
-const schemaLink = ({ schema }: MediaType): Html => {
-  if (schema.$ref === undefined) return nothing
-  const name = nameOf(schema.$ref)
-  return html`<p><a href="#${name.replace("Error.", "error-")}">${name.replace("Error.", "")}</a></p>`
-}
+/** Where the fields of a body are: further down. */
+const schemaLink = ({ schema }: MediaType): Html =>
+  schema.$ref === undefined ? nothing : html`<p><a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a></p>`
 
 const bodies = (content: Readonly<Record<string, MediaType>> | undefined): Html =>
   html`${Object.values(content ?? {}).map((media) => html`${schemaLink(media)}${examplesOf(media)}`)}`
 
+/** The headers of an answer but those that nearly all have, which are told of in one place. */
 const headersOf = (components: Components, { headers = {} }: Response): Html => {
-  const names = Object.keys(headers)
-  return names.length === 0
+  const own = Object.keys(headers).filter((name) => !commonHeader.test(name))
+  return own.length === 0
     ? nothing
-    : html`<p class="headers">Headers: ${names.map((name, i) => {
+    : html`<p class="headers">Headers: ${own.map((name, i) => {
         const { required } = resolve(components, "headers", headers[name] ?? { $ref: "" })
         return html`${i === 0 ? "" : ", "}<a href="#header-${name.toLowerCase()}"><code>${name}</code></a>${required ? "" : " (sometimes)"}`
       })}</p>`
 }
 
-const answer = (components: Components, status: string, response: Response): Html =>
-  html`<details class="answer"><summary><span class="status s${status.charAt(0)}">${
-    status === "default" ? "other" : status
-  }</span> ${titleOf(status, response)}</summary>${titleOf(status, response) === response.description ? nothing : prose(response.description)}${headersOf(components, response)}${bodies(
-    response.content
-  )}</details>`
+/** What a media type has beside errors. */
+const withoutErrors = (media: MediaType): MediaType => ({
+  ...media,
+  examples: Object.fromEntries(Object.entries(media.examples ?? {}).filter(([name]) => !isError(name)))
+})
 
-/** An error by its codes, anything else by the first sentence. */
-const titleOf = (status: string, { content, description }: Response): string => {
-  const codes = Object.keys(content?.["application/json"]?.examples ?? {}).filter((name) => /^[A-Z_]+$/.test(name))
-  return status.startsWith("2") || codes.length === 0 ? (description.split("\n")[0] ?? "") : codes.join(", ")
+/** An answer that is no error, or not always one; nothing where it is. */
+const answer = (components: Components, status: string, response: Response): Html => {
+  const media = Object.entries(response.content ?? {}).map(([type, each]) => [type, withoutErrors(each)] as const)
+  const examples = media.flatMap(([, each]) => Object.keys(each.examples ?? {}))
+  if (media.length > 0 && examples.length === 0) return nothing
+  const [title = ""] = response.description.split("\n")
+  return html`<details class="answer"><summary><span class="status s${status.charAt(0)}">${status}</span> ${title}</summary>${headersOf(
+    components,
+    response
+  )}${bodies(Object.fromEntries(media))}</details>`
 }
 
 const parametersOf = (components: Components, { parameters = [] }: Operation): Html => {
@@ -82,6 +91,7 @@ const command = (server: string, method: string, path: string, operation: Operat
 /** An operation that tilld serves. */
 export const operationHtml = (
   { components, servers }: OpenApiDocument,
+  shared: ReadonlyArray<SharedErrors>,
   path: string,
   method: string,
   operation: Operation
@@ -96,6 +106,7 @@ ${requestBody === undefined ? nothing : html`<h4>Body</h4>${bodies(requestBody.c
 <h4>With curl</h4>${code(command(servers[0]?.url ?? "", method, path, operation), `curl: ${summary}`)}
 <h4>Answers</h4>
 ${Object.entries(responses).map(([status, each]) => answer(components, status, resolve(components, "responses", each)))}
+${errorsOf(components, shared, operation)}
 </section>`
 }
 

@@ -56,8 +56,11 @@ const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: 
 }
 
 /** Headers of an answer beside those that all have. */
-const extraHeaders = (id: OperationId, takesBody: boolean) => ({
-  always: id === "payments.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : [],
+const extraHeaders = (id: OperationId, takesBody: boolean, mayBeKept: boolean) => ({
+  always: [
+    ...(id === "payments.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : []),
+    ...(mayBeKept ? (["ETag"] satisfies ReadonlyArray<HeaderName>) : [])
+  ],
   sometimes: takesBody ? (["Idempotent-Replayed"] satisfies ReadonlyArray<HeaderName>) : []
 })
 
@@ -102,11 +105,14 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
   const permission = Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission))
   const keyed = Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
   const takesBody = HttpMethod.hasBody(endpoint.method) && Option.isSome(endpoint.payloadSchema)
-  const { always, sometimes } = extraHeaders(operationId, takesBody)
+  // What changes with the version and the configuration alone.
+  const mayBeKept = group.identifier === "documents"
+  const { always, sometimes } = extraHeaders(operationId, takesBody, mayBeKept)
   const parameters = [
     ...parametersOf(endpoint.pathSchema, "path", toJsonSchema),
     ...parametersOf(endpoint.urlParamsSchema, "query", toJsonSchema),
-    ...(takesBody ? [refer("parameters", "Idempotency-Key")] : [])
+    ...(takesBody ? [refer("parameters", "Idempotency-Key")] : []),
+    ...(mayBeKept ? [refer("parameters", "If-None-Match")] : [])
   ]
   const good = successes(reflected, operationId, examples, toJsonSchema, successHeaders(keyed, always, sometimes))
   const codes = codesOf(declaredCodes(reflected), keyed, takesBody)
@@ -130,7 +136,10 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
           }
         }
       : {}),
-    responses: merge(good, errorResponses(codes, keyed))
+    responses: {
+      ...merge(good, errorResponses(codes, keyed)),
+      ...(mayBeKept ? { 304: refer("responses", "NotModified") } : {})
+    }
   }
 }
 

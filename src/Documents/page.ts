@@ -1,11 +1,10 @@
-import { errorCodes, statusOf } from "../Domain/ApiError.ts"
-import { meanings } from "./errors.ts"
+import { errorTable, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
 import { fields, named } from "./fields.ts"
 import { type Html, html } from "./html.ts"
 import type { OpenApiDocument, Operation, PathItem } from "./openApi.ts"
 import { resolve } from "./openApi.ts"
 import { eventHtml, operationHtml } from "./operationHtml.ts"
-import { inline, prose, type Section, sections } from "./prose.ts"
+import { prose, type Section, sections } from "./prose.ts"
 
 type Listed = readonly [path: string, method: string, operation: Operation]
 
@@ -38,16 +37,9 @@ ${document.tags.map(({ name }) => {
     ["schemas", "Schemas"]
   ])}</nav>`
 
-const errorTable = (): Html =>
-  html`<section id="error-codes"><h2><a href="#error-codes">Error codes</a></h2>
-<div class="wide" tabindex="0" role="region" aria-label="Error codes"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">When, and what to do</th></tr></thead><tbody>
-${errorCodes.map(
-  (code) =>
-    html`<tr id="error-${code}"><td>${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${inline(meanings[code].when)}</td></tr>`
-)}</tbody></table></div></section>`
-
 const headerList = ({ components }: OpenApiDocument): Html =>
   html`<section id="headers"><h2><a href="#headers">Headers of answers</a></h2>
+<p>Every answer has <code>X-Request-Id</code>, and every answer to a key the three of <a href="#rate-limits">its limits</a>; the others are named where they come.</p>
 ${Object.entries(components.headers).map(
   ([name, header]) =>
     html`<div id="header-${name.toLowerCase()}">${named(components, [{ ...header, name, required: false }])}</div>`
@@ -71,13 +63,13 @@ const signatureList = ({ components, webhooks }: OpenApiDocument): Html => {
   )}`
 }
 
-const groups = (document: OpenApiDocument): Html =>
+const groups = (document: OpenApiDocument, shared: ReadonlyArray<SharedErrors>): Html =>
   html`${document.tags.map(
     ({
       description,
       name
     }) => html`<section id="tag-${name}"><h2><a href="#tag-${name}">${titled(name)}</a></h2>${prose(description)}
-${withTag(document.paths, name).map(([path, method, operation]) => operationHtml(document, path, method, operation))}
+${withTag(document.paths, name).map(([path, method, operation]) => operationHtml(document, shared, path, method, operation))}
 ${withTag(document.webhooks, name).map(([kind, , operation]) => eventHtml(kind, operation))}</section>`
   )}`
 
@@ -85,6 +77,7 @@ ${withTag(document.webhooks, name).map(([kind, , operation]) => eventHtml(kind, 
 export const renderPage = (document: OpenApiDocument): string => {
   const { info, servers } = document
   const [introduction, guide] = sections(info.description)
+  const shared = sharedErrors(document)
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -106,8 +99,8 @@ ${guide.map(
   ({ id, text, title }) =>
     html`<section id="${id}"><h2><a href="#${id}">${title}</a></h2>${prose(text)}${id === "webhooks" ? signatureList(document) : ""}</section>`
 )}
-${groups(document)}
-${errorTable()}
+${groups(document, shared)}
+${errorTable(shared)}
 ${headerList(document)}
 ${schemaList(document)}
 </main>

@@ -83,7 +83,7 @@ nav li a:hover { text-decoration: underline }
 .answer summary { padding: 0.5rem 0; cursor: pointer }
 .status { display: inline-block; min-width: 3rem; font-weight: 600; color: var(--delete) }
 .s2 { color: var(--get) }
-.sd { color: var(--soft) }
+.s3 { color: var(--soft) }
 figure { margin: 0.5rem 0 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: 0.9375rem }

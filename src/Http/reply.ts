@@ -18,10 +18,10 @@ export const errorReply = ({ code, details, headers = {}, message }: ApiError, r
   return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
 }
 
-/** The headers of a response. Nothing that the API says may be kept by a cache. */
-export const headersOf = ({ headers, text }: Reply, requestId: string) => ({
-  "content-type": "application/json",
-  "content-length": String(Buffer.byteLength(text)),
+/** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
+export const headersOf = ({ headers, status, text }: Reply, requestId: string) => ({
+  // A 304 has no body.
+  ...(status === 304 ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) }),
   "cache-control": "no-store",
   "x-request-id": requestId,
   ...headers

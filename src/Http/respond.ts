@@ -12,6 +12,7 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
 import { errorReply, type Reply } from "./reply.ts"
+import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
@@ -171,7 +172,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
       const noted: Record<string, string> = {}
       return Effect.map(
         Effect.catchAllCause(handle(request, body, noted), (cause) => replyTo(cause, request, requestId)),
-        (reply): Reply => ({ ...reply, headers: { ...noted, ...reply.headers } })
+        (reply): Reply => unlessKept(request, { ...reply, headers: { ...noted, ...reply.headers } })
       )
     })
   return respond

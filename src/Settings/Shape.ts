@@ -52,7 +52,10 @@ export interface SettingsShape {
     readonly trustedProxies: ReadonlyArray<string>
   }
   readonly admin: { readonly host: string; readonly port: number } | undefined
-  readonly database: { readonly path: string }
+  readonly database: {
+    /** Absolute. */
+    readonly path: string
+  }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
   /** Account-level extended public keys. */
   readonly wallets: {
@@ -68,7 +71,7 @@ export interface SettingsShape {
   readonly webhooks: {
     /** CIDRs. */
     readonly allowTargets: ReadonlyArray<string>
-    /** PEM file, "" for none. */
+    /** PEM file by its absolute path, "" for none. */
     readonly extraCaFile: string
     readonly concurrency: number
     readonly concurrencyPerEndpoint: number

@@ -1,4 +1,5 @@
 import { accessSync, constants } from "node:fs"
+import { dirname, resolve } from "node:path"
 import { Effect, Either } from "effect"
 import { check } from "./checks.ts"
 import { decode } from "./decode.ts"
@@ -6,7 +7,7 @@ import { withDefaults } from "./file.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
 import { type Fault, type Problem, SettingsInvalid } from "./Problem.ts"
 import type { SettingsShape } from "./Shape.ts"
-import { shapeOf } from "./shapeOf.ts"
+import { type BaseOf, shapeOf } from "./shapeOf.ts"
 import { type Override, parseText, readOverrides, readText, type Source, treeOf } from "./source.ts"
 import { at, merge, type Path, pathText, type Tree, texts } from "./tree.ts"
 import { unreadOf } from "./unread.ts"
@@ -40,15 +41,28 @@ const keyFaults = (tree: Tree): ReadonlyArray<Fault> =>
     return what === undefined ? [] : [{ path, message: keyMessage(what) }]
   })
 
-const caFaults = (tree: Tree): ReadonlyArray<Fault> => {
+/**
+ * The folder that a relative path of a key is from. A file of the configuration means the same from wherever tilld is
+ * started; in the environment, as with `--config`, it is the folder that tilld is started in.
+ */
+const baseOf =
+  (file: string, overrides: ReadonlyArray<Override>): BaseOf =>
+  (key) =>
+    overrides.some((override) => isUnder(key, override.path)) ? resolve() : resolve(dirname(file))
+
+const caFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   const path = ["webhooks", "extra_ca_file"]
   const file = at(tree, path)
   if (typeof file !== "string" || file === "") return []
+  const folder = base(path)
   return Either.match(
-    Either.try(() => accessSync(file, constants.R_OK)),
+    Either.try(() => accessSync(resolve(folder, file), constants.R_OK)),
     {
       onLeft: () => [
-        { path, message: "names a file that cannot be read; give a PEM file with the extra certificates" }
+        {
+          path,
+          message: `names a file that cannot be read, seen from ${folder}; give a PEM file with the extra certificates`
+        }
       ],
       onRight: () => []
     }
@@ -66,17 +80,18 @@ const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Prob
 
   const given = merge(tree.right, treeOf(overrides))
   const full = withDefaults(given)
+  const base = baseOf(path, overrides)
   const file = decode(full)
   const keys = keyFaults(given)
   const faults = [
     ...keys,
     ...Either.match(file, { onLeft: (all) => all, onRight: () => [] }),
     ...check(full),
-    ...caFaults(full)
+    ...caFaults(full, base)
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0
-    ? Either.right({ settings: shapeOf(file.right), unread: unreadOf(given) })
+    ? Either.right({ settings: shapeOf(file.right, base), unread: unreadOf(given) })
     : Either.left(problems)
 }
 

@@ -1,7 +1,12 @@
+import { resolve } from "node:path"
 import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
 import { type File, networks, presetOf } from "./file.ts"
 import type { ChainSettings, SettingsShape } from "./Shape.ts"
+import type { Path } from "./tree.ts"
+
+/** The folder, by its absolute path, that a relative path of a key is from. */
+export type BaseOf = (key: Path) => string
 
 const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
   const chain = file.chains[network.chain]?.[network.mode]
@@ -27,7 +32,7 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
 }
 
 /** The file as the rest of tilld knows it. */
-export const shapeOf = (file: File): SettingsShape => ({
+export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
   server: {
     host: file.server.host,
     port: file.server.port,
@@ -35,7 +40,7 @@ export const shapeOf = (file: File): SettingsShape => ({
     trustedProxies: file.server.trusted_proxies
   },
   admin: file.admin,
-  database: file.database,
+  database: { path: resolve(base(["database", "path"]), file.database.path) },
   limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
   wallets: { live: file.wallets.live, test: file.wallets.test },
   payments: {
@@ -45,7 +50,10 @@ export const shapeOf = (file: File): SettingsShape => ({
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,
-    extraCaFile: file.webhooks.extra_ca_file,
+    extraCaFile:
+      file.webhooks.extra_ca_file === ""
+        ? ""
+        : resolve(base(["webhooks", "extra_ca_file"]), file.webhooks.extra_ca_file),
     concurrency: file.webhooks.concurrency,
     concurrencyPerEndpoint: file.webhooks.concurrency_per_endpoint
   },

@@ -144,7 +144,7 @@ export class DueQueue {
 
   #look(lane: Lane, now: number) {
     const window = this.#lanes.window(lane)
-    return Effect.map(LanesRepo.head(this.#reader, lane.target, window), (places) => {
+    return Effect.map(LanesRepo.head(this.#reader, lane.target, window, now), (places) => {
       if (!this.#lanes.fill(lane, places, window, now)) this.#misplaced.add(lane)
     })
   }

@@ -3,8 +3,8 @@ import type { Place } from "./LanesRepo.ts"
 /** One target's deliveries that are in memory. */
 export interface Lane {
   readonly target: string
-  /** Due, and next in this order. */
-  readonly waiting: Array<number>
+  /** Due, and next in this order: what was ordered again comes behind all others. */
+  readonly waiting: Array<Place>
   running: number
   /** Attempts that have ended and are not stored yet. */
   unrecorded: number
@@ -105,9 +105,10 @@ export class Lanes {
   fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-    for (const { sequence } of due) {
-      this.#taken.add(sequence)
-      lane.waiting.push(sequence)
+    for (const place of due) {
+      this.#taken.add(place.sequence)
+      const behind = place.isRedelivery ? -1 : lane.waiting.findIndex(({ isRedelivery }) => isRedelivery)
+      lane.waiting.splice(behind === -1 ? lane.waiting.length : behind, 0, place)
     }
     lane.more = due.length === untaken.length && places.length === window
     lane.nextAt = untaken[due.length]?.nextAttemptAt
@@ -119,14 +120,14 @@ export class Lanes {
     if (this.running >= this.#limits.concurrency) return undefined
     for (const lane of this.#lanes.values()) {
       if (lane.running >= this.#limits.perLane || (lane.slow && this.#running.slow >= this.#slowSlots)) continue
-      const sequence = lane.waiting.shift()
-      if (sequence === undefined) continue
+      const place = lane.waiting.shift()
+      if (place === undefined) continue
       lane.running++
       this.#running[lane.slow ? "slow" : "fast"]++
       // To the end of the order.
       this.#lanes.delete(lane.target)
       this.#lanes.set(lane.target, lane)
-      return { lane, sequence, slow: lane.slow }
+      return { lane, sequence: place.sequence, slow: lane.slow }
     }
     return undefined
   }

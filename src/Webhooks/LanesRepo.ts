@@ -23,28 +23,47 @@ export interface Place {
   readonly sequence: number
   /** Unix milliseconds. */
   readonly nextAttemptAt: number
+  /** Somebody ordered it besides the schedule. */
+  readonly isRedelivery: boolean
 }
 
-/** The deliveries of a lane that come first, due or not. */
-export const head = (db: Db, target: string, limit: number) =>
+/** Each has an index of its own order, so that a long range of one hides nothing of the other. */
+const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
   Effect.map(
     db.all<{ sequence: number; next_attempt_at: number }>(
-      `SELECT sequence, next_attempt_at FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL
-       ORDER BY next_attempt_at, sequence LIMIT ?`,
-      [target, limit]
+      `SELECT sequence, next_attempt_at FROM deliveries
+       WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
+      [target, isRedelivery ? 1 : 0, limit]
     ),
-    (rows): ReadonlyArray<Place> => rows.map((row) => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at }))
+    (rows) => rows.map((row): Place => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
   )
+
+/**
+ * The deliveries of a lane that come first: those that are due, what was ordered again behind all others, and then those
+ * that are not due yet.
+ */
+export const head = (db: Db, target: string, limit: number, now: number) =>
+  Effect.gen(function* () {
+    const places = [...(yield* headOf(db, target, false, limit)), ...(yield* headOf(db, target, true, limit))]
+    const due = places.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+    const later = places.filter(({ nextAttemptAt }) => nextAttemptAt > now)
+    return [...due, ...later.sort((a, b) => a.nextAttemptAt - b.nextAttemptAt)].slice(0, limit)
+  })
+
+/** The first time that something of a target is due, in SQL. */
+const firstOf = (target: string) =>
+  `(SELECT min(at) FROM (
+     SELECT min(next_attempt_at) AS at FROM deliveries
+     WHERE target = ${target} AND redelivery = 0 AND next_attempt_at IS NOT NULL UNION ALL
+     SELECT min(next_attempt_at) FROM deliveries
+     WHERE target = ${target} AND redelivery = 1 AND next_attempt_at IS NOT NULL))`
 
 /** Ends a lane's turn: it is next when its first delivery is due, after all that are due already, or gone when empty. */
 export const endTurn = (target: string, slow: boolean, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const row = yield* tx.get<{ next_attempt_at: number | null }>(
-      "SELECT min(next_attempt_at) AS next_attempt_at FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL",
-      [target]
-    )
-    const next = row?.next_attempt_at ?? undefined
+    const row = yield* tx.get<{ at: number | null }>(`SELECT ${firstOf("?")} AS at`, [target, target])
+    const next = row?.at ?? undefined
     if (next === undefined) return yield* tx.run("DELETE FROM lanes WHERE target = ?", [target])
     yield* tx.run("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", [
       Math.max(now, next),
@@ -66,14 +85,13 @@ export interface Backlog {
 export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
     const oldest = yield* db.get<{ at: number | null }>(
-      `SELECT min((SELECT min(next_attempt_at) FROM deliveries WHERE target = l.target AND next_attempt_at IS NOT NULL)) AS at
-       FROM lanes AS l WHERE next_at <= ?`,
+      `SELECT min(${firstOf("l.target")}) AS at FROM lanes AS l WHERE next_at <= ?`,
       [now]
     )
     const counted = yield* db.get<{ due: number }>(
       `SELECT count(*) AS due FROM (
-         SELECT 1 FROM lanes AS l JOIN deliveries AS d ON d.target = l.target
-         WHERE l.next_at <= ? AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= ? LIMIT ?)`,
+         SELECT 1 FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
+         WHERE l.next_at <= ? AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
       [now, now, countLimit]
     )
     const at = oldest?.at ?? now

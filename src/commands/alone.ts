@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { Effect, Layer } from "effect"
 import { Accounts, Keys } from "../Auth.ts"
 import { Outbox } from "../Events/Outbox.ts"
@@ -5,10 +6,12 @@ import * as InstanceLock from "../InstanceLock.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
+import { StoreUnusable } from "../Sql.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { chained, plain, sealed, sending } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
-import { NotUnderstood } from "./requests.ts"
+import { complain } from "./Output.ts"
+import { CreateAccount, CreateKey, NotUnderstood } from "./requests.ts"
 
 /** Read in only for what needs the chains. */
 const app = Effect.promise(() => import("../App.ts"))
@@ -18,6 +21,27 @@ const storeLayer = (settings: SettingsShape) =>
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )
+
+/** What one may want before the daemon has run for the first time: it makes the database. Anything else has nothing to work on. */
+const first: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
+
+const noDatabase = (path: string) =>
+  new StoreUnusable({
+    message:
+      `There is no database ${path}: name the configuration of the tilld that you mean with --config or TILLD_CONFIG; ` +
+      "for a new one, tilld serve makes the database"
+  })
+
+/** The lock of a database that is there, or that `tag` may make. */
+const lock = Effect.fnUntraced(function* (path: string, command: string, tag: string) {
+  const makes = first.has(tag)
+  // A daemon that starts for the first time has the lock before it has the database.
+  if (!makes && !existsSync(path) && !existsSync(`${path}.lock`)) return yield* noDatabase(path)
+  yield* InstanceLock.acquire(path, command)
+  if (existsSync(path)) return
+  if (!makes) return yield* noDatabase(path)
+  yield* complain(`Making the database ${path}`)
+})
 
 /**
  * Does what a request asks for as the only process that works on the database; `command` names it to others meanwhile.
@@ -30,7 +54,7 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   input: unknown
 ) {
   const { env } = yield* Invocation
-  yield* InstanceLock.acquire(settings.database.path, command)
+  yield* lock(settings.database.path, command, tag)
   const chainedHandler = chained.get(tag)
   if (chainedHandler !== undefined) {
     const { repairLayer } = yield* app

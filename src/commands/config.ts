@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
 import { common, configPath, loadSettings } from "./Invocation.ts"
-import { print } from "./Output.ts"
+import { complain, print } from "./Output.ts"
 
 const check = Command.make(
   "check",
@@ -17,7 +17,7 @@ const check = Command.make(
     const chains = settings.chains.map(networkKey)
     if (options.json) return yield* print(JSON.stringify({ valid: true, file, chains, unread }))
     yield* print(`${file} is valid. Chains: ${chains.join(", ")}`)
-    if (unread.length > 0) yield* print(`Nothing in this version reads: ${unread.join(", ")}`)
+    if (unread.length > 0) yield* complain(`Nothing in this version reads: ${unread.join(", ")}`)
   })
 ).pipe(Command.withDescription("Check the whole configuration and name every problem at once"))
 

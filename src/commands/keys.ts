@@ -39,7 +39,8 @@ const create = Command.make(
         permissions: options.permissions,
         ...Option.match(options.expires, { onNone: () => ({}), onSome: (expiresIn) => ({ expiresIn }) })
       }),
-      ({ id, key }) => `${key}\n\nThis is key ${id}. It is shown only now: keep it where only your server can read it.`
+      ({ key }) => key,
+      ({ id }) => `This is key ${id}. It is shown only now: keep it where only your server can read it.`
     )
 ).pipe(Command.withDescription("Make an API key and print it, once"))
 

@@ -1,9 +1,12 @@
 import { Effect, Schema } from "effect"
 import { ask } from "./ask.ts"
 import { type Common, loadSettings } from "./Invocation.ts"
-import { print } from "./Output.ts"
+import { complain, print } from "./Output.ts"
 
-/** Asks for something, here or of the daemon, and prints what came of it: as JSON, or as `render` words it. */
+/**
+ * Asks for something, here or of the daemon, and prints what came of it: as JSON, or as `render` words it, for programs
+ * to read too. What `explain` adds is for people, and goes to standard error.
+ */
 export const printResult = Effect.fn("commands.printResult")(function* <
   Request extends { readonly _tag: string },
   I,
@@ -15,10 +18,14 @@ export const printResult = Effect.fn("commands.printResult")(function* <
   options: Common,
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>,
-  render: (result: A) => string
+  render: (result: A) => string,
+  explain: (result: A) => string | undefined = () => undefined
 ) {
   const { settings } = yield* loadSettings(options)
   const result = yield* ask(settings, command, request)
   const encoded = yield* Effect.orDie(Schema.serializeSuccess(request, result))
-  yield* print(options.json ? JSON.stringify(encoded) : render(result))
+  if (options.json) return yield* print(JSON.stringify(encoded))
+  yield* print(render(result))
+  const explanation = explain(result)
+  if (explanation !== undefined) yield* complain(explanation)
 })

@@ -17,6 +17,7 @@ import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { type ChainSettings, load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
 import { UsageError } from "./Invocation.ts"
+import { complain } from "./Output.ts"
 
 /** Seconds between the blocks of a local chain. */
 const blockTime = 1
@@ -87,6 +88,7 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
         })
         started.push({ pid: local.pid, port: local.port })
         yield* remember(processes, started)
+        yield* complain(`  ${chain.chain} is up (${started.length} of ${settings.chains.length})`)
         return { name: chain.chain, confirmations: chain.confirmations, ...local }
       }),
     { concurrency: "unbounded" }
@@ -145,14 +147,17 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   yield* InstanceLock.acquire(configured.database.path, "sandbox")
   const processes = join(folder, "processes.json")
   for (const pid of yield* endLeftovers(processes)) {
-    yield* Console.log(`Ended process ${pid}, a local chain that an earlier sandbox had left running.`)
+    yield* complain(`Ended process ${pid}, a local chain that an earlier sandbox had left running.`)
   }
   yield* deleteDatabase(configured)
   yield* makeMasterKeyFile(configured.database.path)
   const certificates = yield* makeCertificates(folder)
   const settings = { ...configured, webhooks: { ...configured.webhooks, extraCaFile: certificates.ca } }
-  yield* Console.log("Starting five local chains and the daemon. Chains and database are new at every start.\n")
+  yield* complain(
+    "Starting five local chains, and the contracts of their tokens. Chains and database are new at every start."
+  )
   const chains = yield* startChains(settings, processes)
+  yield* complain("Starting the daemon.\n")
 
   const visit = Effect.gen(function* () {
     const apiKey = yield* makeKey

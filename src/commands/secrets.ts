@@ -3,7 +3,7 @@ import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { readNewMasterKey } from "../Settings/masterKey.ts"
 import { common, Invocation, loadSettings, UsageError } from "./Invocation.ts"
-import { print } from "./Output.ts"
+import { complain, print } from "./Output.ts"
 
 /** Read in only here: it needs the store. */
 const work = Effect.promise(() => import("./rotateSecrets.ts"))
@@ -30,10 +30,15 @@ const rotate = Command.make(
     const { rotateSecrets } = yield* work
     const done = yield* rotateSecrets(settings, next)
     const text = done.rotated
-      ? `${done.secrets} secrets are sealed with the new master key, fingerprint ${done.fingerprint}.\n` +
-        "Put it in the place of the old one before you start tilld, which refuses the old one from now on."
+      ? `${done.secrets} secrets are sealed with the new master key, fingerprint ${done.fingerprint}.`
       : `The new master key, fingerprint ${done.fingerprint}, is the one that the database is sealed with already.`
-    yield* print(options.json ? JSON.stringify(done) : text)
+    if (options.json) return yield* print(JSON.stringify(done))
+    yield* print(text)
+    if (done.rotated) {
+      yield* complain(
+        "Put it in the place of the old one before you start tilld, which refuses the old one from now on."
+      )
+    }
   })
 ).pipe(
   Command.withDescription(

@@ -18,11 +18,12 @@ const overlap = duration("overlap").pipe(
   Options.optional
 )
 
-const rendered = ({ previous, secret }: SecretView) =>
-  previous === undefined
-    ? secret
-    : `${secret}\n\nUntil ${previous.until} X-Service-Signature stays on the secret before it, ${previous.secret}; ` +
-      "webhook-signature has a signature of each."
+const rendered = ({ secret }: SecretView) => secret
+
+const explained = ({ previous }: SecretView) =>
+  previous &&
+  `Until ${previous.until} X-Service-Signature stays on the secret before it, ${previous.secret}; ` +
+    "webhook-signature has a signature of each."
 
 const secret = Command.make(
   "secret",
@@ -38,9 +39,10 @@ const secret = Command.make(
       return yield* new UsageError({ message: "--overlap says how to --rotate, which was not given" })
     }
     const length = Option.getOrElse(overlap, () => defaultOverlap)
+    const command = "webhooks secret"
     yield* rotate
-      ? printResult(options, "webhooks secret", new RotateSecret({ account, mode, overlap: length }), rendered)
-      : printResult(options, "webhooks secret", new ShowSecret({ account, mode }), rendered)
+      ? printResult(options, command, new RotateSecret({ account, mode, overlap: length }), rendered, explained)
+      : printResult(options, command, new ShowSecret({ account, mode }), rendered, explained)
   })
 ).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment, or a new one"))
 

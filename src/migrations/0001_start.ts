@@ -319,7 +319,9 @@ const statements = [
     CHECK (status <> 'pending' OR done_at IS NULL)
   ) STRICT`,
   "CREATE INDEX deliveries_event ON deliveries (event_id)",
-  "CREATE INDEX deliveries_due ON deliveries (target, next_attempt_at) WHERE next_attempt_at IS NOT NULL",
+  // What somebody ordered again has a queue of its own, behind that of the schedule.
+  `CREATE INDEX deliveries_due ON deliveries (target, redelivery, next_attempt_at)
+    WHERE next_attempt_at IS NOT NULL`,
   "CREATE INDEX deliveries_unattempted ON deliveries (payment_id) WHERE status = 'pending' AND attempts = 0",
   "CREATE INDEX deliveries_after ON deliveries (after_sequence) WHERE after_sequence IS NOT NULL",
   "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id) WHERE after_sequence IS NOT NULL",

@@ -158,6 +158,8 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
       for (const path of ["/openapi.json", "/docs", "/docs/style.css"]) {
         expect((yield* ask("GET", path)).status).toBe(200)
         expect((yield* ask("HEAD", path)).text).toBe("")
+        const kept = { headers: { "if-none-match": "*" } }
+        expect([(yield* ask("GET", path, kept)).status, (yield* ask("HEAD", path, kept)).status]).toEqual([304, 304])
       }
     })
   )

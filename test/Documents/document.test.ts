@@ -67,10 +67,10 @@ describe("the document", () => {
     const statuses = operations.map(([method, path, { responses }]) => `${method} ${path} ${Object.keys(responses)}`)
     expect(statuses.sort()).toEqual([
       "delete /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
-      "get /docs 200,400,405,503,default",
-      "get /docs/style.css 200,400,405,503,default",
+      "get /docs 200,304,400,405,503,default",
+      "get /docs/style.css 200,304,400,405,503,default",
       "get /healthz 200,400,405,503,default",
-      "get /openapi.json 200,400,405,503,default",
+      "get /openapi.json 200,304,400,405,503,default",
       "get /readyz 200,400,405,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
@@ -118,6 +118,9 @@ describe("the document", () => {
         expect("Allow" in headers).toBe(status === "405")
         expect("Location" in headers).toBe(status === "201" && path === "/v1/payments")
         expect("Idempotent-Replayed" in headers).toBe(status === "201")
+        expect("ETag" in headers, `${path} ${status}`).toBe(
+          /^.(docs|openapi)/.test(path) && ["200", "304"].includes(status)
+        )
         if (status === "429") expect(headers["Retry-After"]).toEqual({ $ref: "#/components/headers/Retry-After" })
       }
     }

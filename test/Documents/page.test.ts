@@ -2,7 +2,7 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, it } from "vitest"
 import { html } from "../../src/Documents/html.ts"
-import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
+import { type OpenApiDocument, resolve } from "../../src/Documents/openApi.ts"
 import { prose } from "../../src/Documents/prose.ts"
 import { makeDocuments } from "../../src/Documents.ts"
 import { errorCodes } from "../../src/Domain/ApiError.ts"
@@ -29,6 +29,40 @@ describe("the page", () => {
     expect(ids).toEqual(expect.arrayContaining([...operations, ...schemas, ...sections]))
     for (const code of errorCodes) expect(ids).toContain(`error-${code}`)
     expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  /** The part of the page with that id. */
+  const sectionOf = (id: string) => page.split(`<section class="operation" id="${id}"`)[1]?.split("</section>")[0] ?? ""
+  const errorsIn = (text: string) => Array.from(text.matchAll(/href="#error-([A-Z_]+)"/g), ([, code]) => code)
+
+  it("tells of an error once, with one example, and of an operation only its own", () => {
+    for (const code of errorCodes) {
+      const examples = page.split("Error codes</a></h2>")[1]?.split(`&quot;code&quot;: &quot;${code}&quot;`)
+      expect(examples, code).toHaveLength(2)
+    }
+    expect(errorsIn(sectionOf("webhooks.remove"))).toEqual(["NOT_FOUND"])
+    expect(errorsIn(sectionOf("webhooks.create"))).toEqual(["TOO_MANY_ENDPOINTS"])
+    expect(errorsIn(sectionOf("payments.list"))).toEqual(["INVALID_CURSOR"])
+    expect(errorsIn(sectionOf("health.ready"))).toEqual([])
+    expect(sectionOf("payments.create")).not.toContain("&quot;error&quot;")
+    expect(page.length).toBeLessThan(100_000)
+  })
+
+  it("tells of every error that an operation can give, there or in what it links to", () => {
+    const [, table = ""] = page.split("Error codes</a></h2>")
+    const shared = (id: string) => errorsIn(table.split(`<dt id="${id}">`)[1]?.split("</dd>")[0] ?? "")
+    for (const item of Object.values(document.paths)) {
+      for (const { operationId, responses } of Object.values(item)) {
+        const possible = Object.values(responses).flatMap((response) => {
+          const { content = {} } = resolve(document.components, "responses", response)
+          return Object.keys(content["application/json"]?.examples ?? {})
+        })
+        const section = sectionOf(operationId)
+        const linked = Array.from(section.matchAll(/href="#(errors-\w+)"/g), ([, id = ""]) => shared(id)).flat()
+        const told = [...errorsIn(section), ...linked]
+        expect(told.toSorted(), operationId).toEqual(errorCodes.filter((code) => possible.includes(code)).toSorted())
+      }
+    }
   })
 
   it("links to what is there", () => {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, relative, resolve } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Redacted } from "effect"
 import { localTokens } from "../../src/Sandbox/Contracts.ts"
@@ -175,10 +175,50 @@ ${id}
   )
 })
 
+describe("a relative path", () => {
+  const files = `${small}[database]\npath = "data/tilld.db"\n[webhooks]\nextra_ca_file = "ca.pem"\n`
+
+  it.scoped("in the file is one from the file's folder", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      writeFileSync(join(folder, "tilld.toml"), files)
+      const missing = yield* Effect.flip(load({ path: join(folder, "tilld.toml"), env: {} }))
+      expect(missing.message).toContain(
+        `webhooks.extra_ca_file: names a file that cannot be read, seen from ${folder};`
+      )
+      writeFileSync(join(folder, "ca.pem"), "")
+      for (const path of [join(folder, "tilld.toml"), relative("", join(folder, "tilld.toml"))]) {
+        const { settings } = yield* load({ path, env: {} })
+        expect(settings.database.path).toBe(join(folder, "data/tilld.db"))
+        expect(settings.webhooks.extraCaFile).toBe(join(folder, "ca.pem"))
+      }
+    })
+  )
+
+  it.scoped("in the environment is one from the working folder", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      writeFileSync(join(folder, "tilld.toml"), files)
+      const env = { TILLD_DATABASE__PATH: "data/other.db", TILLD_WEBHOOKS__EXTRA_CA_FILE: "package.json" }
+      const { settings } = yield* load({ path: join(folder, "tilld.toml"), env })
+      expect(settings.database.path).toBe(resolve("data/other.db"))
+      expect(settings.webhooks.extraCaFile).toBe(resolve("package.json"))
+    })
+  )
+
+  it.effect("is none where there is no file to name", () =>
+    Effect.gen(function* () {
+      const { settings } = yield* loadText(small)
+      expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
+    })
+  )
+})
+
 describe("the files that ship", () => {
   it.effect("sandbox.toml decodes, and has the addresses that the local chains give their tokens", () =>
     Effect.gen(function* () {
       const { settings, unread } = yield* load({ path: "config/sandbox.toml", env: {} })
+      expect(settings.database.path).toBe(resolve(".sandbox/tilld.db"))
       expect(settings.chains.map(({ chain, mode }) => `${chain}.${mode}`)).toEqual(
         ["ethereum", "polygon", "arbitrum", "optimism", "base"].map((chain) => `${chain}.test`)
       )

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Redacted, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, Queue, Redacted, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
@@ -9,6 +9,7 @@ import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import * as LanesRepo from "../../src/Webhooks/LanesRepo.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/RedeliveryRepo.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -346,6 +347,103 @@ it.scoped("a range is ordered in parts, oldest first, and what is outside stays 
       const all = { ...wanted, endpoint: undefined, since: 0 }
       expect((yield* run(all)).reduce((sum, part) => sum + part, 0)).toBe(10 + 90)
       expect(yield* run({ ...all, owner: { ...merchant, mode: "live" } })).toEqual([0])
+    }).pipe(
+      Effect.provide(
+        webhooksOn(
+          path,
+          stubClient(() => Effect.never)
+        )
+      )
+    )
+  })
+)
+
+it.scoped("new events and retries go before a long range, and that goes out all the same", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const count = 60
+    const begun = yield* Queue.unbounded<void>()
+    const answers = yield* Queue.unbounded<Outcome>()
+    let answer: Effect.Effect<Outcome> = ok
+    const client = answering(() => answer)
+    yield* besideDispatcher(
+      Effect.gen(function* () {
+        yield* register(a)
+        for (let i = 0; i < count; i++) yield* publish(yield* newPayment(), "pending")
+        yield* untilRecorded(count)
+        answer = no
+        yield* publish(yield* newPayment(), "pending")
+        yield* untilRecorded(count + 1)
+
+        answer = Effect.zipRight(Queue.offer(begun, undefined), Queue.take(answers))
+        const range = { owner: merchant, endpoint: undefined, status: "delivered" as const, since: 0, until: minute }
+        const ordered = yield* commit((now) => RedeliveryRepo.redeliverSome(range, undefined, 2 * count, now))
+        expect(ordered).toMatchObject({ ordered: count })
+        yield* Queue.take(begun)
+        yield* TestClock.adjust("1 minute")
+        yield* publish(yield* newPayment(), "pending", minute)
+        for (let more = count + 1; more > 0; more--) {
+          yield* Queue.offer(answers, { status: 200 })
+          yield* Queue.take(begun)
+        }
+        yield* Queue.offer(answers, { status: 200 })
+        yield* untilRecorded(2 * count + 3)
+
+        const rows = yield* deliveries
+        const sent = client.sent
+          .slice(count + 1)
+          .map(({ headers }) => rows.findIndex((row) => row.event_id === headers["webhook-id"]) + 1)
+        // One is on its way when they are due, and four have been read ahead.
+        const [retried, fresh] = [sent.indexOf(count + 1), sent.indexOf(count + 2)]
+        expect(Math.max(retried, fresh)).toBeLessThanOrEqual(1 + 4 + 1)
+        expect(sent.toSorted((x, y) => x - y)).toEqual(Array.from({ length: count + 2 }, (_, n) => n + 1))
+        expect(new Set(rows.map(({ status }) => status))).toEqual(new Set(["delivered"]))
+      })
+    ).pipe(Effect.provide(webhooksOn(path, client.layer, { concurrencyPerEndpoint: 1 })))
+  })
+)
+
+it.scoped("the head of a lane is found by its index, whatever else is due or waits", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const endpoint = yield* register(a)
+      yield* publish(yield* newPayment(), "pending")
+      yield* addFailed(endpoint.id, 50, 0)
+      const reader = yield* Reader
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) =>
+          // Many retries that are not due hide no redelivery, and many redeliveries no retry.
+          tx.run(
+            `UPDATE deliveries SET status = iif(sequence % 2, status, 'pending'), redelivery = sequence % 2, done_at = NULL,
+               next_attempt_at = iif(sequence % 2, 1, 1000) WHERE sequence > 1`
+          )
+        )
+      )
+      const plans: Array<string> = []
+      const db = explained(reader, reader, plans)
+      const headAt = (now: number, limit: number) =>
+        Effect.map(LanesRepo.head(db, endpoint.id, limit, now), (places) => places.map(({ sequence }) => sequence))
+      expect(yield* headAt(1, 4)).toEqual([1, 3, 5, 7])
+      expect(yield* headAt(1_000, 4)).toEqual([1, 2, 4, 6])
+      expect(yield* headAt(0, 100)).toHaveLength(51)
+      expect(yield* LanesRepo.backlog(db, 1)).toEqual({ due: 26, oldestDueMillis: 1 })
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) =>
+          Effect.provideService(LanesRepo.endTurn(endpoint.id, false, 0), Tx, {
+            ...tx,
+            ...explained(tx, reader, plans)
+          })
+        )
+      )
+      const steps = plans.filter((step) => step.includes("deliveries") || step.includes("TEMP B-TREE"))
+      for (const step of steps) {
+        expect(step).toMatch(
+          /^SEARCH (d|deliveries) USING (COVERING )?INDEX deliveries_due \(target=\? AND redelivery=\?/
+        )
+      }
+      expect(steps.length).toBeGreaterThan(8)
     }).pipe(
       Effect.provide(
         webhooksOn(

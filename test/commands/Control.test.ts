@@ -103,6 +103,7 @@ it.live("without a daemon a command does it alone, in the same store", () =>
 it.live("only what seals needs the master key", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
+    yield* ask(settings, "keys create", newKey)
     expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
     const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
     expect(yield* Effect.flip(ask(settings, "webhooks secret", sealing))).toMatchObject({ _tag: "MasterKeyUnusable" })

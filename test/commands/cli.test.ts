@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -36,9 +36,14 @@ const installation = Effect.gen(function* () {
   return { folder, tilld, database: join(folder, "data/tilld.db") }
 })
 
+/** As `installation`, with a database. */
+const furnished = Effect.tap(installation, ({ tilld }) =>
+  tilld(["keys", "create", "--mode", "test", "--name", "first"])
+)
+
 it.scopedLive("a key is made, listed and revoked", () =>
   Effect.gen(function* () {
-    const { tilld } = yield* installation
+    const { tilld } = yield* furnished
     const made = yield* tilld([
       "keys",
       "create",
@@ -60,10 +65,14 @@ it.scopedLive("a key is made, listed and revoked", () =>
       account: "default"
     })
     const human = yield* tilld(["keys", "create", "--mode", "live", "--name", "my shop", "--expires", "90d"])
-    expect(human.stdout).toMatch(/^svc_live_\w{49}\n\n.*shown only now/)
+    expect(human).toMatchObject({
+      stdout: expect.stringMatching(/^svc_live_\w{49}\n$/),
+      stderr: expect.stringMatching(/^This is key key_\S+ It is shown only now.*\n$/)
+    })
 
     const listed = yield* tilld(["keys", "list", "--json"])
     expect(JSON.parse(listed.stdout)).toMatchObject([
+      { name: "first" },
       { id: key.id, permissions: ["payments:read"] },
       { name: "my shop" }
     ])
@@ -78,9 +87,58 @@ it.scopedLive("a key is made, listed and revoked", () =>
   })
 )
 
+it.scopedLive("a database is where the configuration says, from whatever folder it is named", () =>
+  Effect.gen(function* () {
+    const { database, folder, tilld } = yield* installation
+    const elsewhere = join(folder, "elsewhere")
+    mkdirSync(elsewhere)
+    const create = ["keys", "create", "--mode", "test", "--name", "shop"]
+    const at = (config: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+      run([...args, "--config", config], { cwd: elsewhere, env: { TILLD_MASTER_KEY: masterKey, ...env } })
+    expect(yield* at("../tilld.toml", create)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`Making the database ${database}\n`)
+    })
+    expect(JSON.parse((yield* tilld(["keys", "list", "--json"])).stdout)).toHaveLength(1)
+    expect(JSON.parse((yield* at(join(folder, "tilld.toml"), ["keys", "list", "--json"])).stdout)).toHaveLength(1)
+    expect(readdirSync(elsewhere)).toEqual([])
+
+    // A path in the environment is one from where tilld is started, as that of --config.
+    const own = { TILLD_DATABASE__PATH: "own.db" }
+    expect((yield* at("../tilld.toml", create, own)).stderr).toContain(join(elsewhere, "own.db"))
+    expect(existsSync(join(elsewhere, "own.db"))).toBe(true)
+  })
+)
+
+it.scopedLive("a command that needs a database makes none", () =>
+  Effect.gen(function* () {
+    const { database, folder, tilld } = yield* installation
+    const commands: ReadonlyArray<ReadonlyArray<string>> = [
+      ["payments", "list"],
+      ["payments", "abandon", "--chain", "base", "--mode", "test"],
+      ["keys", "list"],
+      ["keys", "revoke", "key_none"],
+      ["accounts", "list"],
+      ["webhooks", "list"],
+      ["webhooks", "secret", "--mode", "test"],
+      ["webhooks", "test", "wh_none"],
+      ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`],
+      ["rescan", "--chain", "base", "--mode", "test", "--from", "1"]
+    ]
+    for (const command of commands) {
+      const { code, stderr, stdout } = yield* tilld(command)
+      expect([code, stdout], command.join(" ")).toEqual([2, ""])
+      expect(stderr, command.join(" ")).toMatch(
+        new RegExp(`^tilld: There is no database ${database}: .*--config.*serve`)
+      )
+    }
+    expect(readdirSync(folder)).toEqual(["tilld.toml"])
+  })
+)
+
 it.scopedLive("an account with a wallet of its own, by standard input", () =>
   Effect.gen(function* () {
-    const { tilld } = yield* installation
+    const { tilld } = yield* furnished
     const own = yield* tilld(
       ["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"],
       {},
@@ -103,7 +161,7 @@ it.scopedLive("an account with a wallet of its own, by standard input", () =>
 
 it.scopedLive("a webhook secret is rotated, with an overlap of a day unless another is given", () =>
   Effect.gen(function* () {
-    const { tilld } = yield* installation
+    const { tilld } = yield* furnished
     const command = ["webhooks", "secret", "--mode", "test"]
     const first = (yield* tilld(command)).stdout.trim()
     expect(first).toMatch(/^whsec_\S{44}$/)
@@ -118,7 +176,7 @@ it.scopedLive("a webhook secret is rotated, with an overlap of a day unless anot
 
     expect(JSON.parse((yield* tilld([...command, "--json"])).stdout)).toEqual({ secret, previous })
     const shown = yield* tilld(command)
-    expect(shown.stdout).toContain(`${secret}\n\nUntil ${previous.until} `)
+    expect(shown).toMatchObject({ stdout: `${secret}\n`, stderr: expect.stringContaining(`Until ${previous.until} `) })
     const again = yield* tilld([...command, "--rotate"])
     expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(previous.until) })
     const atOnce = yield* tilld([...command, "--rotate", "--overlap", "0s", "--json"])
@@ -222,7 +280,7 @@ it.scopedLive("an installation that is in use is left alone, with exit code 2", 
 
 it.scopedLive("a wrong or a missing master key is exit code 2, with the remedy", () =>
   Effect.gen(function* () {
-    const { tilld } = yield* installation
+    const { tilld } = yield* furnished
     const command = ["webhooks", "secret", "--mode", "test"]
     expect(yield* tilld(command, { TILLD_MASTER_KEY: "short" })).toMatchObject({
       code: 2,

@@ -55,7 +55,7 @@ const installation = Effect.gen(function* () {
       expect(stdout).toBe(`${JSON.stringify(JSON.parse(stdout))}\n`)
       return JSON.parse(stdout)
     })
-  yield* json("payments", "list")
+  yield* tilld("keys", "create", "--mode", "test", "--name", "shop")
   const database = new Database(join(folder, "tilld.db"))
   database.exec(rows)
   database.close()

@@ -167,7 +167,16 @@ describe("the end of a sandbox", () => {
       yield* untilRefused(url)
       yield* sandbox.signal("SIGINT")
       expect(yield* payment.finish).toMatchObject({ status: 201 })
-      expect(yield* sandbox.ended).toMatchObject({ code: 0, signal: null, stderr: "" })
+      const ended = yield* sandbox.ended
+      expect(ended).toMatchObject({ code: 0, signal: null })
+      // What it is at while it starts, chain by chain, and nothing else.
+      const progress = ended.stderr.trimEnd().split("\n")
+      expect([progress[0], progress.at(-1)]).toEqual([
+        expect.stringMatching(/^Starting five local chains/),
+        "Starting the daemon."
+      ])
+      expect(progress.slice(1, -1)).toEqual([1, 2, 3, 4, 5].map((n) => expect.stringMatching(`is up .${n} of 5.$`)))
+      expect(ended.stdout).not.toContain("Starting")
       yield* nothingRuns
     })
   )

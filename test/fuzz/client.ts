@@ -30,7 +30,7 @@ const answerIn = (text: string, isHead: boolean): Answer | undefined => {
   // 100 Continue
   if (status < 200) return answerIn(text.slice(end + 4), isHead)
   const headers = headersIn(lines)
-  const length = isHead ? 0 : Number(headers["content-length"])
+  const length = isHead || status === 304 ? 0 : Number(headers["content-length"])
   if (Number.isNaN(length)) throw new Error(`an answer without Content-Length: ${text.slice(0, 500)}`)
   if (text.length < end + 4 + length) return undefined
   const rest = text.slice(end + 4 + length)

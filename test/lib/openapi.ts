@@ -113,8 +113,9 @@ const bodyProblems = (
   headers: Headers,
   body: unknown
 ): ReadonlyArray<string> => {
+  if (content === undefined) return body === "" ? [] : ["a body is not documented"]
   const type = String(headers["content-type"]).split(";")[0] ?? ""
-  if (content?.[type] === undefined) return [`${type} is not documented`]
+  if (content[type] === undefined) return [`${type} is not documented`]
   return problemsAt(document, [...place, "content", type, "schema"], body)
 }
 

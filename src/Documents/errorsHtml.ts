@@ -1,0 +1,75 @@
+import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
+import { exampleError, meanings } from "./errors.ts"
+import { type Html, html, nothing } from "./html.ts"
+import { type Components, type OpenApiDocument, type Operation, resolve } from "./openApi.ts"
+import { code as codeBlock, inline } from "./prose.ts"
+
+/** Errors that many operations can give, told of in one place. */
+export interface SharedErrors {
+  readonly id: string
+  /** Whose they are: "any request …". */
+  readonly of: string
+  readonly codes: ReadonlyArray<ErrorCode>
+  readonly isOf: (operation: Operation) => boolean
+}
+
+const kinds: ReadonlyArray<Omit<SharedErrors, "codes">> = [
+  { id: "errors-any", of: "any request", isOf: () => true },
+  { id: "errors-keyed", of: "any request with a key", isOf: ({ security }) => security.length > 0 },
+  { id: "errors-body", of: "any request with a body", isOf: ({ requestBody }) => requestBody !== undefined }
+]
+
+/** The codes that an operation can answer with: each has an example by its name. */
+const codesOf = (components: Components, { responses }: Operation): ReadonlyArray<ErrorCode> => {
+  const examples = Object.values(responses).flatMap((response) =>
+    Object.values(resolve(components, "responses", response).content ?? {}).flatMap(({ examples = {} }) =>
+      Object.keys(examples)
+    )
+  )
+  return errorCodes.filter((code) => examples.includes(code))
+}
+
+/** What all operations of a kind have in common, each code with the widest kind. */
+export const sharedErrors = ({ components, paths }: OpenApiDocument): ReadonlyArray<SharedErrors> => {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item))
+  const told = new Set<ErrorCode>()
+  return kinds.map((kind) => {
+    const each = operations.filter(kind.isOf).map((operation) => codesOf(components, operation))
+    const codes = errorCodes.filter((code) => !told.has(code) && each.every((some) => some.includes(code)))
+    for (const code of codes) told.add(code)
+    return { ...kind, codes }
+  })
+}
+
+const link = (code: ErrorCode): Html => html`${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
+
+/** The errors of an operation: its own, and where the others are. */
+export const errorsOf = (components: Components, shared: ReadonlyArray<SharedErrors>, operation: Operation): Html => {
+  const others = shared.filter(({ isOf }) => isOf(operation))
+  const elsewhere = new Set(others.flatMap(({ codes }) => codes))
+  const own = codesOf(components, operation).filter((code) => !elsewhere.has(code))
+  const list =
+    own.length === 0
+      ? nothing
+      : html`<dl class="fields">${own.map(
+          (code) => html`<dt>${link(code)}</dt><dd><p>${inline(meanings[code].when)}</p></dd>`
+        )}</dl>`
+  return html`<h4>Errors</h4>${list}<p class="headers">${own.length === 0 ? "Those" : "And those"} of ${others.map(
+    ({ id, of }, i) => html`${i === 0 ? "" : i === others.length - 1 ? " and " : ", "}<a href="#${id}">${of}</a>`
+  )}.</p>`
+}
+
+/** Every code once, with an example of its body; before them, which of them hold for many operations. */
+export const errorTable = (shared: ReadonlyArray<SharedErrors>): Html =>
+  html`<section id="error-codes"><h2><a href="#error-codes">Error codes</a></h2>
+<dl class="fields">${shared.map(
+    ({ codes, id, of }) =>
+      html`<dt id="${id}">Of ${of}</dt><dd><p>${codes.map((code, i) => html`${i === 0 ? "" : ", "}${link(code)}`)}</p></dd>`
+  )}</dl>
+<div class="wide" tabindex="0" role="region" aria-label="Error codes"><table><thead><tr><th scope="col">Status</th><th scope="col">Code</th><th scope="col">When, and what to do</th></tr></thead><tbody>
+${errorCodes.map(
+  (code) =>
+    html`<tr id="error-${code}"><td>${statusOf[code]}</td><th scope="row"><code>${code}</code></th><td>${inline(
+      meanings[code].when
+    )}<details><summary aria-label="Example of ${code}">Example</summary>${codeBlock(JSON.stringify(exampleError(code), null, 2), `Example of ${code}`)}</details></td></tr>`
+)}</tbody></table></div></section>`
