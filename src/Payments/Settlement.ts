@@ -9,6 +9,7 @@ import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { follow, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import { requirementOf } from "./policies.ts"
+import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, deadline, finalBlock, type Horizon, type Rules, undone } from "./statusMachine.ts"
 
 /** A chain's new scan, as the watcher has just stored it. */
@@ -118,7 +119,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         )
 
       const keepExceptions = Effect.fnUntraced(function* (payment: Payment, now: number) {
-        const receipts = yield* Repo.receiptsOf(yield* Tx, payment.id)
+        const receipts = yield* Receipts.ofPayment(yield* Tx, payment.id)
         for (const { amount, currency, kind, txHash = "" } of yield* syncExceptions(payment, receipts, rules, now)) {
           if (kind !== "found_late") continue
           yield* raise({

@@ -14,6 +14,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf } from "./exceptions.ts"
 import { follow, syncExceptions } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
+import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 
 // What operators decide about money that no rule decides on. Each may be repeated.
@@ -123,14 +124,14 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
   const seen = yield* Repo.byId(reader, id)
   if (seen === undefined) return yield* closeUnknown(id, "accepted")
   if (given !== undefined && seen.status !== "confirmed") {
-    yield* proveGiven(seen, yield* Repo.receiptsOf(reader, seen.id), given)
+    yield* proveGiven(seen, yield* Receipts.ofPayment(reader, seen.id), given)
   }
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
       const payment = (yield* Repo.byId(tx, id)) ?? seen
-      const receipts = yield* Repo.receiptsOf(tx, payment.id)
+      const receipts = yield* Receipts.ofPayment(tx, payment.id)
       const money = acceptable(payment, receipts, rules)
       if (payment.status !== "confirmed") {
         if (!money.any) {
@@ -187,7 +188,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
       yield* follow(outbox, payment, [{ payment: ended, announced: true }], now)
-      yield* syncExceptions(ended, yield* Repo.receiptsOf(tx, payment.id), rules, now)
+      yield* syncExceptions(ended, yield* Receipts.ofPayment(tx, payment.id), rules, now)
     }
     return payments.length
   })

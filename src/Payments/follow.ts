@@ -8,6 +8,7 @@ import { Tx } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
+import * as Receipts from "./ReceiptsRepo.ts"
 import { withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
@@ -32,7 +33,7 @@ export const follow = Effect.fnUntraced(function* (
 /** A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: PaymentId) {
   const tx = yield* Tx
-  return withoutSentBack(yield* Repo.receiptsOf(tx, payment), yield* Exceptions.ofPayment(tx, payment))
+  return withoutSentBack(yield* Receipts.ofPayment(tx, payment), yield* Exceptions.ofPayment(tx, payment))
 })
 
 /** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
@@ -51,7 +52,7 @@ export const syncExceptions = Effect.fnUntraced(function* (
 /** The same for a chain's money at addresses whose payments are lost. */
 export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
   const tx = yield* Tx
-  const found = unknownMoney(yield* Repo.unknownReceipts(tx, network))
+  const found = unknownMoney(yield* Receipts.ofNobody(tx, network))
   const stored = yield* Exceptions.unknownOn(tx, network)
   const addresses = new Set([...found.keys(), ...stored.map((exception) => exception.address)])
   const opened = yield* Effect.forEach(

@@ -6,7 +6,7 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Decided } from "../Payments/decisions.ts"
 import { ofPayment } from "../Payments/ExceptionsRepo.ts"
-import { receiptsOf } from "../Payments/PaymentsRepo.ts"
+import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/DeliveryLogRepo.ts"
@@ -53,7 +53,7 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
 
 /** All that the store knows of a payment. */
 export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment) {
-  const receipts = yield* receiptsOf(db, payment.id)
+  const receipts = yield* Receipts.ofPayment(db, payment.id)
   const exceptions = yield* ofPayment(db, payment.id)
   const transitions = yield* Repo.transitions(db, payment.id)
   const events = yield* Repo.events(db, payment.id)

@@ -9,6 +9,7 @@ import { iso } from "../../src/Domain/Timestamp.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import * as Sql from "../../src/Sql.ts"
 import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
@@ -619,7 +620,7 @@ it.scoped("what belongs to lost payments is found by an index", () =>
           []
         )
     }
-    yield* Repo.unknownReceipts(listening, network)
+    yield* Receipts.ofNobody(listening, network)
     yield* Exceptions.unknownOn(listening, network)
     const plans = yield* Effect.forEach(
       asked,

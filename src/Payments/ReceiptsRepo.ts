@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import type { Db } from "../Sql.ts"
+
+interface ReceiptRow {
+  readonly chain: ChainName
+  readonly mode: Mode
+  readonly block_hash: string
+  readonly block_number: number
+  readonly block_time: number
+  readonly address: string
+  readonly position: string
+  readonly tx_hash: string | null
+  readonly currency: string
+  readonly amount: string
+  readonly payment_id: string | null
+  readonly canonical: number
+  readonly agreed: number
+  readonly seen_at: number
+}
+
+const columns = `chain, mode, block_hash, block_number, block_time, address, position, tx_hash, currency, amount,
+  payment_id, canonical, agreed, seen_at`
+
+const fromRow = (row: ReceiptRow): Receipt => ({
+  chain: row.chain,
+  mode: row.mode,
+  blockHash: row.block_hash,
+  blockNumber: row.block_number,
+  blockTime: row.block_time,
+  address: row.address,
+  position: row.position,
+  txHash: row.tx_hash ?? undefined,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+  canonical: row.canonical === 1,
+  agreed: row.agreed === 1,
+  seenAt: row.seen_at
+})
+
+/** A payment's whole ledger, orphaned rows included. */
+export const ofPayment = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE payment_id = ? ORDER BY block_number, position`, [
+      payment
+    ]),
+    (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
+  )
+
+/** Canonical receipts of a chain at addresses whose payments are lost. */
+export const ofNobody = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.all<ReceiptRow>(
+      `SELECT ${columns} FROM receipts
+       WHERE payment_id IS NULL AND chain = ? AND mode = ? AND canonical = 1 ORDER BY block_number, address, position`,
+      [chain, mode]
+    ),
+    (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
+  )
