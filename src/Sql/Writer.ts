@@ -1,5 +1,6 @@
 import { Cause, Context, Data, Effect, Exit, Option, Queue, type Scope } from "effect"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
+import { Metrics } from "../Telemetry/Metrics.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 
 /** Commands that one commit may carry. */
@@ -91,6 +92,7 @@ const commit = (db: Db, commands: ReadonlyArray<Command>): Effect.Effect<Readonl
 /** Starts the writer on a connection that nobody else uses. It ends with the scope; what still waits is interrupted. */
 export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const metrics = yield* Metrics
     const waiting: Array<Command> = []
     const bell = yield* Queue.sliding<void>(1)
     let stopped: Cause.Cause<never> | undefined
@@ -105,8 +107,11 @@ export const makeWriter = (db: Db): Effect.Effect<Context.Tag.Service<Writer>, n
       if (Exit.isFailure(group)) {
         // The transaction may be gone already (see above), and then there is nothing to roll back.
         yield* Effect.exit(db.run("ROLLBACK"))
+        metrics.storeFailures.add()
         return answer(commands.map(() => group))
       }
+      metrics.storeCommits.add()
+      metrics.storeCommands.add([], group.value.length)
       const actions = new Set<() => void>()
       for (const action of group.value.flatMap(({ afterCommit }) => afterCommit)) {
         actions.delete(action)

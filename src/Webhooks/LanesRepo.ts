@@ -80,3 +80,35 @@ export const backlog = (db: Db, now: number) =>
     const found: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
     return found
   })
+
+/** Lanes of endpoints that are looked at. */
+const laneLimit = 1_000
+
+/** Endpoints whose lanes are not empty; no more than 1,000. */
+export const endpointLanes = (db: Db) =>
+  Effect.map(
+    db.all<{ target: string }>("SELECT target FROM lanes WHERE target GLOB 'wh_*' LIMIT ?", [laneLimit]),
+    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  )
+
+/** Deliveries of a lane that an attempt is ahead of, due or not; no more than 10,000 are counted. */
+export const waiting = (db: Db, target: string) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL LIMIT ?)`,
+      [target, countLimit]
+    ),
+    (row) => row?.count ?? 0
+  )
+
+/** The same of all lanes together that are no endpoint's, but a payment's own webhookUrl's. */
+export const waitingAtUrls = (db: Db) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM deliveries WHERE target GLOB 'https:*' AND next_attempt_at IS NOT NULL LIMIT ?)`,
+      [countLimit]
+    ),
+    (row) => row?.count ?? 0
+  )
