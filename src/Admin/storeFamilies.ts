@@ -72,13 +72,12 @@ export const makeStoreFamilies = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const rows = yield* Effect.forEach(
       chains,
-      ({ chain, mode }) =>
-        Effect.map(
-          Effect.all([LedgerRepo.scan(reader, { chain, mode }), countOpen(reader, { chain, mode }, openLimit)], {
-            concurrency: 1
-          }),
-          ([scan, open]) => ({ labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open })
-        ),
+      Effect.fnUntraced(function* ({ chain, mode }) {
+        yield* eventLoopTurn
+        const scan = yield* LedgerRepo.scan(reader, { chain, mode })
+        const open = yield* countOpen(reader, { chain, mode }, openLimit)
+        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open }
+      }),
       { concurrency: 1 }
     )
     return [

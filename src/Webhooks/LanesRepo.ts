@@ -67,13 +67,14 @@ export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
     const oldest = yield* db.get<{ at: number | null }>(
       `SELECT min((SELECT min(next_attempt_at) FROM deliveries WHERE target = l.target AND next_attempt_at IS NOT NULL)) AS at
-       FROM lanes AS l WHERE next_at <= ?`,
+       FROM lanes AS l WHERE slow IN (0, 1) AND next_at <= ?`,
       [now]
     )
+    // CROSS JOIN: the lanes that are due come first. SQLite would look through all deliveries, those of tomorrow too.
     const counted = yield* db.get<{ due: number }>(
       `SELECT count(*) AS due FROM (
-         SELECT 1 FROM lanes AS l JOIN deliveries AS d ON d.target = l.target
-         WHERE l.next_at <= ? AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= ? LIMIT ?)`,
+         SELECT 1 FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
+         WHERE l.slow IN (0, 1) AND l.next_at <= ? AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= ? LIMIT ?)`,
       [now, now, countLimit]
     )
     const at = oldest?.at ?? now
