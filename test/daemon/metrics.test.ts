@@ -1,5 +1,7 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { appendFileSync, existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { createServer } from "node:net"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { EventKind } from "../../src/Domain/Event.ts"
@@ -7,7 +9,7 @@ import { type Answered, makeClient } from "../lib/api.ts"
 import { confirmations, type Daemon, type HomeOptions, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { readScrape, type Scrape } from "../lib/prometheus.ts"
-import { tilld } from "../lib/tilld.ts"
+import { root, tilld } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 const network = { chain: "base", mode: "test" }
@@ -261,5 +263,56 @@ describe("the operator's listener", () => {
       expect(refused.stderr).toContain(`[admin]: Cannot listen on 127.0.0.1:${port}: the port is taken`)
       expect(refused.stderr).not.toContain('"listening"')
     })
+  )
+})
+
+describe("README", () => {
+  const section = readFileSync(join(root, "README.md"), "utf8").split("## Metrics\n")[1]?.split("\n## ")[0] ?? ""
+  const block = (language: string) =>
+    [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
+
+  it.scopedLive(
+    "its section turns metrics on, its command reads them, its table and its rules name those that there are",
+    () =>
+      Effect.gen(function* () {
+        const [toml = ""] = block("toml")
+        const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+        // The port may be taken on this machine.
+        appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
+        const daemon = yield* serve(home)
+        const { annotations } = yield* daemon.logged("listening for the operator")
+        const address = `127.0.0.1:${annotations["port"]}`
+        const [command = ""] = block("sh")
+        const { stdout } = spawnSync("bash", ["-c", command.replace("127.0.0.1:9090", address)], { encoding: "utf8" })
+        expect(stdout).toMatch(/^tilld_webhook_oldest_due_age_seconds 0$/m)
+
+        const scrape = readScrape(
+          yield* Effect.promise(() => fetch(`http://${address}/metrics`).then((it) => it.text()))
+        )
+        const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
+        const told = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)])
+        const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
+        // Of no two sources, and of what has not been asked for yet, there is nothing to show.
+        const mayBeAbsent = [
+          "tilld_price_spread_ratio",
+          "tilld_http_requests_total",
+          "tilld_http_request_duration_seconds"
+        ]
+        expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
+        for (const { labels, name } of scrape.samples) {
+          const family = scrape.types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "")
+          const { le: _, ...own } = labels
+          expect(Object.keys(own).join(","), name).toBe(labelsOf.get(family))
+        }
+        const rules = block("yaml").join("\n")
+        expect(rules).toContain('targets: ["127.0.0.1:9090"]')
+        const expressions = [...rules.matchAll(/expr: (.*)/g)].map(([, expression = ""]) => expression)
+        expect(expressions.length).toBeGreaterThan(3)
+        for (const name of expressions.join(" ").match(/tilld_\w+/g) ?? [])
+          expect([...scrape.types.keys()]).toContain(name)
+        const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
+        const [row = ""] = rows.filter((line) => line.includes("attempts_total"))
+        expect(new Set([...(row.split("|")[2] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)
+      })
   )
 })
