@@ -81,7 +81,7 @@ export const metricsHandlers = Effect.gen(function* () {
           ...familiesOf(counted),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
-          ...(yield* storeFamilies)
+          ...(yield* storeFamilies())
         ]
         return answer(exposition(families))
       })

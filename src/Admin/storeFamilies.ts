@@ -95,11 +95,12 @@ export const makeStoreFamilies = Effect.gen(function* () {
     ]
   })
 
-  return Effect.map(Effect.option(read), (families) => [
-    gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
-      [{}, families._tag === "Some"]
-    ]),
-    fileFamily(database.path),
-    ...(families._tag === "Some" ? families.value : [])
-  ])
+  return () =>
+    Effect.map(Effect.option(read), (families) => [
+      gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
+        [{}, families._tag === "Some"]
+      ]),
+      fileFamily(database.path),
+      ...(families._tag === "Some" ? families.value : [])
+    ])
 })

@@ -38,7 +38,7 @@ const familiesOn = (targets: ReadonlyArray<readonly [target: string, count: numb
       seed(path, targets)
       const reader = yield* Reader
       const steps: Array<string> = []
-      const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read).pipe(
+      const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
         Effect.provideService(Reader, explained(reader, reader, steps))
       )
       return { scrape: readScrape(exposition(families)), steps }
@@ -85,7 +85,7 @@ it.scopedLive("a store that cannot be read is told of, and hides nothing else", 
   Effect.gen(function* () {
     const broken = new StoreUnavailable({ code: "SQLITE_IOERR", message: "the disk" })
     const path = yield* temporaryDatabase
-    const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read).pipe(
+    const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
       Effect.provideService(Reader, { all: () => broken, get: () => broken, run: () => broken, writes: () => 0 }),
       Effect.provide(testSettingsLayer(path))
     )
