@@ -3,6 +3,7 @@ import { Api } from "./Api.ts"
 import { documentHandlers } from "./Documents/Http.ts"
 import { isProxyOf } from "./Http/clientAddress.ts"
 import { healthHandlers } from "./Http/health.ts"
+import { observeRequests } from "./Http/observe.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type Address, serve } from "./Http/server.ts"
@@ -35,7 +36,7 @@ export class Http extends Context.Tag("tilld/Http")<
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }
-      const respond = yield* makeRespond(makeRouter(Api, handlers))
+      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests)
       const isProxy = isProxyOf(server.trustedProxies)
       const address = yield* serve(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))

@@ -4,6 +4,7 @@ import { Chains } from "./Chains.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
+import { EventKind } from "./Domain/Event.ts"
 import type { PaymentException } from "./Domain/Exception.ts"
 import { newPaymentId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
@@ -24,6 +25,7 @@ import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { Metrics } from "./Telemetry/Metrics.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
 /** What this installation cannot do of a request: at least one. */
@@ -73,6 +75,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const matchSet = yield* MatchSet
       const chains = yield* Chains
       const prices = yield* Prices
+      const { payments } = yield* Metrics
+      for (const kind of EventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
       const currencies = new Map(
         settings.chains.map((network) => {
@@ -171,6 +175,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             // Before the answer: whoever pays at once must be seen.
             matchSet.add(owner.mode, address)
             chains.wake({ chain: request.chain, mode: owner.mode })
+            payments.add(["created"])
           })
           return payment
         })

@@ -10,7 +10,7 @@ import * as InstanceLock from "./InstanceLock.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { Settlement } from "./Payments/Settlement.ts"
 import { Prices } from "./Quotes/Prices.ts"
-import { load, Settings, type Source } from "./Settings.ts"
+import { load, Settings, type SettingsShape, type Source } from "./Settings.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
 /** Everything that works by itself, under one root: a defect of any one ends them all, and with them the process. */
@@ -47,6 +47,17 @@ export const workers = Effect.gen(function* () {
 // A command that found no daemon holds the lock for a moment. A refusal would tell systemd to give up.
 const whileACommandWorks = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
+/** The operator's listener, where there is one. It is read in only then. */
+const adminLayer = ({ admin }: SettingsShape) =>
+  admin === undefined
+    ? Layer.empty
+    : Layer.unwrapEffect(
+        Effect.map(
+          Effect.promise(() => import("./Admin.ts")),
+          ({ Admin }) => Admin.layer(admin)
+        )
+      )
+
 /** The daemon on one configuration, until it is interrupted. */
 export const serve = Effect.fn("serve")(function* (source: Source) {
   const { settings, unread } = yield* load(source)
@@ -59,6 +70,8 @@ export const serve = Effect.fn("serve")(function* (source: Source) {
     }
     // Side by side: a stop ends both at once, so that no payment is taken while the last deliveries have their time.
     // Requests first: what the workers begin with can wait for a port to be opened.
-    return yield* Effect.all([Layer.launch(Http.layer), workers], { concurrency: "unbounded", discard: true })
+    // The operator's listener is open before the API's and closed after it, so that a stop can be watched.
+    const listeners = Layer.provide(Http.layer, adminLayer(settings))
+    return yield* Effect.all([Layer.launch(listeners), workers], { concurrency: "unbounded", discard: true })
   }).pipe(Effect.provide(appLayer(settings, source.env)))
 }, Effect.scoped)

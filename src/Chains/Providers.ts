@@ -1,8 +1,9 @@
-import { Clock, Data, Duration, Effect, Random } from "effect"
+import { Clock, Data, Duration, Effect, Either, Random } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
+import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { ask, findHeader, getChainId } from "./calls.ts"
-import type { Rpc, RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
 import { Span } from "./Span.ts"
 
 /** How long a provider is left alone after its first failure; it doubles with each that follows, up to the longest. */
@@ -168,6 +169,29 @@ const check = Effect.fn("Providers.check")(function* (
   slot.checked = true
 })
 
+/** The same client, whose calls are counted as those of a network. */
+const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
+  const count = (method: string, reason: RpcReason | "ok") =>
+    rpcCalls.add([network.chain, network.mode, method, reason])
+  const outcomeOf = (reply: Reply | undefined) =>
+    reply === undefined || Either.isRight(reply) ? "ok" : reply.left.reason
+  return makeClient({
+    counters,
+    host,
+    sendEach: (calls) =>
+      Effect.tapBoth(sendEach(calls), {
+        onSuccess: (replies) =>
+          Effect.sync(() => {
+            for (const [i, { method }] of calls.entries()) count(method, outcomeOf(replies[i]))
+          }),
+        onFailure: ({ reason }) =>
+          Effect.sync(() => {
+            for (const { method } of calls) count(method, reason)
+          })
+      })
+  })
+}
+
 /**
  * The providers of a chain, in the order of its `rpcUrls`. `genesis.known` is the hash of its first block: where it is
  * undefined, the first provider that tells it sets it for the others.
@@ -179,7 +203,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   genesis: { known: string | undefined }
 ) {
   const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
-  const slots = chain.rpcUrls.map((url, index) => makeSlot(rpc.client(url), newSpan(), index))
+  const metrics = yield* Metrics
+  const slots = chain.rpcUrls.map((url, index) =>
+    makeSlot(counted(network, metrics, rpc.client(url)), newSpan(), index)
+  )
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
   let serving = first

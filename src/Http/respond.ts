@@ -11,6 +11,7 @@ import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
+import type { Observe } from "./observe.ts"
 import { errorReply, type Reply } from "./reply.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
@@ -79,16 +80,24 @@ const replyOf = (
     : { headers: { ...headers, "content-type": contentType }, text: String(body) })
 })
 
+/** What is known of a request, whatever becomes of it. */
+interface Noted {
+  /** Of its answer. */
+  headers: Readonly<Record<string, string>>
+  route: Route | undefined
+}
+
 /** Answers a request, whatever comes: all but its interruption is a reply. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string) => Effect.Effect<Reply>
 
 /** The checks of every request, in the order in which the API promises them, and then its handler. */
-export const makeRespond = Effect.fnUntraced(function* (router: Router) {
+export const makeRespond = Effect.fnUntraced(function* (router: Router, observe: Observe = () => {}) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
   const { server } = yield* Settings
   const clientAddress = clientAddressOf(server.trustedProxies)
+  const clock = yield* Effect.clock
   const failures = new FailedAttempts()
   let delayed = 0
   let storeLoggedAt = Number.NEGATIVE_INFINITY
@@ -115,20 +124,20 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
   const authenticated = (request: IncomingMessage) =>
     Effect.catchTag(authenticate(headerOf(request, "x-api-key")), "ApiError", (error) => late(request, error))
 
-  /** `noted`: headers of the answer, whatever becomes of the request. */
-  const handle = (request: IncomingMessage, received: Body, noted: Record<string, string>) =>
+  const handle = (request: IncomingMessage, received: Body, noted: Noted) =>
     Effect.gen(function* () {
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       const [path, search] = targetOf(request)
       const match = router(path)
       if (match === undefined) return yield* noRoute
       const { params, route } = match
+      noted.route = route
       const key = route.isPublic ? undefined : yield* authenticated(request)
       if (key !== undefined) {
         // Every authenticated request counts, whatever is wrong with it.
         const now = yield* Clock.currentTimeMillis
         const allowance = limits.spend(key.id, now)
-        Object.assign(noted, limitHeaders(allowance))
+        noted.headers = limitHeaders(allowance)
         if (!allowance.allowed) return yield* rateLimited(allowance, now)
       }
       const operation = route.operations.get(request.method ?? "")
@@ -169,10 +178,15 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
 
   const respond: Respond = (request, body, requestId) =>
     Effect.suspend(() => {
-      const noted: Record<string, string> = {}
+      const noted: Noted = { headers: {}, route: undefined }
+      const began = clock.unsafeCurrentTimeNanos()
       return Effect.map(
         Effect.catchAllCause(handle(request, body, noted), (cause) => replyTo(cause, request, requestId)),
-        (reply): Reply => unlessKept(request, { ...reply, headers: { ...noted, ...reply.headers } })
+        (given): Reply => {
+          const reply = unlessKept(request, { ...given, headers: { ...noted.headers, ...given.headers } })
+          observe(noted.route, request.method, reply.status, Number(clock.unsafeCurrentTimeNanos() - began) / 1e9)
+          return reply
+        }
       )
     })
   return respond

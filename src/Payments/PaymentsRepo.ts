@@ -258,3 +258,14 @@ export const openByNetwork = (db: Db) =>
     `SELECT chain, mode, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
      GROUP BY chain, mode`
   )
+
+/** Open payments of a chain; no more than `limit` are counted. */
+export const countOpen = (db: Db, { chain, mode }: Network, limit: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM payments WHERE chain = ? AND mode = ? AND status IN ('pending', 'detecting') LIMIT ?)`,
+      [chain, mode, limit]
+    ),
+    (row) => row?.count ?? 0
+  )

@@ -5,6 +5,7 @@ import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { Tx } from "../Sql.ts"
+import { Metrics } from "../Telemetry/Metrics.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
@@ -21,10 +22,14 @@ export const follow = Effect.fnUntraced(function* (
   steps: ReadonlyArray<Step>,
   at: number
 ) {
+  const tx = yield* Tx
+  const { payments } = yield* Metrics
   let before = payment
   for (const step of steps) {
+    const { status } = step.payment
     yield* Repo.update(before, step.payment, at)
     if (step.announced) yield* outbox.publish(step.payment, at)
+    if (status !== before.status) yield* tx.afterCommit(() => payments.add([status]))
     before = step.payment
   }
   return before

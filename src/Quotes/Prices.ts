@@ -95,6 +95,7 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
   return Prices.of({
     of,
     usd: (symbol) => of(symbol).price,
+    told: () => all.flatMap(({ told }) => [...told.values()]),
     status: () => QuoteCurrency.literals.filter((symbol) => symbol !== "USD").map(of),
     refresh: Effect.forEach(all, readInto, { concurrency: "unbounded", discard: true }),
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
@@ -111,6 +112,8 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
     readonly of: (symbol: QuoteCurrency) => PriceStatus
     /** The same of every currency but USD. */
     readonly status: () => ReadonlyArray<PriceStatus>
+    /** What each source last said of each currency, however old that is. */
+    readonly told: () => ReadonlyArray<Told>
     /** Reads every source once. */
     readonly refresh: Effect.Effect<void>
     /** Reads every source again and again, until it is interrupted. One that fails holds up no other. */

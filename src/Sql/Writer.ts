@@ -1,5 +1,6 @@
 import { Cause, Context, Data, Effect, Exit, Option, Queue, type Scope } from "effect"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
+import { Metrics } from "../Telemetry/Metrics.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 
 /** Commands that one commit may carry. */
@@ -97,6 +98,7 @@ export const makeWriter = (
   afterGroup: (db: Db) => Effect.Effect<void> = () => Effect.void
 ): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const metrics = yield* Metrics
     const waiting: Array<Command> = []
     const bell = yield* Queue.sliding<void>(1)
     let stopped: Cause.Cause<never> | undefined
@@ -111,8 +113,11 @@ export const makeWriter = (
       if (Exit.isFailure(group)) {
         // The transaction may be gone already (see above), and then there is nothing to roll back.
         yield* Effect.exit(db.run("ROLLBACK"))
+        metrics.storeFailures.add()
         return answer(commands.map(() => group))
       }
+      metrics.storeCommits.add()
+      metrics.storeCommands.add([], group.value.length)
       const actions = new Set<() => void>()
       for (const action of group.value.flatMap(({ afterCommit }) => afterCommit)) {
         actions.delete(action)

@@ -2,10 +2,12 @@ import { Clock, Context, Duration, Effect, Fiber, Layer, Option, Queue, Schedule
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
+import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { type Attempt, type DueDelivery, dueDelivery } from "./DeliveriesRepo.ts"
 import { DeliveryClient } from "./DeliveryClient.ts"
 import { DueQueue } from "./DueQueue.ts"
 import { type Backlog, backlog } from "./LanesRepo.ts"
+import { outcomeClass, outcomeClasses } from "./outcomes.ts"
 import { failedAfter, succeeded } from "./retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
@@ -28,26 +30,46 @@ const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effe
     )
   )
 
-const logFailure = ({ eventId, endpoint }: DueDelivery, { attempts, error, isRedelivery, status }: Attempt) =>
-  (attempts === failedAfter && !isRedelivery ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
-    Effect.annotateLogs({ event: eventId, endpoint: endpoint ?? "webhookUrl", attempts, result: status ?? error })
+/** Whether a failed attempt is the one that makes its delivery fail. */
+const isDecisive = ({ attempts, isRedelivery }: Attempt): boolean => attempts === failedAfter && !isRedelivery
+
+const logFailure = ({ eventId, endpoint }: DueDelivery, attempt: Attempt) =>
+  (isDecisive(attempt) ? Effect.logWarning : Effect.logDebug)("webhook attempt failed").pipe(
+    Effect.annotateLogs({
+      event: eventId,
+      endpoint: endpoint ?? "webhookUrl",
+      attempts: attempt.attempts,
+      result: attempt.status ?? attempt.error
+    })
   )
 
+const countWith = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }: Instruments) => {
+  for (const outcome of outcomeClasses) webhookAttempts.add([outcome], 0)
+  return (attempt: Attempt): void => {
+    webhookAttempts.add([outcomeClass(attempt)])
+    webhookAttemptDuration.observe(Math.max(0, attempt.endedAt - attempt.startedAt) / 1000)
+    if (isDecisive(attempt) && !succeeded(attempt.status)) webhookFailures.add()
+  }
+}
+
 /** Signs a delivery and sends it once. */
-const makeAttempt = (client: DeliveryClient["Type"], keys: SigningKeys["Type"]) => (delivery: DueDelivery) =>
-  Effect.gen(function* () {
-    const { sequence, eventId, endpoint, isRedelivery, url } = delivery
-    const key = yield* untilStored(endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint))
-    const body = Buffer.from(delivery.body, "utf8")
-    const startedAt = yield* Clock.currentTimeMillis
-    const headers = signatureHeaders(key, eventId, body, startedAt)
-    const outcome = yield* client.post({ url, body, headers })
-    const endedAt = yield* Clock.currentTimeMillis
-    const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
-    const attempt: Attempt = { ...outcome, sequence, attempts, isRedelivery, startedAt, endedAt }
-    if (!succeeded(outcome.status)) yield* logFailure(delivery, attempt)
-    return attempt
-  })
+const makeAttempt =
+  (client: DeliveryClient["Type"], keys: SigningKeys["Type"], count: (attempt: Attempt) => void) =>
+  (delivery: DueDelivery) =>
+    Effect.gen(function* () {
+      const { sequence, eventId, endpoint, isRedelivery, url } = delivery
+      const key = yield* untilStored(endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint))
+      const body = Buffer.from(delivery.body, "utf8")
+      const startedAt = yield* Clock.currentTimeMillis
+      const headers = signatureHeaders(key, eventId, body, startedAt)
+      const outcome = yield* client.post({ url, body, headers })
+      const endedAt = yield* Clock.currentTimeMillis
+      const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
+      const attempt: Attempt = { ...outcome, sequence, attempts, isRedelivery, startedAt, endedAt }
+      count(attempt)
+      if (!succeeded(outcome.status)) yield* logFailure(delivery, attempt)
+      return attempt
+    })
 
 /**
  * Sends what is due, then sleeps until something is, or until deliveries are added. The queue itself is in the store;
@@ -68,7 +90,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const reader = yield* Reader
       const writer = yield* Writer
       const outbox = yield* Outbox
-      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys)
+      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, countWith(yield* Metrics))
 
       const run = Effect.gen(function* () {
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)

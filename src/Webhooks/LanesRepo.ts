@@ -85,16 +85,49 @@ export interface Backlog {
 export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
     const oldest = yield* db.get<{ at: number | null }>(
-      `SELECT min(${firstOf("l.target")}) AS at FROM lanes AS l WHERE next_at <= ?`,
+      `SELECT min(${firstOf("l.target")}) AS at FROM lanes AS l WHERE slow IN (0, 1) AND next_at <= ?`,
       [now]
     )
+    // CROSS JOIN: the lanes that are due come first. SQLite would look through all deliveries, those of tomorrow too.
     const counted = yield* db.get<{ due: number }>(
       `SELECT count(*) AS due FROM (
          SELECT 1 FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
-         WHERE l.next_at <= ? AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
+         WHERE l.slow IN (0, 1) AND l.next_at <= ? AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
       [now, now, countLimit]
     )
     const at = oldest?.at ?? now
     const found: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
     return found
   })
+
+/** Lanes of endpoints that are looked at. */
+const laneLimit = 1_000
+
+/** Endpoints whose lanes are not empty; no more than 1,000. */
+export const endpointLanes = (db: Db) =>
+  Effect.map(
+    db.all<{ target: string }>("SELECT target FROM lanes WHERE target GLOB 'wh_*' LIMIT ?", [laneLimit]),
+    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  )
+
+/** Deliveries of a lane that an attempt is ahead of, due or not; no more than 10,000 are counted. */
+export const waiting = (db: Db, target: string) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL LIMIT ?)`,
+      [target, countLimit]
+    ),
+    (row) => row?.count ?? 0
+  )
+
+/** The same of all lanes together that are no endpoint's, but a payment's own webhookUrl's. */
+export const waitingAtUrls = (db: Db) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM deliveries WHERE target GLOB 'https:*' AND next_attempt_at IS NOT NULL LIMIT ?)`,
+      [countLimit]
+    ),
+    (row) => row?.count ?? 0
+  )

@@ -170,7 +170,7 @@ ${id}
       const { unread } = yield* loadText(`${small}balance_interval = "20s"\n[admin]\n[limits]\nper_minute = 5\n`, {
         TILLD_ALERTS__URL: "https://alerts.example.com"
       })
-      expect(unread).toEqual(["admin", "alerts"])
+      expect(unread).toEqual(["alerts"])
     })
   )
 })

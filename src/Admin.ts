@@ -1,0 +1,40 @@
+import { Context, Effect, Layer } from "effect"
+import { AdminApi } from "./Admin/Api.ts"
+import { metricsHandlers } from "./Admin/metrics.ts"
+import { healthHandlers } from "./Http/health.ts"
+import { makeRespond } from "./Http/respond.ts"
+import { type AllHandlers, makeRouter } from "./Http/routes.ts"
+import { type Address, ListenFailed, serve } from "./Http/server.ts"
+
+/**
+ * The operator's own listener: health, and metrics for Prometheus. Metrics are here alone, since they tell of the
+ * merchants' endpoints and business, and whoever scrapes them has no key.
+ */
+export class Admin extends Context.Tag("tilld/Admin")<
+  Admin,
+  {
+    /** Where it listens: the real port, if any free one was asked for. */
+    readonly address: Address
+  }
+>() {
+  /** Listens from its acquisition to its release. */
+  static readonly layer = (wanted: Address) =>
+    Layer.scoped(
+      Admin,
+      Effect.gen(function* () {
+        const handlers: AllHandlers<typeof AdminApi> = {
+          health: yield* healthHandlers,
+          metrics: yield* metricsHandlers
+        }
+        const respond = yield* makeRespond(makeRouter(AdminApi, handlers))
+        const address = yield* Effect.mapError(
+          serve(respond, wanted),
+          ({ message }) => new ListenFailed({ message: `[admin]: ${message}` })
+        )
+        yield* Effect.logInfo("listening for the operator").pipe(
+          Effect.annotateLogs({ host: address.host, port: address.port })
+        )
+        return { address }
+      })
+    )
+}

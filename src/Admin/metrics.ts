@@ -1,0 +1,90 @@
+import { BigDecimal, Clock, Effect } from "effect"
+import { type ChainHealth, Chains } from "../Chains.ts"
+import { answer, type Handlers } from "../Http/Handler.ts"
+import { Prices } from "../Quotes/Prices.ts"
+import { exposition } from "../Telemetry/exposition.ts"
+import type { Family } from "../Telemetry/instruments.ts"
+import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
+import type { MetricsApi } from "./Api.ts"
+import { gauge, type Measured } from "./gauge.ts"
+import { makeProcessFamilies } from "./processFamilies.ts"
+import { makeStoreFamilies } from "./storeFamilies.ts"
+
+const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family> => {
+  const of = (valueOf: (one: ChainHealth) => Measured[1]) =>
+    health.map((one): Measured => [{ chain: one.chain, mode: one.mode }, valueOf(one)])
+  return [
+    gauge(
+      "tilld_chain_ready",
+      "Whether the chain is read as it should be, as /readyz says.",
+      of(({ ready }) => ready)
+    ),
+    gauge(
+      "tilld_chain_head_block",
+      "Every block up to this number has been read.",
+      of(({ head }) => head)
+    ),
+    gauge(
+      "tilld_chain_lag_blocks",
+      "Blocks that the chain is ahead of that, as its provider last said.",
+      of(({ lagBlocks }) => lagBlocks)
+    ),
+    gauge(
+      "tilld_chain_provider_usable",
+      "Whether a provider is asked, 1, or put aside, 0, by its place in rpc_urls from 0 on.",
+      health.flatMap(({ chain, mode, providers }) =>
+        providers.map(({ healthy }, index): Measured => [{ chain, mode, provider: String(index) }, healthy])
+      )
+    )
+  ]
+}
+
+const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Family> => {
+  const status = prices.status()
+  return [
+    gauge(
+      "tilld_price_usable",
+      "Whether there is a price to quote by: fresh, and of sources that agree.",
+      status.map(({ price, symbol }) => [{ currency: symbol }, price !== undefined])
+    ),
+    gauge(
+      "tilld_price_age_seconds",
+      "How long ago the price of a source was true, however old that is; 0 for configured ones.",
+      prices
+        .told()
+        .map(({ observedAt, source, symbol }) => [
+          { currency: symbol, source },
+          Number.isFinite(observedAt) ? Math.max(0, now - observedAt) / 1000 : 0
+        ])
+    ),
+    gauge(
+      "tilld_price_spread_ratio",
+      "The highest fresh price less the lowest, as a part of the lowest; left out where no two can be compared.",
+      status.map(({ spread, symbol }) => [{ currency: symbol }, spread && BigDecimal.unsafeToNumber(spread)])
+    )
+  ]
+}
+
+export const metricsHandlers = Effect.gen(function* () {
+  const chains = yield* Chains
+  const prices = yield* Prices
+  const counted = yield* Metrics
+  const processFamilies = yield* makeProcessFamilies
+  const storeFamilies = yield* makeStoreFamilies
+
+  const handlers: Handlers<typeof MetricsApi> = {
+    metrics: () =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const families = [
+          ...processFamilies(),
+          ...familiesOf(counted),
+          ...chainFamilies(yield* chains.health),
+          ...priceFamilies(prices, now),
+          ...(yield* storeFamilies())
+        ]
+        return answer(exposition(families))
+      })
+  }
+  return handlers
+})

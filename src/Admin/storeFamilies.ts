@@ -1,0 +1,106 @@
+import { statSync } from "node:fs"
+import { Clock, Effect } from "effect"
+import * as LedgerRepo from "../Chains/LedgerRepo.ts"
+import { eventLoopTurn } from "../eventLoopTurn.ts"
+import { countOpen } from "../Payments/PaymentsRepo.ts"
+import { Settings } from "../Settings.ts"
+import { type Db, Reader } from "../Sql.ts"
+import type { Family } from "../Telemetry/instruments.ts"
+import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/LanesRepo.ts"
+import { gauge, type Measured, single } from "./gauge.ts"
+
+// What is read from the store when somebody asks. Each statement counts a bounded number of rows of an index, and the
+// others have their turn between two of them.
+
+/** Endpoints that have a label of their own. */
+const named = 100
+/** Open payments of a chain that are counted. */
+const openLimit = 10_000
+
+/** The longest backlogs by endpoint, and all others together. */
+const topOf = (endpoints: ReadonlyArray<readonly [endpoint: string, count: number]>): ReadonlyArray<Measured> => {
+  const sorted = [...endpoints].sort(([, one], [, next]) => next - one)
+  const rest = sorted.slice(named)
+  const shown = sorted.slice(0, named).map(([endpoint, count]): Measured => [{ endpoint }, count])
+  const other = rest.reduce((sum, [, count]) => sum + count, 0)
+  return rest.length === 0 ? shown : [...shown, [{ endpoint: "other" }, other]]
+}
+
+const webhookFamilies = Effect.fnUntraced(function* (reader: Db, now: number) {
+  const { due, oldestDueMillis } = yield* backlog(reader, now)
+  const endpoints = yield* Effect.forEach(
+    yield* endpointLanes(reader),
+    (lane) =>
+      Effect.zipRight(
+        eventLoopTurn,
+        Effect.map(waiting(reader, lane), (count) => [lane, count] as const)
+      ),
+    { concurrency: 1 }
+  )
+  return [
+    gauge(
+      "tilld_webhook_oldest_due_age_seconds",
+      "How long the webhook delivery that has been due for longest has been so; 0 when none is.",
+      single(oldestDueMillis / 1000)
+    ),
+    gauge(
+      "tilld_webhook_due_deliveries",
+      "Webhook deliveries whose time has come, those that are being attempted included. No more than 10000 are counted.",
+      single(due)
+    ),
+    gauge(
+      "tilld_webhook_backlog_deliveries",
+      `Webhook deliveries that wait for an attempt, due now or later, by endpoint: the ${named} longest backlogs, all other endpoints as other, and all payments' own webhookUrls as webhookUrl. No more than 10000 are counted of each, and no more than 1000 endpoints.`,
+      [...topOf(endpoints), [{ endpoint: "webhookUrl" }, yield* waitingAtUrls(reader)]]
+    )
+  ]
+})
+
+/** Of files that are there; the log is gone while nobody has written. */
+const fileFamily = (path: string): Family =>
+  gauge("tilld_store_file_bytes", "Size of the database and of its write-ahead log.", [
+    [{ file: "database" }, statSync(path, { throwIfNoEntry: false })?.size],
+    [{ file: "wal" }, statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0]
+  ])
+
+/** What the store tells of deliveries, payments and chains, and whether it tells anything. */
+export const makeStoreFamilies = Effect.gen(function* () {
+  const { chains, database } = yield* Settings
+  const reader = yield* Reader
+
+  const read = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const rows = yield* Effect.forEach(
+      chains,
+      Effect.fnUntraced(function* ({ chain, mode }) {
+        yield* eventLoopTurn
+        const scan = yield* LedgerRepo.scan(reader, { chain, mode })
+        const open = yield* countOpen(reader, { chain, mode }, openLimit)
+        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open }
+      }),
+      { concurrency: 1 }
+    )
+    return [
+      ...(yield* webhookFamilies(reader, now)),
+      gauge(
+        "tilld_open_payments",
+        `Payments that are pending or detecting. No more than ${openLimit} of a chain are counted.`,
+        rows.map(({ labels, open }) => [labels, open])
+      ),
+      gauge(
+        "tilld_chain_head_age_seconds",
+        "Age of the newest block that has been read, by its own time.",
+        rows.map(({ age, labels }) => [labels, age])
+      )
+    ]
+  })
+
+  return () =>
+    Effect.map(Effect.option(read), (families) => [
+      gauge("tilld_store_readable", "Whether what is read from the store could be: it is left out otherwise.", [
+        [{}, families._tag === "Some"]
+      ]),
+      fileFamily(database.path),
+      ...(families._tag === "Some" ? families.value : [])
+    ])
+})

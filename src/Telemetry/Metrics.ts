@@ -1,0 +1,86 @@
+import { Context, Layer } from "effect"
+import { Counter, type Family, Histogram } from "./instruments.ts"
+
+const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+// An attempt has 30 s to the answer's status, and its body 5 s more.
+const attemptBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 35]
+
+/**
+ * What is counted where it happens, since the start of the process. What can be looked up when somebody asks is not here,
+ * but where /metrics is answered. README lists all of them.
+ */
+const makeInstruments = () => ({
+  httpRequests: new Counter({
+    name: "tilld_http_requests_total",
+    help: "Requests to the API that were answered, by the template of their path.",
+    labels: ["route", "method", "status"]
+  }),
+  httpDuration: new Histogram(
+    {
+      name: "tilld_http_request_duration_seconds",
+      help: "From a whole request to the API to its answer.",
+      labels: ["route", "method"]
+    },
+    requestBounds
+  ),
+  httpRateLimited: new Counter({
+    name: "tilld_http_rate_limited_requests_total",
+    help: "Requests to the API that were refused since their key had made too many."
+  }),
+
+  payments: new Counter({
+    name: "tilld_payments_total",
+    help: "Payments that were created, or have come to a status.",
+    labels: ["event"]
+  }),
+
+  webhookAttempts: new Counter({
+    name: "tilld_webhook_attempts_total",
+    help: "Attempts of webhook deliveries, by how they ended.",
+    labels: ["outcome"]
+  }),
+  webhookAttemptDuration: new Histogram(
+    {
+      name: "tilld_webhook_attempt_duration_seconds",
+      help: "Duration of webhook attempts, name look-up and connection included."
+    },
+    attemptBounds
+  ),
+  webhookFailures: new Counter({
+    name: "tilld_webhook_deliveries_failed_total",
+    help: "Webhook deliveries whose fifth attempt failed: one more follows, a day later."
+  }),
+
+  rpcCalls: new Counter({
+    name: "tilld_rpc_calls_total",
+    help: "JSON-RPC calls to the providers of a chain, by how they ended.",
+    labels: ["chain", "mode", "method", "outcome"]
+  }),
+
+  storeCommits: new Counter({
+    name: "tilld_store_commits_total",
+    help: "Commits of the database's writer."
+  }),
+  storeCommands: new Counter({
+    name: "tilld_store_commands_total",
+    help: "Commands that those commits carried, refused ones included."
+  }),
+  storeFailures: new Counter({
+    name: "tilld_store_failed_commits_total",
+    help: "Commits that failed, and with them every command that they carried: the disk is full, or answers with errors."
+  })
+})
+
+export type Instruments = Readonly<ReturnType<typeof makeInstruments>>
+
+export const familiesOf = (instruments: Instruments): ReadonlyArray<Family> =>
+  Object.values(instruments).map(({ family }) => family)
+
+/** Where things are counted. Counting is no effect, fails never, and takes a tenth of a microsecond. */
+export class Metrics extends Context.Reference<Metrics>()("tilld/Telemetry/Metrics", {
+  // For what runs without a daemon, whose counts nobody asks for.
+  defaultValue: () => makeInstruments()
+}) {
+  /** A daemon's own. */
+  static readonly layer = Layer.sync(Metrics, () => makeInstruments())
+}

@@ -1,0 +1,98 @@
+import { expect, it } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Effect, Layer } from "effect"
+import { makeStoreFamilies } from "../../src/Admin/storeFamilies.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, StoreUnavailable } from "../../src/Sql.ts"
+import { exposition } from "../../src/Telemetry/exposition.ts"
+import { readScrape } from "../lib/prometheus.ts"
+import { testChain, testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { explained } from "../lib/webhooks.ts"
+
+const network = { chain: "base", mode: "test" }
+const endpointOf = (i: number) => `wh_${String(i).padStart(4, "0")}`
+
+/** Deliveries that wait, by target, straight into the file. */
+const seed = (path: string, targets: ReadonlyArray<readonly [target: string, count: number]>) => {
+  const db = new Database(path)
+  db.pragma("foreign_keys = OFF")
+  const insert = db.prepare(
+    `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, own_url, target, url, status, attempts,
+       next_attempt_at, created_at)
+     VALUES ('dlv_', 'evt_', 'pay_', 'default', 'test', 1, ?, 'https://shop.example', 'pending', 0, ?, 0)`
+  )
+  db.transaction(() => {
+    for (const [target, count] of targets) for (let i = 0; i < count; i++) insert.run(target, i % 2 === 0 ? 1 : 4e12)
+  })()
+  db.close()
+}
+
+/** The families on a store with these deliveries, and how they were looked up. */
+const familiesOn = (targets: ReadonlyArray<readonly [target: string, count: number]>) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const chains = ["base", "polygon"] as const
+    const settings = testSettingsLayer(path, { chains: chains.map((chain) => testChain({ chain })) })
+    return yield* Effect.gen(function* () {
+      seed(path, targets)
+      const reader = yield* Reader
+      const steps: Array<string> = []
+      const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
+        Effect.provideService(Reader, explained(reader, reader, steps))
+      )
+      return { scrape: readScrape(exposition(families)), steps }
+    }).pipe(Effect.provide(Layer.merge(Sql.layer(path), settings)))
+  })
+
+it.scopedLive("the longest backlogs are named, the others are counted together, and no count goes on for ever", () =>
+  Effect.gen(function* () {
+    const endpoints = Array.from({ length: 130 }, (_, i) => [endpointOf(i), i + 1] as const)
+    const { scrape } = yield* familiesOn([
+      ...endpoints,
+      ["wh_long", 10_050],
+      ["https://one.example", 7],
+      ["https://two.example", 5]
+    ])
+    const backlog = (endpoint: string) => scrape.value("tilld_webhook_backlog_deliveries", { endpoint })
+    expect(backlog("wh_long")).toBe(10_000)
+    expect(backlog("webhookUrl")).toBe(12)
+    expect(backlog(endpointOf(129))).toBe(130)
+    expect(backlog(endpointOf(31))).toBe(32)
+    // wh_long and 99 others have a name.
+    expect(backlog(endpointOf(30))).toBeUndefined()
+    expect(backlog("other")).toBe((31 * 32) / 2)
+    expect(scrape.labelled("tilld_webhook_backlog_deliveries", "endpoint")).toHaveLength(102)
+    expect(scrape.value("tilld_webhook_due_deliveries")).toBeLessThanOrEqual(10_000)
+    expect(scrape.value("tilld_webhook_oldest_due_age_seconds")).toBeGreaterThan(1e9)
+  })
+)
+
+it.scopedLive("nothing is looked up by reading a whole table of deliveries or payments", () =>
+  Effect.gen(function* () {
+    const { scrape, steps } = yield* familiesOn([
+      [endpointOf(1), 3],
+      ["https://one.example", 2]
+    ])
+    expect(scrape.value("tilld_open_payments", network)).toBe(0)
+    expect(steps.filter((step) => /deliveries_due|payments_open|lanes/.test(step)).length).toBeGreaterThan(5)
+    expect(steps.filter((step) => /SCAN (deliveries|d|payments|scans)\b/.test(step))).toEqual([])
+    expect(steps.filter((step) => /\b(deliveries|d) /.test(step) && !/COVERING INDEX/.test(step))).toEqual([])
+  })
+)
+
+it.scopedLive("a store that cannot be read is told of, and hides nothing else", () =>
+  Effect.gen(function* () {
+    const broken = new StoreUnavailable({ code: "SQLITE_IOERR", message: "the disk" })
+    const path = yield* temporaryDatabase
+    const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
+      Effect.provideService(Reader, { all: () => broken, get: () => broken, run: () => broken, writes: () => 0 }),
+      Effect.provide(testSettingsLayer(path))
+    )
+    const scrape = readScrape(exposition(families))
+    expect(scrape.samples).toEqual([
+      { name: "tilld_store_readable", labels: {}, value: 0 },
+      { name: "tilld_store_file_bytes", labels: { file: "wal" }, value: 0 }
+    ])
+  })
+)

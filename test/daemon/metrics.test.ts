@@ -1,0 +1,317 @@
+import { spawnSync } from "node:child_process"
+import { appendFileSync, existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { EventKind } from "../../src/Domain/Event.ts"
+import { type Answered, makeClient } from "../lib/api.ts"
+import { confirmations, type Daemon, type HomeOptions, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { makeInbox } from "../lib/inbox.ts"
+import { readScrape, type Scrape } from "../lib/prometheus.ts"
+import { root, tilld } from "../lib/tilld.ts"
+
+const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
+const network = { chain: "base", mode: "test" }
+const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`
+/** What providers put into their URLs. */
+const providersKey = "k3y0fTheProvider"
+
+/** A client of the operator's listener. */
+const adminOf = (daemon: Daemon) =>
+  Effect.gen(function* () {
+    const { annotations } = yield* daemon.logged("listening for the operator", { host: "127.0.0.1" })
+    return yield* makeClient(`http://127.0.0.1:${annotations["port"]}`)
+  })
+
+/** The ports that a process listens on, by Linux. */
+const listeningPorts = (pid: number): ReadonlyArray<number> => {
+  const own = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)))
+  return ["tcp", "tcp6"].flatMap((table) =>
+    readFileSync(`/proc/${pid}/net/${table}`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, , , state, , , , , , inode]) => state === "0A" && own.has(`socket:[${inode}]`))
+      .map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16))
+  )
+}
+
+const shop = (over: Partial<HomeOptions> = {}) =>
+  Effect.gen(function* () {
+    const chain = yield* localChain("base")
+    const inbox = yield* makeInbox()
+    const home = yield* makeHome({
+      chains: new Map([["base", chain]]),
+      rpcUrls: new Map([["base", [`${chain.url}/?key=${providersKey}`, `http://127.0.0.1:1/${providersKey}`]]]),
+      caFile: inbox.caFile,
+      ...over
+    })
+    const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+    const admin = yield* adminOf(daemon)
+    const scrape = Effect.map(admin("GET", "/metrics"), (answer): Scrape => {
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
+      for (const hidden of [daemon.key, providersKey, secret, chain.url, "xpub", "127.0.0.1"]) {
+        expect(answer.text, `${hidden} is nobody's to see`).not.toContain(hidden)
+      }
+      return readScrape(answer.text)
+    })
+    /** As soon as it is so. */
+    const until = (holds: (scrape: Scrape) => boolean) =>
+      Effect.repeat(scrape, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.zipRight(scrape))
+    const endpoint = Effect.fnUntraced(function* (path: string) {
+      const hook = { url: inbox.url + path, events: EventKind.literals, secret }
+      return (yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)).body.id
+    })
+    return { chain, inbox, daemon, admin, scrape, until, endpoint }
+  })
+
+describe("metrics", () => {
+  it.scopedLive("tell of a payment that is paid and delivered", () =>
+    Effect.gen(function* () {
+      const { chain, daemon, endpoint, inbox, scrape, until } = yield* shop()
+      yield* endpoint("/hook")
+      const before = yield* scrape
+      expect(before.value("tilld_payments_total", { event: "created" })).toBe(0)
+      expect(before.value("tilld_webhook_attempts_total", { outcome: "delivered" })).toBe(0)
+      expect(before.value("tilld_build_info", { version: "0.1.0", node: process.version })).toBe(1)
+
+      const payment = yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
+      yield* daemon.create(order)
+      expect((yield* scrape).value("tilld_open_payments", network)).toBe(2)
+      yield* pay(chain, payment)
+      yield* chain.mine(confirmations)
+      for (const path of ["/hook", "/own"]) {
+        yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+      }
+      yield* daemon.payment(payment)
+
+      const after = yield* until(
+        (scrape) => scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === 7
+      )
+      for (const [event, count] of Object.entries({ created: 2, detecting: 1, confirmed: 1, expired: 0, failed: 0 })) {
+        expect(after.value("tilld_payments_total", { event }), event).toBe(count)
+      }
+      expect(after.value("tilld_open_payments", network)).toBe(1)
+      expect(after.value("tilld_webhook_attempt_duration_seconds_count")).toBe(7)
+      expect(after.value("tilld_webhook_deliveries_failed_total")).toBe(0)
+      const created = { route: "/v1/payments", method: "POST" }
+      expect(after.value("tilld_http_requests_total", { ...created, status: "2xx" })).toBe(2)
+      expect(after.value("tilld_http_request_duration_seconds_count", created)).toBe(2)
+      const got = { route: "/v1/payments/:id", method: "GET", status: "2xx" }
+      expect(after.value("tilld_http_requests_total", got)).toBe(1)
+
+      const { number } = yield* Effect.orDie(chain.head)
+      expect(after.value("tilld_chain_head_block", network)).toBe(number)
+      expect(after.value("tilld_chain_lag_blocks", network)).toBe(0)
+      expect(after.value("tilld_chain_ready", network)).toBe(1)
+      expect(after.value("tilld_chain_head_age_seconds", network)).toBeLessThan(60)
+      expect(after.value("tilld_chain_provider_usable", { ...network, provider: "0" })).toBe(1)
+      expect(after.value("tilld_chain_provider_usable", { ...network, provider: "1" })).toBe(0)
+      const heads = { ...network, method: "eth_getBlockByNumber", outcome: "ok" }
+      expect(after.value("tilld_rpc_calls_total", heads)).toBeGreaterThan(confirmations)
+      expect(after.value("tilld_rpc_calls_total", { outcome: "unreachable", method: "eth_chainId" })).toBeGreaterThan(0)
+
+      expect(after.value("tilld_price_usable", { currency: "ETH" })).toBe(1)
+      expect(after.value("tilld_price_usable", { currency: "EUR" })).toBe(0)
+      expect(after.value("tilld_price_age_seconds", { currency: "ETH", source: "fixed" })).toBe(0)
+      expect(after.value("tilld_price_spread_ratio", { currency: "ETH" })).toBeUndefined()
+
+      const [commits = 0, commands = 0] = ["commits", "commands"].map((what) =>
+        after.value(`tilld_store_${what}_total`)
+      )
+      expect(commits).toBeGreaterThan(before.value("tilld_store_commits_total") ?? 0)
+      expect(commands).toBeGreaterThanOrEqual(commits)
+      expect(after.value("tilld_store_readable")).toBe(1)
+      expect(after.value("tilld_store_file_bytes", { file: "database" })).toBeGreaterThan(10_000)
+      expect(after.value("tilld_store_file_bytes", { file: "wal" })).toBeGreaterThan(10_000)
+      expect(after.value("tilld_process_resident_memory_bytes")).toBeGreaterThan(20e6)
+      expect(after.value("tilld_process_cpu_seconds_total")).toBeGreaterThan(
+        before.value("tilld_process_cpu_seconds_total") ?? Number.NaN
+      )
+      expect(after.value("tilld_event_loop_lag_max_seconds")).toBeGreaterThanOrEqual(0)
+    })
+  )
+
+  it.scopedLive("show a backlog where a receiver hangs, and whose it is", () =>
+    Effect.gen(function* () {
+      const { daemon, endpoint, inbox, until } = yield* shop()
+      const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
+      yield* inbox.behave(({ path }) => (path === "/answers" ? 204 : Effect.never))
+      const payments = 20
+      for (let i = 0; i < payments; i++) yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
+      const waits = yield* until(
+        (scrape) =>
+          scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === payments &&
+          (scrape.value("tilld_webhook_oldest_due_age_seconds") ?? 0) > 1
+      )
+      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: hanging })).toBe(payments)
+      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(payments)
+      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: answering })).toBeUndefined()
+      expect(waits.value("tilld_webhook_due_deliveries")).toBe(2 * payments)
+    })
+  )
+
+  it.scopedLive("count attempts by how they ended", () =>
+    Effect.gen(function* () {
+      const { daemon, inbox, until } = yield* shop()
+      yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
+      for (const status of [200, 302, 404, 503]) {
+        yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/${status}` })
+      }
+      yield* daemon.create({ ...order, webhookUrl: "https://127.0.0.1:1/" })
+      const after = yield* until((scrape) => scrape.value("tilld_webhook_attempt_duration_seconds_count") === 5)
+      for (const outcome of ["delivered", "http_3xx", "http_4xx", "http_5xx", "connection_refused"]) {
+        expect(after.value("tilld_webhook_attempts_total", { outcome }), outcome).toBe(1)
+      }
+      expect(after.value("tilld_webhook_attempts_total", { outcome: "timeout" })).toBe(0)
+      // Scheduled again, and not due.
+      expect(after.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(4)
+      expect(after.value("tilld_webhook_due_deliveries")).toBe(0)
+      expect(after.value("tilld_webhook_oldest_due_age_seconds")).toBe(0)
+    })
+  )
+
+  it.scopedLive("are answered while the store is busy, and keep no path, method or key of a client", () =>
+    Effect.gen(function* () {
+      const { daemon, scrape } = yield* shop()
+      const stranger = yield* makeClient(daemon.url)
+      const creates = Effect.forEach(
+        Array.from({ length: 300 }, (_, i) => `busy ${i}`),
+        (merchantRef) => daemon.call("POST", "/v1/payments", { ...order, merchantRef }),
+        { concurrency: 32, discard: true }
+      )
+      const paths = ["/v1/payments/pay_made-up", "/made-up", "/made-up?x=made-up", "/v1/made-up%ff"]
+      const asked = Effect.forEach(paths, (path) => stranger("PATCH", path, { key: "made-up" }), {
+        concurrency: 1
+      })
+      const scrapes = Effect.replicateEffect(scrape, 5, { concurrency: 2 })
+      yield* Effect.all([creates, asked, scrapes], { concurrency: "unbounded" })
+      const after = yield* scrape
+      const labels = after.samples.flatMap((sample) => Object.values(sample.labels))
+      expect(labels.filter((label) => /made-up|PATCH/.test(label))).toEqual([])
+      expect(after.value("tilld_http_requests_total", { route: "none", status: "4xx" })).toBe(3)
+      expect(after.value("tilld_http_requests_total", { route: "/v1/payments/:id", method: "other" })).toBe(1)
+      expect(after.value("tilld_payments_total", { event: "created" })).toBe(300)
+    })
+  )
+
+  it.scopedLive("count requests that were too many", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0", TILLD_LIMITS__PER_MINUTE: "2" })
+      const admin = yield* adminOf(daemon)
+      for (let i = 0; i < 5; i++) yield* daemon.call("GET", "/v1/payments")
+      const scrape = readScrape((yield* admin("GET", "/metrics")).text)
+      expect(scrape.value("tilld_http_rate_limited_requests_total")).toBe(3)
+      expect(scrape.value("tilld_http_requests_total", { route: "/v1/payments", status: "2xx" })).toBe(2)
+    })
+  )
+})
+
+describe("the operator's listener", () => {
+  it.scopedLive("serves health and metrics and nothing else, and no metrics are elsewhere", () =>
+    Effect.gen(function* () {
+      const { admin, daemon } = yield* shop()
+      const error = ({ body, status }: Answered) => [status, body?.error.code]
+      expect((yield* admin("GET", "/healthz")).body).toEqual({ alive: true })
+      expect((yield* admin("GET", "/readyz")).body).toMatchObject({ chains: [{ chain: "base" }] })
+      expect((yield* admin("HEAD", "/metrics")).status).toBe(200)
+      for (const path of ["/", "/v1/payments", "/docs", "/openapi.json", "/metrics/", "/%6Detrics"]) {
+        expect(error(yield* admin("GET", path, { key: daemon.key })), path).toEqual([404, "NOT_FOUND"])
+      }
+      const posted = yield* admin("POST", "/metrics", { json: {} })
+      expect(error(posted)).toEqual([405, "METHOD_NOT_ALLOWED"])
+      expect(posted.headers.allow).toBe("GET, HEAD")
+      expect(posted.body.error.requestId).toBe(posted.headers["x-request-id"])
+
+      const open = yield* makeClient(daemon.url)
+      for (const key of [{}, { key: daemon.key }]) {
+        expect(error(yield* open("GET", "/metrics", key))).toEqual([404, "NOT_FOUND"])
+      }
+      expect((yield* open("GET", "/healthz")).status).toBe(200)
+      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+    })
+  )
+
+  it.scopedLive("is not there unless it is asked for", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      const daemon = yield* serve(yield* makeHome({ chains: new Map([["base", chain]]) }))
+      yield* daemon.hasRead(chain)
+      expect(daemon.lines().filter((line) => line.includes("for the operator"))).toEqual([])
+      if (existsSync("/proc/net/tcp")) expect(listeningPorts(daemon.pid)).toEqual([Number(new URL(daemon.url).port)])
+    })
+  )
+
+  it.scopedLive("whose port is taken keeps the daemon from starting, which exits 2 and names it", () =>
+    Effect.gen(function* () {
+      const taken = createServer()
+      const port = yield* Effect.acquireRelease(
+        Effect.async<number>((resume) => {
+          taken.listen(0, "127.0.0.1", () => {
+            const address = taken.address()
+            resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+          })
+        }),
+        () => Effect.sync(() => taken.close())
+      )
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const refused = yield* tilld(["serve", "--config", home.config], { env: { TILLD_ADMIN__PORT: String(port) } })
+      expect(refused).toMatchObject({ code: 2, stdout: "" })
+      expect(refused.stderr).toContain(`[admin]: Cannot listen on 127.0.0.1:${port}: the port is taken`)
+      expect(refused.stderr).not.toContain('"listening"')
+    })
+  )
+})
+
+describe("README", () => {
+  const section = readFileSync(join(root, "README.md"), "utf8").split("## Metrics\n")[1]?.split("\n## ")[0] ?? ""
+  const block = (language: string) =>
+    [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
+
+  it.scopedLive(
+    "its section turns metrics on, its command reads them, its table and its rules name those that there are",
+    () =>
+      Effect.gen(function* () {
+        const [toml = ""] = block("toml")
+        const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+        // The port may be taken on this machine.
+        appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
+        const daemon = yield* serve(home)
+        const { annotations } = yield* daemon.logged("listening for the operator")
+        const address = `127.0.0.1:${annotations["port"]}`
+        const [command = ""] = block("sh")
+        const { stdout } = spawnSync("bash", ["-c", command.replace("127.0.0.1:9090", address)], { encoding: "utf8" })
+        expect(stdout).toMatch(/^tilld_webhook_oldest_due_age_seconds 0$/m)
+
+        const admin = yield* makeClient(`http://${address}`)
+        const scrape = readScrape((yield* admin("GET", "/metrics")).text)
+        const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
+        const told = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)])
+        const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
+        // Of no two sources, and of what has not been asked for yet, there is nothing to show.
+        const mayBeAbsent = [
+          "tilld_price_spread_ratio",
+          "tilld_http_requests_total",
+          "tilld_http_request_duration_seconds"
+        ]
+        expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
+        for (const { labels, name } of scrape.samples) {
+          const family = scrape.types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "")
+          const { le: _, ...own } = labels
+          expect(Object.keys(own).join(","), name).toBe(labelsOf.get(family))
+        }
+        const rules = block("yaml").join("\n")
+        expect(rules).toContain('targets: ["127.0.0.1:9090"]')
+        const expressions = [...rules.matchAll(/expr: (.*)/g)].map(([, expression = ""]) => expression)
+        expect(expressions.length).toBeGreaterThan(3)
+        for (const name of expressions.join(" ").match(/tilld_\w+/g) ?? [])
+          expect([...scrape.types.keys()]).toContain(name)
+        const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
+        const [, listed = ""] = /An attempt's outcome is ([^.]*)\./.exec(section) ?? []
+        expect(new Set([...listed.matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)
+      })
+  )
+})
