@@ -12,9 +12,12 @@ export type Position = EventId | typeof start
 
 const Position = Schema.Union(Schema.Literal(start), EventId).annotations({
   message: () => ({ message: "must be the id of a message of this stream", override: true }),
-  description:
-    "Goes on behind the message with this `id`; without it the stream begins now. `start` is before the oldest event that is kept.",
-  jsonSchema: { type: "string", pattern: "^(start|evt_[A-Za-z0-9_-]{22,43})$" }
+  jsonSchema: {
+    type: "string",
+    pattern: "^(start|evt_[A-Za-z0-9_-]{22,43})$",
+    description:
+      "Goes on behind the message with this `id`; without it the stream begins now. `start` is before the oldest event that is kept."
+  }
 })
 
 /** Server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html */

@@ -92,7 +92,9 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
           return Stream.concat(Stream.make(said), Stream.unfoldEffect(after, next))
         })
         return Stream.unwrapScoped(follow).pipe(
-          Stream.catchTag("StoreUnavailable", (error) => Stream.drain(Stream.fromEffect(Effect.logWarning(error.message))))
+          Stream.catchTag("StoreUnavailable", (error) =>
+            Stream.drain(Stream.fromEffect(Effect.logWarning(error.message)))
+          )
         )
       })
 

@@ -68,7 +68,7 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
     if (connections.working(socket) >= pipelined) return refusals.refuse(tooManyAtOnce, socket)
     const requestId = newRequestId()
     const send = (reply: Reply) => write(response, reply, requestId, closing)
-    let fiber: Fiber.RuntimeFiber<Reply | void> | undefined
+    let fiber: Fiber.RuntimeFiber<unknown> | undefined
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
