@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream"
 import { Data, Duration, Effect, Schedule, Stream } from "effect"
 import type { Agent } from "undici"
 import { type Message, makeParser } from "./messages.ts"
@@ -63,6 +64,21 @@ export const ask = Effect.fn("Listen.ask")(function* (
 /** The message of an error body, or the start of whatever else came. */
 const saidIn = (text: string): string => /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text.slice(0, 200)
 
+/** What has come since the last piece, once there is something. An interruption does not wait for it. */
+const nextPiece = (body: Readable, lost: (why: unknown) => ApiUnavailable) =>
+  Effect.async<string, ApiUnavailable>((resume) => {
+    const look = () => {
+      const piece: string | null = body.read()
+      if (piece === null && !body.readableEnded && !body.destroyed) return
+      stop()
+      resume(piece === null ? lost(body.errored ?? "the server ended the stream") : Effect.succeed(piece))
+    }
+    const stop = () => void body.off("readable", look).off("close", look)
+    body.on("readable", look).on("close", look)
+    look()
+    return Effect.sync(stop)
+  })
+
 const connect = (api: Api, after: string | undefined) =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
@@ -71,9 +87,9 @@ const connect = (api: Api, after: string | undefined) =>
         Effect.sync(() => body.on("error", () => undefined).destroy())
       )
       const lost = (why: unknown) => new ApiUnavailable({ message: `${api.url} was lost: ${reasonOf(why)}` })
-      return Stream.fromAsyncIterable(body.setEncoding("utf8") as AsyncIterable<string>, lost).pipe(
+      body.setEncoding("utf8")
+      return Stream.repeatEffect(nextPiece(body, lost)).pipe(
         Stream.timeoutFail(() => lost(`nothing came for ${silence}`), silence),
-        Stream.concat(Stream.fail(lost("the server ended the stream"))),
         Stream.mapConcat(makeParser())
       )
     })
@@ -103,8 +119,10 @@ export const follow = (
       wait ??= yield* Schedule.driver(backOff)
       const driver = wait
       const heard = (message: Message) => Effect.zipRight(driver.reset, take(message))
-      yield* Effect.catchTag(Stream.runForEach(connect(api, after), heard), "ApiUnavailable", ({ message }) =>
-        Effect.zipRight(onLost(message), Effect.ignore(driver.next(undefined)))
+      yield* Stream.runForEach(connect(api, after), heard).pipe(
+        Effect.catchTag("ApiUnavailable", ({ message }) =>
+          Effect.zipRight(onLost(message), Effect.ignore(driver.next(undefined)))
+        )
       )
     })
     return Effect.forever(once)

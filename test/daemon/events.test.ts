@@ -227,6 +227,7 @@ it.scopedLive("tilld trigger drives a payment to the event, and refuses a live k
       { env }
     )
     yield* failing.line("paid in")
+    yield* chain.mine()
     yield* chain.rpc("evm_increaseTime", [120])
     const failed = yield* failing.ended
     expect(failed.code, failed.stderr).toBe(0)
