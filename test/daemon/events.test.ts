@@ -36,6 +36,7 @@ const openStream = ({ key, url }: Pick<Daemon, "key" | "url">, after?: string) =
       const [last = "", ...whole] = (rest + piece).split("\n\n").reverse()
       rest = last
       for (const block of whole.reverse()) {
+        if (field(block, "id") === "") continue
         messages.unsafeOffer({ id: field(block, "id"), event: field(block, "event"), data: field(block, "data") })
       }
     })
@@ -143,7 +144,9 @@ it.scopedLive("a stream is for keys that may read webhooks and payments, and end
     expect(created.status).toBe(201)
     expect(JSON.parse((yield* stream.next).data).data.merchantRef).toBe("mine")
     expect(yield* tilld(["keys", "revoke", other.id, "--config", daemon.home.config])).toMatchObject({ code: 0 })
-    // A place that is another account's is none of this one's.
+    // With the next sign of life, if nothing happens before.
+    yield* stream.ended
+    expect(yield* stream.isEmpty).toBe(true)
     const streams = yield* Effect.replicateEffect(openStream(daemon), 20)
     expect(streams.map(({ response }) => response.statusCode)).toEqual(streams.map(() => 200))
     const one = yield* openStream(daemon)
