@@ -11,7 +11,7 @@ import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
-import { errorReply, type Reply } from "./reply.ts"
+import { errorReply, isPieces, type Reply } from "./reply.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
@@ -70,13 +70,12 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
 
 const replyOf = (
   { contentType, successStatus }: Operation,
-  { body, headers = {}, status }: Answer<unknown>
-): Reply => ({
-  status: status ?? successStatus,
-  ...(contentType === undefined
-    ? { headers, text: JSON.stringify(body) }
-    : { headers: { ...headers, "content-type": contentType }, text: String(body) })
-})
+  { body, headers = {}, status = successStatus }: Answer<unknown>
+): Reply => {
+  if (contentType === undefined) return { status, headers, text: JSON.stringify(body) }
+  const typed = { status, headers: { ...headers, "content-type": contentType } }
+  return isPieces(body) ? { ...typed, text: "", rest: body } : { ...typed, text: String(body) }
+}
 
 /** Answers a request, whatever comes: all but its interruption is a reply. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string) => Effect.Effect<Reply>
@@ -132,12 +131,13 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router) {
       }
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)
-      if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
+      if (key !== undefined) yield* authorize(key, operation.permissions)
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
+      const { headers } = request
       const work = (remember?: Remember) => {
         const replayOf = (answer: Answer<unknown>) => replyOf(operation, answer)
         const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
-        return Effect.map(operation.handle({ key, path: params, search, payload, remember: kept }), replayOf)
+        return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
       }
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
       return key === undefined || idempotencyKey === undefined
