@@ -2,23 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Predicate, Schema, Stream } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody } from "../Domain/ApiError.ts"
-import { EventId } from "../Domain/Ids.ts"
-
-/** Before every event that is kept. */
-export const start = "start"
-
-/** Where a stream goes on: behind an event. */
-export type Position = EventId | typeof start
-
-const Position = Schema.Union(Schema.Literal(start), EventId).annotations({
-  message: () => ({ message: "must be the id of a message of this stream", override: true }),
-  jsonSchema: {
-    type: "string",
-    pattern: "^(start|evt_[A-Za-z0-9_-]{22,43})$",
-    description:
-      "Goes on behind the message with this `id`; without it the stream begins now. `start` is before the oldest event that is kept."
-  }
-})
+import { Position } from "../Domain/Event.ts"
 
 /** Server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html */
 const Messages = Schema.declare((body): body is Stream.Stream<string> =>

@@ -1,9 +1,10 @@
-import { Context, Data, Effect, Layer, Option, Stream } from "effect"
+import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
+import { type Position, start } from "../Domain/Event.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
-import { type Position, start } from "./Api.ts"
 import * as EventsRepo from "./EventsRepo.ts"
 import { Outbox } from "./Outbox.ts"
 
@@ -49,6 +50,7 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
       const reader = yield* Reader
       const keys = yield* Keys
       const outbox = yield* Outbox
+      const retention = Duration.toMillis((yield* Settings).retention.deliveries)
       const streams = new Map<AccountId, number>()
 
       const countOf = (account: AccountId): number => streams.get(account) ?? 0
@@ -65,15 +67,19 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
           const { id, sequence } = newest ?? { id: start, sequence: 0 }
           return { after: sequence, said: atPosition(id) } satisfies Beginning
         }
-        const place = position === start ? undefined : yield* EventsRepo.placeOf(reader, key, position)
+        if (position === start) return { after: 0, said: atPosition(start) } satisfies Beginning
+        // Of those behind an older one some may be forgotten, and others not that have deliveries ahead.
+        const since = (yield* Clock.currentTimeMillis) - retention
+        const place = yield* EventsRepo.placeOf(reader, key, position, since)
         if (place !== undefined) return { after: place.sequence, said: atPosition(position) } satisfies Beginning
-        const why = position === start ? "" : `: ${position} is not kept any more: from the oldest event that is\n`
+        const why = `: ${position} is not kept any more: from the oldest event that is\n`
         return { after: 0, said: why + atPosition(start) } satisfies Beginning
       })
 
       const open = Effect.fn("EventStreams.open")(function* (key: ApiKey, position: Position | undefined) {
-        if (countOf(key.account) >= mostStreams) return yield* new TooManyStreams({ limit: mostStreams })
         const { after, said } = yield* beginning(key, position)
+        // Last, so that no others are opened between this and the count.
+        if (countOf(key.account) >= mostStreams) return yield* new TooManyStreams({ limit: mostStreams })
         const follow = Effect.gen(function* () {
           yield* Effect.acquireRelease(change(key.account, 1), () => change(key.account, -1))
           const changed = yield* outbox.listen(key)

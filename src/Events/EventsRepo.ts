@@ -23,9 +23,14 @@ export const page = (db: Db, { account, mode }: Owner, after: number, limit: num
 /** An event and its place. */
 export type Place = Pick<StoredEvent, "sequence" | "id">
 
-/** The owner's event of this id, undefined where there is none or it was forgotten. */
-export const placeOf = (db: Db, { account, mode }: Owner, id: EventId) =>
-  db.get<Place>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ?", [id, account, mode])
+/** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */
+export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: number) =>
+  db.get<Place>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?", [
+    id,
+    account,
+    mode,
+    since
+  ])
 
 /** The owner's newest event, undefined before the first. */
 export const newest = (db: Db, { account, mode }: Owner) =>

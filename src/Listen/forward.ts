@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Agent } from "undici"
 import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
-import { reasonOf } from "./follow.ts"
+import { reasonOf } from "./ask.ts"
 
 /** As long as a real delivery waits. */
 const deadline = "30 seconds"

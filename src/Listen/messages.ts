@@ -1,4 +1,4 @@
-/** A server-sent event. Both are empty where the message did not say. */
+/** A server-sent event of the stream; one without data says where it begins. Both are empty where the message did not say. */
 export interface Message {
   /** Where to go on behind it. */
   readonly id: string

@@ -1,11 +1,11 @@
-import { Clock, Data, Deferred, Duration, Effect, Schedule, Schema } from "effect"
+import { Clock, Data, Deferred, Duration, Effect, Queue, Schema } from "effect"
 import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { type EventKind, WebhookEvent } from "../Domain/Event.ts"
 import { randomToken } from "../Domain/Ids.ts"
-import { type Api, ask, follow } from "../Listen/follow.ts"
-import type { Message } from "../Listen/messages.ts"
+import { type Api, ask } from "../Listen/ask.ts"
+import { type Follower, follow } from "../Listen/follow.ts"
 import { payer } from "./instructions.ts"
 import { makeRpc } from "./Rpc.ts"
 
@@ -57,7 +57,7 @@ const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: Trig
   const headers = { "content-type": "application/json" }
   const answer = yield* ask(api, "POST", "/v1/payments", { headers, body })
   const text = yield* Effect.tryPromise({
-    try: () => answer.text(),
+    try: () => answer.body.text(),
     catch: () => new NotTriggered({ message: `${api.url} broke off its answer` })
   }).pipe(
     Effect.timeoutFail({ duration: patience, onTimeout: () => new NotTriggered({ message: "no answer in time" }) })
@@ -85,13 +85,23 @@ const progress = ({ kind, tell }: TriggerOptions, limit: Duration.Duration) =>
       const seconds = Math.round(((yield* Clock.currentTimeMillis) - startedAt) / 1000)
       yield* tell(`waiting for ${kind}: ${seconds} s, at most ${Math.round(Duration.toSeconds(limit))} s`)
     })
-    return yield* Effect.zipRight(Effect.repeat(Effect.delay(say, progressEvery), Schedule.forever), Effect.never)
+    return yield* Effect.forever(Effect.delay(say, progressEvery))
   })
 
-const drive = Effect.fnUntraced(function* (
-  options: TriggerOptions,
-  came: (payment: string) => Effect.Effect<WebhookEvent, NotTriggered>
-) {
+/** Takes events until the one of this kind comes, or one after which it cannot. */
+const wanted = Effect.fnUntraced(function* (kind: EventKind, payment: string, events: Queue.Dequeue<WebhookEvent>) {
+  while (true) {
+    const event = yield* Queue.take(events)
+    if (event.data.id !== payment) continue
+    if (event.event === kind) return event
+    if (!ends.includes(event.event)) continue
+    const { failureReason } = event.data
+    const why = failureReason === undefined ? "" : ` (${failureReason})`
+    return yield* new NotTriggered({ message: `${payment} came to ${event.event}${why}, and not to ${kind}` })
+  }
+})
+
+const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queue.Dequeue<WebhookEvent>) {
   const { chain, kind, settleGrace, tell } = options
   const { address, id } = yield* create(options)
   yield* tell(`created ${id} on ${chain.name}, to ${address}`)
@@ -99,7 +109,7 @@ const drive = Effect.fnUntraced(function* (
   if (isPaid) yield* tell(`paid in ${yield* pay(options, address)}`)
   const endsInTime = kind === "payment.expired" || kind === "payment.failed"
   const limit = endsInTime ? Duration.sum(Duration.sum(shortest, settleGrace), patience) : patience
-  return yield* came(id).pipe(
+  return yield* wanted(kind, id, events).pipe(
     Effect.raceFirst(progress(options, limit)),
     Effect.timeoutFail({
       duration: limit,
@@ -113,41 +123,25 @@ const drive = Effect.fnUntraced(function* (
 
 /** Drives a real payment of a running sandbox to an event, and gives that event as it was told. */
 export const trigger = Effect.fn("Sandbox.trigger")(function* (options: TriggerOptions) {
-  const { api, kind, tell } = options
+  const { api, tell } = options
   const listening = yield* Deferred.make<void>()
-  const events: Array<WebhookEvent> = []
-  let heard: (event: WebhookEvent) => void = () => undefined
-
-  const each = ({ data }: Message) =>
-    Effect.gen(function* () {
-      yield* Deferred.succeed(listening, undefined)
-      if (data === "") return
-      const event = yield* Effect.orDie(decodeEvent(data))
-      events.push(event)
-      heard(event)
-    })
-
-  const came = (payment: string) =>
-    Effect.async<WebhookEvent, NotTriggered>((resume) => {
-      heard = (event) => {
-        if (event.data.id !== payment) return
-        if (event.event === kind) return resume(Effect.succeed(event))
-        if (!ends.includes(event.event)) return
-        const { failureReason } = event.data
-        const why = failureReason === undefined ? "" : ` (${failureReason})`
-        resume(new NotTriggered({ message: `${payment} came to ${event.event}${why}, and not to ${kind}` }))
-      }
-      for (const event of events) heard(event)
-    })
-
-  const work = Effect.zipRight(Deferred.await(listening), drive(options, came))
-  return yield* Effect.raceFirst(
-    work,
-    follow(api, each, (why) => tell(`${why}; connecting again`))
-  ).pipe(
+  const events = yield* Queue.unbounded<WebhookEvent>()
+  const follower: Follower<NotTriggered> = {
+    after: undefined,
+    onOpen: () => Deferred.succeed(listening, undefined),
+    onEvent: ({ data }) => Effect.flatMap(Effect.orDie(decodeEvent(data)), (event) => Queue.offer(events, event)),
+    // A sandbox that is there is there at once.
+    onLost: (why) =>
+      Effect.if(Deferred.isDone(listening), {
+        onTrue: () => tell(`${why}; connecting again`),
+        onFalse: () => new NotTriggered({ message: why })
+      })
+  }
+  const work = Effect.zipRight(Deferred.await(listening), drive(options, events))
+  return yield* Effect.raceFirst(work, follow(api, follower)).pipe(
     Effect.catchTag(
       "ParseError",
-      (error) => new NotTriggered({ message: `not the answer of a tilld: ${error.message}` })
+      ({ message }) => new NotTriggered({ message: `not the answer of a tilld: ${message}` })
     )
   )
 }, Effect.scoped)

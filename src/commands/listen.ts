@@ -1,17 +1,24 @@
 import { randomBytes } from "node:crypto"
 import { Command, Options } from "@effect/cli"
-import { Clock, Effect, Option, Redacted } from "effect"
-import { EventKind } from "../Domain/Event.ts"
+import { Clock, Effect, Option, Redacted, Schema } from "effect"
+import { EventKind, Position, start } from "../Domain/Event.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import type { Follower } from "../Listen/follow.ts"
+import type { Forwarded } from "../Listen/forward.ts"
 import type { Message } from "../Listen/messages.ts"
 import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
 import { untilStopped } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
-import { listOf } from "./options.ts"
+import { listOf, refuse } from "./options.ts"
 
 /** Read in only here. */
 const parts = Effect.promise(() =>
-  Promise.all([import("../Listen/follow.ts"), import("../Listen/forward.ts"), import("../Webhooks/signature.ts")])
+  Promise.all([
+    import("../Listen/ask.ts"),
+    import("../Listen/follow.ts"),
+    import("../Listen/forward.ts"),
+    import("../Webhooks/signature.ts")
+  ])
 )
 
 interface Line {
@@ -27,15 +34,59 @@ interface Line {
 const rendered = ({ durationMillis, error, event, payment, status, time }: Line): string =>
   `${time}  ${event.padEnd(17)}  ${payment}  ${status ?? error}  ${durationMillis} ms`
 
-const run = Effect.fn("commands.listen")(function* (options: {
+/** What it needs of an event's body. */
+interface Told {
+  readonly event: EventKind
+  readonly data: { readonly id: string }
+}
+
+interface ListenOptions {
   readonly forwardTo: URL
   readonly apiUrl: URL
   readonly events: Option.Option<ReadonlyArray<EventKind>>
+  readonly after: Option.Option<Position>
   readonly json: boolean
-}) {
-  const { apiUrl, events, forwardTo, json } = options
+}
+
+/** Sends what comes, and says so. `farewell` tells how another session goes on where this one ended. */
+const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Message) => Effect.Effect<Forwarded>) => {
+  let place: string | undefined = Option.getOrUndefined(after)
+
+  const onOpen = (position: string) =>
+    Effect.gen(function* () {
+      const isForgotten = place !== undefined && place !== position
+      if (isForgotten) yield* complain(`tilld: ${place} is not kept any more: some events may be missing`)
+      yield* complain(`tilld: listening, ${position === start ? "from the start" : `behind ${position}`}`)
+      place = position
+    })
+
+  const onEvent = (message: Message) =>
+    Effect.gen(function* () {
+      const { data, event } = JSON.parse(message.data) as Told
+      if (!Option.exists(events, (kinds) => !kinds.includes(event))) {
+        const time = iso(yield* Clock.currentTimeMillis)
+        const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
+        yield* print(json ? JSON.stringify(line) : rendered(line))
+      }
+      place = message.id
+    })
+
+  const follower: Follower<never> = {
+    after: place,
+    onOpen,
+    onEvent,
+    onLost: (why) => complain(`tilld: ${why}; connecting again`)
+  }
+  const farewell = Effect.suspend(() =>
+    place === undefined ? Effect.void : complain(`tilld: to go on where this ended: --after ${place}`)
+  )
+  return { follower, farewell }
+}
+
+const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
+  const { apiUrl, forwardTo, json } = options
   const key = yield* apiKey
-  const [{ follow, makeAgent }, { forward }, { signingKey }] = yield* parts
+  const [{ makeAgent }, { follow }, { forward }, { signingKey }] = yield* parts
   const agent = yield* makeAgent
   const secret = `whsec_${randomBytes(32).toString("base64")}`
   const signing = signingKey(Redacted.make(secret))
@@ -45,32 +96,8 @@ const run = Effect.fn("commands.listen")(function* (options: {
       ? JSON.stringify({ secret, apiUrl: url, forwardTo: forwardTo.href })
       : `Events of ${url} go to ${forwardTo.href}, signed with a secret of this session:\n\n  ${secret}\n`
   )
-
-  const relay = ({ data }: Message) =>
-    Effect.gen(function* () {
-      if (data === "") return
-      const {
-        id,
-        event,
-        data: payment
-      } = JSON.parse(data) as {
-        readonly id: string
-        readonly event: EventKind
-        readonly data: { readonly id: string }
-      }
-      if (Option.exists(events, (kinds) => !kinds.includes(event))) return
-      const time = iso(yield* Clock.currentTimeMillis)
-      const line = {
-        time,
-        event,
-        id,
-        payment: payment.id,
-        ...(yield* forward(agent, forwardTo, signing, { id, data }))
-      }
-      yield* print(json ? JSON.stringify(line) : rendered(line))
-    })
-
-  return yield* follow({ url, key, agent }, relay, (why) => complain(`tilld: ${why}; connecting again`))
+  const { farewell, follower } = makeFollower(options, (event) => forward(agent, forwardTo, signing, event))
+  return yield* Effect.onInterrupt(follow({ url, key, agent }, follower), () => farewell)
 }, Effect.scoped)
 
 export const listen = Command.make(
@@ -85,6 +112,14 @@ export const listen = Command.make(
     ),
     events: listOf("events", EventKind.literals).pipe(
       Options.withDescription("Only these kinds; otherwise all of them"),
+      Options.optional
+    ),
+    after: Options.text("after").pipe(
+      Options.withPseudoName("EVENT"),
+      Options.withDescription("Go on behind this event; start: with the oldest that is kept; otherwise now"),
+      Options.mapEffect((text) =>
+        Schema.is(Position)(text) ? Effect.succeed(text) : refuse("--after must be the id of an event, or start")
+      ),
       Options.optional
     ),
     json: jsonLines

@@ -10,7 +10,7 @@ import { Invocation, UsageError } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 
 /** Read in only here. */
-const parts = Effect.promise(() => Promise.all([import("../Listen/follow.ts"), import("../Sandbox/trigger.ts")]))
+const parts = Effect.promise(() => Promise.all([import("../Listen/ask.ts"), import("../Sandbox/trigger.ts")]))
 
 const testKey = Effect.filterOrFail(
   apiKey,
