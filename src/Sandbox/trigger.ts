@@ -42,17 +42,19 @@ const progressEvery = Duration.seconds(10)
 /** Those after which nothing more comes of itself. */
 const ends: ReadonlyArray<EventKind> = ["payment.confirmed", "payment.expired", "payment.failed"]
 
+/** What comes with a payment's time, and not before. */
+const endsInTime = (kind: EventKind): boolean => kind === "payment.expired" || kind === "payment.failed"
+
 const Created = Schema.parseJson(Schema.Struct({ id: Schema.String, address: Schema.String }))
 const decodeEvent = Schema.decode(Schema.parseJson(WebhookEvent))
 
 const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: TriggerOptions) {
-  const endsByItself = kind === "payment.expired" || kind === "payment.failed"
   const body = JSON.stringify({
     merchantRef: `trigger ${randomToken()}`,
     amount: String(amounts[currency]),
     currency,
     chain: chain.name,
-    ...(endsByItself ? { expiresIn: Duration.toSeconds(shortest) } : {})
+    ...(endsInTime(kind) ? { expiresIn: Duration.toSeconds(shortest) } : {})
   })
   const headers = { "content-type": "application/json" }
   const answer = yield* ask(api, "POST", "/v1/payments", { headers, body })
@@ -107,8 +109,7 @@ const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queu
   yield* tell(`created ${id} on ${chain.name}, to ${address}`)
   const isPaid = kind !== "payment.created" && kind !== "payment.expired"
   if (isPaid) yield* tell(`paid in ${yield* pay(options, address)}`)
-  const endsInTime = kind === "payment.expired" || kind === "payment.failed"
-  const limit = endsInTime ? Duration.sum(Duration.sum(shortest, settleGrace), patience) : patience
+  const limit = endsInTime(kind) ? Duration.sum(Duration.sum(shortest, settleGrace), patience) : patience
   return yield* wanted(kind, id, events).pipe(
     Effect.raceFirst(progress(options, limit)),
     Effect.timeoutFail({
