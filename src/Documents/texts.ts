@@ -55,7 +55,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "events.stream": {
     summary: "Stream events",
     description:
-      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that gives the last `id` back in `Last-Event-ID`, as such clients do by themselves, goes on behind that event, and misses none; if that event is no longer kept, it goes on with the oldest that is, and a comment says so. First comes an `id` alone, for a client that is cut off before there is an event; a comment comes every 15 seconds. At most 20 streams an account. For tools and tests: a shop is better served by webhooks, which are tried again."
+      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that gives the last `id` back in `Last-Event-ID`, as such clients do by themselves, goes on behind that event, and misses none; if that event is unknown, or older than events are kept, a comment says so, and the oldest that is kept comes next. First comes an `id` alone, for a client that is cut off before there is an event; a comment comes every 15 seconds. At most 20 streams an account. For tools and tests: a shop is better served by webhooks, which are tried again."
   },
   "health.alive": {
     summary: "Is the process alive?",
