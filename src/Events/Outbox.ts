@@ -78,12 +78,14 @@ const makeListeners = () => {
       for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)
       changed.clear()
     },
-    listen: Effect.fnUntraced(function* (owner: Owner) {
+    listen: (owner: Owner) => {
       const name = nameOf(owner)
-      const bell = yield* Queue.sliding<void>(1)
-      yield* Effect.acquireRelease(add(name, bell), () => remove(name, bell))
-      return Queue.take(bell)
-    })
+      const bell = Effect.acquireRelease(
+        Effect.tap(Queue.sliding<void>(1), (made) => add(name, made)),
+        (made) => remove(name, made)
+      )
+      return Effect.map(bell, (made) => Queue.take(made))
+    }
   }
 }
 

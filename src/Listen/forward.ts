@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Agent } from "undici"
+import { fixedHeaders } from "../Webhooks/fixedHeaders.ts"
 import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
 import { reasonOf } from "./ask.ts"
 
@@ -23,7 +24,7 @@ export const forward = Effect.fn("Listen.forward")(function* (
   const startedAt = yield* Clock.currentTimeMillis
   const body = Buffer.from(event.data, "utf8")
   const signed = signatureHeaders(key, event.id, body, startedAt)
-  const headers = { "content-type": "application/json", "user-agent": "tilld", ...signed }
+  const headers = { ...fixedHeaders, ...signed }
   const { origin, pathname, search } = url
   const outcome = yield* Effect.tryPromise({
     try: (signal) =>

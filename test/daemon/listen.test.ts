@@ -58,7 +58,8 @@ const wayTo = (target: string) =>
         const made = createTcpServer((near) => {
           if (!isOpen) return void near.destroy()
           const far = connect(Number(new URL(target).port), "127.0.0.1")
-          near.pipe(far).pipe(near)
+          near.pipe(far)
+          far.pipe(near)
           for (const socket of [near, far]) {
             sockets.add(socket)
             socket
@@ -109,7 +110,11 @@ describe("tilld listen", () => {
         verifyWebhook(body, String(headers["x-service-signature"]), listening.secret)
       )
       expect(event).toMatchObject({ event: "payment.created", data: { id } })
-      expect(headers).toMatchObject({ "content-type": "application/json", "webhook-id": event.id })
+      expect(headers).toMatchObject({
+        "content-type": "application/json",
+        "user-agent": expect.stringMatching(/^tilld\/\d/),
+        "webhook-id": event.id
+      })
       expect(headers["webhook-signature"]).toMatch(/^v1,/)
       expect(yield* listening.eventOf(id)).toEqual({
         time: expect.stringMatching(/Z$/),
