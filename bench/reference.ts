@@ -26,7 +26,10 @@ const payment = db.prepare(
      status, created_at, expires_at, metadata)
    VALUES (?, 'default', 'test', ?, ?, ?, ?, ?, 'reference', ?, 'pending', ?, ?, ?)`
 )
-const event = db.prepare("INSERT INTO events VALUES (?, 'default', 'test', ?, 'payment.created', ?, ?)")
+const event = db.prepare(
+  `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+   VALUES (?, 'default', 'test', ?, 'payment.created', ?, ?)`
+)
 const begin = db.prepare("BEGIN IMMEDIATE")
 const commit = db.prepare("COMMIT")
 

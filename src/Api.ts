@@ -1,5 +1,6 @@
 import { HttpApi } from "@effect/platform"
 import { DocumentsApi } from "./Documents/Api.ts"
+import { EventsApi } from "./Events/Api.ts"
 import { HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
@@ -10,5 +11,6 @@ export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
   .add(WebhooksApi)
   .add(QuotesApi)
+  .add(EventsApi)
   .add(HealthApi)
   .add(DocumentsApi)

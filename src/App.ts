@@ -5,6 +5,7 @@ import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
 import { Rpc } from "./Chains/Rpc.ts"
 import { Chains } from "./Chains.ts"
+import { EventStreams } from "./Events/EventStreams.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
@@ -36,7 +37,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
     Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
-    Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
+    Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),
     Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),

@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Api } from "./Api.ts"
 import { documentHandlers } from "./Documents/Http.ts"
+import { eventHandlers } from "./Events/Http.ts"
 import { isProxyOf } from "./Http/clientAddress.ts"
 import { healthHandlers } from "./Http/health.ts"
 import { observeRequests } from "./Http/observe.ts"
@@ -33,6 +34,7 @@ export class Http extends Context.Tag("tilld/Http")<
         payments: yield* paymentHandlers,
         webhooks: yield* webhookHandlers,
         quotes: yield* quoteHandlers,
+        events: yield* eventHandlers,
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }

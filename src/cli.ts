@@ -10,18 +10,34 @@ import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { Invocation } from "./commands/Invocation.ts"
 import { keys } from "./commands/keys.ts"
+import { listen } from "./commands/listen.ts"
 import { complain } from "./commands/Output.ts"
 import { payments } from "./commands/payments.ts"
 import { rescan } from "./commands/rescan.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
 import { serve } from "./commands/serve.ts"
+import { trigger } from "./commands/trigger.ts"
 import { webhooks } from "./commands/webhooks.ts"
 import { commandLogger } from "./Telemetry.ts"
 
 const tilld = Command.make("tilld").pipe(
   Command.withDescription("A self-hosted crypto payments daemon"),
-  Command.withSubcommands([serve, sandbox, config, keys, accounts, payments, webhooks, rescan, claim, secrets, doctor])
+  Command.withSubcommands([
+    serve,
+    sandbox,
+    config,
+    keys,
+    accounts,
+    payments,
+    webhooks,
+    listen,
+    trigger,
+    rescan,
+    claim,
+    secrets,
+    doctor
+  ])
 )
 
 /** What the operator must change before it can work: the command line, the configuration, or what else runs. */

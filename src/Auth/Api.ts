@@ -1,5 +1,5 @@
 import { HttpApiMiddleware, HttpApiSecurity } from "@effect/platform"
-import { Context } from "effect"
+import { Context, Option } from "effect"
 import { unauthorizedBody } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 
@@ -13,8 +13,12 @@ export class ApiKeyAuth extends HttpApiMiddleware.Tag<ApiKeyAuth>()("tilld/Auth/
   security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: "X-API-Key" }) }
 }) {}
 
-/** Annotates an endpoint with the permission that a key needs for it. */
+/** Annotates an endpoint with the permission that a key needs for it, or with several of which it needs each. */
 export class RequiredPermission extends Context.Tag("tilld/Auth/RequiredPermission")<
   RequiredPermission,
-  Permission
+  Permission | ReadonlyArray<Permission>
 >() {}
+
+/** What the annotations of an endpoint ask for: nothing where it is open to everybody. */
+export const requiredPermissions = (annotations: Context.Context<never>): ReadonlyArray<Permission> =>
+  [Option.getOrElse(Context.getOption(annotations, RequiredPermission), () => [])].flat()

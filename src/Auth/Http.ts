@@ -16,8 +16,10 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
 
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
 
-/** Refuses a key that may not do this. */
-export const authorize = (key: ApiKey, permission: Permission): Effect.Effect<void, ApiError> =>
-  key.permissions.includes(permission)
-    ? Effect.void
-    : new ApiError({ code: "FORBIDDEN", message: `The API key lacks the permission ${permission}.` })
+/** Refuses a key that may not do this, and names all that it lacks. */
+export const authorize = (key: ApiKey, needed: ReadonlyArray<Permission>): Effect.Effect<void, ApiError> => {
+  const lacking = needed.filter((permission) => !key.permissions.includes(permission))
+  if (lacking.length === 0) return Effect.void
+  const what = `permission${lacking.length === 1 ? "" : "s"} ${lacking.join(" and ")}`
+  return new ApiError({ code: "FORBIDDEN", message: `The API key lacks the ${what}.` })
+}

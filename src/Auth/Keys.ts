@@ -115,6 +115,10 @@ const makeKeys = Effect.gen(function* () {
     ),
     revoke,
     authenticate,
+    isLive: Effect.fn("Keys.isLive")(function* (id: ApiKeyId) {
+      const key = yield* Repo.byId(reader, id)
+      return key !== undefined && !isDead(key, yield* Clock.currentTimeMillis)
+    }),
     run: Effect.forever(Effect.delay(recordUses, useInterval))
   }
 })
@@ -135,6 +139,8 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
     readonly revoke: (id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
     /** The key that `presented` is, undefined where it is none, expired or revoked. */
     readonly authenticate: (presented: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
+    /** Whether a key that got in is neither expired nor revoked meanwhile: for what goes on longer than a request. */
+    readonly isLive: (id: ApiKeyId) => Effect.Effect<boolean, StoreUnavailable>
     /** Worker: writes once a minute when each key was last used, and not with every request. The end of the layer does too. */
     readonly run: Effect.Effect<never>
   }

@@ -91,6 +91,7 @@ const beforeTheKey: ReadonlySet<ErrorCode> = new Set([
 
 const withRetryAfter: ReadonlySet<ErrorCode> = new Set([
   "RATE_LIMITED",
+  "TOO_MANY_STREAMS",
   "IDEMPOTENCY_KEY_IN_USE",
   "RATE_UNAVAILABLE",
   "SHUTTING_DOWN",

@@ -89,7 +89,7 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
       license: { name: "MIT", identifier: "MIT" }
     },
     servers: [{ url: installation.publicUrl, description: "This installation" }],
-    tags: [...Object.entries(groupTexts).map(([name, description]) => ({ name, description })), eventsTag],
+    tags: Object.entries(groupTexts).map(([name, description]) => ({ name, description })),
     paths,
     webhooks,
     components: {
@@ -109,5 +109,3 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
     }
   }
 }
-
-const eventsTag = { name: "events", description: "What tilld sends to your webhook endpoints." }

@@ -100,6 +100,10 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "This key may make 100 requests a minute: wait as long as Retry-After says.",
     details: { window: "minute", limit: 100 }
   },
+  TOO_MANY_STREAMS: {
+    when: "The account has 20 streams of events open, as many as there may be. Close one, or wait until one that was left has been noticed.",
+    message: "The account has 20 streams of events open, as many as there may be: close one first."
+  },
   HEADERS_TOO_LARGE: {
     when: "The request's headers are larger than 16 KiB.",
     message: "The request's headers are too large."

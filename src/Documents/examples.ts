@@ -150,6 +150,16 @@ const notReady = {
   dispatcher: { due: 3, oldestDueMillis: 1250 }
 }
 
+const created = exampleEvent("payment.created")
+
+const exampleMessages = `id: evt_9sVb4mXq2TzK0cLw7RfYhA
+
+id: ${created.id}
+event: ${created.event}
+data: ${JSON.stringify(created)}
+
+`
+
 export interface OperationExamples {
   readonly request?: Readonly<Record<string, Example>>
   /** Of answers that are no errors, by status. */
@@ -188,6 +198,7 @@ export const operationExamples = {
     request: only(createQuote, "49.90 EUR in USDC on base"),
     answers: { 201: only(quote, "What 49.90 EUR are") }
   },
+  "events.stream": { answers: { 200: only(exampleMessages, "Where the stream begins, and an event") } },
   "health.alive": { answers: { 200: only({ alive: true }, "The process lives") } },
   "health.ready": {
     answers: { 200: only(ready, "Every chain is read to its head"), 503: only(notReady, "A chain is behind") }

@@ -1,8 +1,9 @@
 import { HttpApi, HttpApiSchema, HttpMethod } from "@effect/platform"
-import { Context, Option, type Schema, SchemaAST } from "effect"
+import { Option, type Schema, SchemaAST } from "effect"
 import { Api } from "../Api.ts"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
+import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
 import { type ErrorCode, errorCodes } from "../Domain/ApiError.ts"
+import type { Permission } from "../Domain/ApiKey.ts"
 import { either, errorResponses, type HeaderName, successHeaders } from "./answers.ts"
 import { type OperationExamples, operationExamples } from "./examples.ts"
 import { type JsonSchema, type Operation, type Parameter, type Reference, type Response, refer } from "./openApi.ts"
@@ -97,12 +98,15 @@ const merge = (
   )
 })
 
+const needs = (permissions: ReadonlyArray<Permission>): string =>
+  `Needs the permission${permissions.length === 1 ? "" : "s"} ${permissions.map((each) => `\`${each}\``).join(" and ")}.`
+
 const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation => {
   const { endpoint, group, mergedAnnotations, middleware } = reflected
   const operationId = `${group.identifier}.${endpoint.name}` as OperationId
   const { description, summary } = operationTexts[operationId]
   const examples: OperationExamples = operationExamples[operationId]
-  const permission = Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission))
+  const permissions = requiredPermissions(mergedAnnotations)
   const keyed = Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
   const takesBody = HttpMethod.hasBody(endpoint.method) && Option.isSome(endpoint.payloadSchema)
   // What changes with the version and the configuration alone.
@@ -111,6 +115,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
   const parameters = [
     ...parametersOf(endpoint.pathSchema, "path", toJsonSchema),
     ...parametersOf(endpoint.urlParamsSchema, "query", toJsonSchema),
+    ...parametersOf(endpoint.headersSchema, "header", toJsonSchema),
     ...(takesBody ? [refer("parameters", "Idempotency-Key")] : []),
     ...(mayBeKept ? [refer("parameters", "If-None-Match")] : [])
   ]
@@ -120,8 +125,8 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
     operationId,
     tags: [group.identifier],
     summary,
-    description: permission === undefined ? description : `${description}\n\nNeeds the permission \`${permission}\`.`,
-    security: permission === undefined ? [] : [{ apiKey: [permission] }],
+    description: permissions.length === 0 ? description : `${description}\n\n${needs(permissions)}`,
+    security: permissions.length === 0 ? [] : [{ apiKey: permissions }],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(Option.isSome(endpoint.payloadSchema) && takesBody
       ? {

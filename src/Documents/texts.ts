@@ -52,6 +52,11 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Prices a conversion between fiat currencies and tokens. It holds for 30 seconds and for one payment: give its `id` as `quoteId`. `fromAmount` × `rate`, rounded down to the decimals of `toCurrency`, is `toAmount` and both fees, to the last digit."
   },
+  "events.stream": {
+    summary: "Stream events",
+    description:
+      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that gives the last `id` back in `Last-Event-ID`, as such clients do by themselves, goes on behind that event, and misses none; if that event is unknown, or older than events are kept, a comment says so, and the oldest that is kept comes next. First comes an `id` alone, for a client that is cut off before there is an event; a comment comes every 15 seconds. At most 20 streams an account. For tools and tests: a shop is better served by webhooks, which are tried again."
+  },
   "health.alive": {
     summary: "Is the process alive?",
     description: "What a load balancer should ask: payments can be created while a chain lags."
@@ -78,6 +83,7 @@ export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>,
   payments: "Ask for a payment, and see what has become of it.",
   webhooks: "Where events are sent.",
   quotes: "What an amount is worth in another currency.",
+  events: "What tilld tells you: sent to your webhook endpoints, or to whoever follows the stream.",
   health: "For probes and monitoring. No key is needed.",
   documents: "What you are reading. No key is needed."
 }

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { EventId } from "./Ids.ts"
 import type { PaymentStatus } from "./Payment.ts"
 import { PaymentObject } from "./Payment.ts"
 import { idPattern, text, timestamp } from "./text.ts"
@@ -27,3 +28,18 @@ export const WebhookEvent = Schema.Struct({
   description: "`data` is the payment in its state at the time of the event."
 })
 export type WebhookEvent = typeof WebhookEvent.Type
+
+/** The position before every event that is kept. */
+export const start = "start"
+
+/** Where a stream of events goes on: behind an event. */
+export const Position = Schema.Union(Schema.Literal(start), EventId).annotations({
+  message: () => ({ message: "must be the id of a message of this stream", override: true }),
+  jsonSchema: {
+    type: "string",
+    pattern: "^(start|evt_[A-Za-z0-9_-]{22,43})$",
+    description:
+      "Goes on behind the message with this `id`; without it the stream begins now. `start` is before the oldest event that is kept."
+  }
+})
+export type Position = typeof Position.Type

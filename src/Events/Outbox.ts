@@ -1,6 +1,7 @@
-import { Context, Effect, Layer, Queue } from "effect"
+import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import { kindOf, type WebhookEvent } from "../Domain/Event.ts"
 import { eventId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -16,6 +17,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     readonly announce: Effect.Effect<void, never, Tx>
     /** Completes once deliveries have been committed since it last did: what wakes the dispatcher. */
     readonly newDeliveries: Effect.Effect<void>
+    /** Listens until the scope closes: what it gives completes once events of the owner have been committed since it last did. */
+    readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -24,6 +27,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const bell = yield* Queue.sliding<void>(1)
       const ring = () => void bell.unsafeOffer(undefined)
       const announce = Effect.flatMap(Tx, (tx) => tx.afterCommit(ring))
+      const listeners = makeListeners()
 
       const publish = Effect.fnUntraced(function* (payment: Payment, at: number) {
         const tx = yield* Tx
@@ -40,13 +44,49 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           [id, payment.account, payment.mode, payment.id, kind, JSON.stringify(event), at]
         )
         const { account, mode } = payment
+        listeners.changed(payment)
+        yield* tx.afterCommit(listeners.wake)
         const deliveries = yield* enqueue({ id, account, mode, paymentId: payment.id, kind }, payment.webhookUrl, at)
         if (deliveries > 0) yield* announce
       })
 
-      return { publish, announce, newDeliveries: Queue.take(bell) }
+      return { publish, announce, newDeliveries: Queue.take(bell), listen: listeners.listen }
     })
   )
+}
+
+/** Who waits for events of whom. */
+const makeListeners = () => {
+  const bells = new Map<string, Set<Queue.Queue<void>>>()
+  const nameOf = ({ account, mode }: Owner) => `${mode} ${account}`
+  // What a command that failed has added wakes somebody for nothing, which does no harm.
+  const changed = new Set<string>()
+
+  const add = (name: string, bell: Queue.Queue<void>) =>
+    Effect.sync(() => void bells.set(name, (bells.get(name) ?? new Set()).add(bell)))
+  const remove = (name: string, bell: Queue.Queue<void>) =>
+    Effect.sync(() => {
+      const others = bells.get(name)
+      others?.delete(bell)
+      if (others?.size === 0) bells.delete(name)
+    })
+
+  return {
+    changed: (owner: Owner) => void changed.add(nameOf(owner)),
+    /** One function for all, so that a group of commands calls it once. */
+    wake: () => {
+      for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)
+      changed.clear()
+    },
+    listen: (owner: Owner) => {
+      const name = nameOf(owner)
+      const bell = Effect.acquireRelease(
+        Effect.tap(Queue.sliding<void>(1), (made) => add(name, made)),
+        (made) => remove(name, made)
+      )
+      return Effect.map(bell, (made) => Queue.take(made))
+    }
+  }
 }
 
 // A payment is created once; the other kinds can come again after a reorg. Counted by the transitions, which stay when old

@@ -21,6 +21,7 @@ export interface Input<E extends Endpoint> {
   /** Whose request it is. Not there where the group asks for no key. */
   readonly key: ApiKey
   readonly path: HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
+  readonly headers: HttpApiEndpoint.HttpApiEndpoint.Headers<E>
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
   /** Where the answer is to be given again should the request be repeated: to be run in the transaction of its effect. */

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http"
 import { Effect, Either, Option, type ParseResult, Schema, SchemaAST } from "effect"
 import { CurrentKey } from "../Auth/Api.ts"
 import type { Problem } from "../Domain/ApiError.ts"
@@ -7,25 +8,38 @@ import { type Fields, problemsOf } from "./problems.ts"
 /** Decodes one part of a request, or says everything that is wrong with it. */
 export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<Problem>>
 
-const compile = (schema: Schema.Schema.All, kind: Fields["kind"]): Decode<unknown> => {
+const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
   // The definition's types keep what a schema decodes to, and not that a few ask for the request's key.
   const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
   const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
   const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
   const problems = (error: ParseResult.ParseError) => problemsOf(error, { kind, known })
-  return (input, key) => {
+  const complete: Decode<unknown> = (input, key) => {
     const decoded = decode(input)
     // To provide a service costs as much as the decoding: only where that did not come to its end without.
-    const complete =
+    const provided =
       Either.isEither(decoded) || key === undefined ? decoded : Effect.provideService(decoded, CurrentKey, key)
-    return Effect.mapError(complete as Effect.Effect<unknown, ParseResult.ParseError>, problems)
+    return Effect.mapError(provided as Effect.Effect<unknown, ParseResult.ParseError>, problems)
   }
+  return { decode: complete, known }
 }
 
 const noBody: Decode<unknown> = () => Effect.void
 
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
-  Option.match(schema, { onNone: () => noBody, onSome: (some) => compile(some, "field") })
+  Option.match(schema, { onNone: () => noBody, onSome: (some) => compile(some, "field").decode })
+
+const noHeaders: Decode<IncomingHttpHeaders> = () => Effect.succeed({})
+
+/** Of a request's headers only those that the schema names are looked at. */
+export const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<IncomingHttpHeaders> => {
+  if (Option.isNone(schema)) return noHeaders
+  const { decode, known } = compile(schema.value, "header")
+  return (headers, key) => {
+    const present = known.filter((name) => headers[name] !== undefined)
+    return decode(Object.fromEntries(present.map((name) => [name, headers[name]])), key)
+  }
+}
 
 /** By name; what was given more than once is an array, which no parameter takes. */
 const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
@@ -45,7 +59,7 @@ const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
 export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<string> => {
   const decode = Option.match(schema, {
     onNone: () => noParameters,
-    onSome: (some) => compile(some, "query parameter")
+    onSome: (some) => compile(some, "query parameter").decode
   })
   return (search, key) => decode(parseSearch(search), key)
 }

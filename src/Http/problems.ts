@@ -17,7 +17,7 @@ const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
 
 /** Where the fields come from, for the messages about them. */
 export interface Fields {
-  readonly kind: "field" | "query parameter"
+  readonly kind: "field" | "query parameter" | "header"
   readonly known: ReadonlyArray<string>
 }
 

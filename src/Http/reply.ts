@@ -1,3 +1,4 @@
+import { Predicate, Stream } from "effect"
 import { type ApiError, statusOf } from "../Domain/ApiError.ts"
 import { randomToken } from "../Domain/Ids.ts"
 
@@ -7,7 +8,14 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>
   /** JSON, unless its `content-type` says something else. */
   readonly text: string
+  /** What follows it, for as long as that goes on. */
+  readonly rest?: Pieces
 }
+
+/** A body in pieces, each made when the client has taken those before it. */
+export type Pieces = Stream.Stream<string>
+
+export const isPieces = (body: unknown): body is Pieces => Predicate.hasProperty(body, Stream.StreamTypeId)
 
 /** Names one request, in its response and in the logs. */
 export const newRequestId = (): string => `req_${randomToken()}`
@@ -19,9 +27,10 @@ export const errorReply = ({ code, details, headers = {}, message }: ApiError, r
 }
 
 /** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
-export const headersOf = ({ headers, status, text }: Reply, requestId: string) => ({
+export const headersOf = ({ headers, rest, status, text }: Reply, requestId: string) => ({
   // A 304 has no body.
-  ...(status === 304 ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) }),
+  ...(status === 304 ? {} : { "content-type": "application/json" }),
+  ...(status === 304 || rest !== undefined ? {} : { "content-length": String(Buffer.byteLength(text)) }),
   "cache-control": "no-store",
   "x-request-id": requestId,
   ...headers

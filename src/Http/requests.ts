@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
-import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags } from "effect"
+import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { receive } from "./body.ts"
 import type { Connections } from "./connections.ts"
 import { dismiss, refusalOf, stopListening, tooManyAtOnce } from "./refusals.ts"
-import { errorReply, headersOf, newRequestId, type Reply } from "./reply.ts"
+import { errorReply, headersOf, newRequestId, type Pieces, type Reply } from "./reply.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -20,11 +20,30 @@ const parting = "1 second"
 /** Requests that a client may send on one connection without waiting for an answer. */
 const pipelined = 32
 
-const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean) => {
-  if (response.headersSent || response.destroyed) return
+/** Writes the reply; tells whether the rest of it is to follow. */
+const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean): boolean => {
+  if (response.headersSent || response.destroyed) return false
   response.writeHead(reply.status, { ...headersOf(reply, requestId), ...(closing ? { connection: "close" } : {}) })
+  if (reply.rest !== undefined && response.req.method !== "HEAD") return true
   response.end(reply.text)
+  return false
 }
+
+/** Completes when the client may be given more. One that takes nothing is dropped by the listener's time-out. */
+const writePiece = (response: ServerResponse, piece: string) =>
+  Effect.async<void>((resume) => {
+    if (response.write(piece)) return resume(Effect.void)
+    const onDrain = () => resume(Effect.void)
+    response.once("drain", onDrain)
+    return Effect.sync(() => response.off("drain", onDrain))
+  })
+
+/** Writes until the pieces end, or somebody interrupts: then the body is complete, and the client may ask again. */
+const writeRest = (response: ServerResponse, rest: Pieces) =>
+  Stream.runForEach(rest, (piece) => writePiece(response, piece)).pipe(
+    Effect.tapDefect((cause) => Effect.logError("a stream failed", cause)),
+    Effect.ensuring(Effect.sync(() => response.end()))
+  )
 
 /** Runs a fiber for each request, and knows of those that are not answered yet. */
 export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, connections: Connections<Duplex>) => {
@@ -34,6 +53,14 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
+  const streaming = new Set<Fiber.RuntimeFiber<void>>()
+
+  const follow = (response: ServerResponse, rest: Pieces) => {
+    const fiber = runFork(writeRest(response, rest))
+    streaming.add(fiber)
+    fiber.addObserver(() => streaming.delete(fiber))
+    return fiber
+  }
 
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
@@ -41,7 +68,7 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
     if (connections.working(socket) >= pipelined) return refusals.refuse(tooManyAtOnce, socket)
     const requestId = newRequestId()
     const send = (reply: Reply) => write(response, reply, requestId, closing)
-    let fiber: Fiber.RuntimeFiber<Reply> | undefined
+    let fiber: Fiber.RuntimeFiber<unknown> | undefined
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
@@ -51,15 +78,20 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
       // The client has gone, and nobody waits for the answer.
       if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
-    if (closing) return send(errorReply(shuttingDown, requestId))
+    if (closing) return void send(errorReply(shuttingDown, requestId))
     receive(request, (body) => {
       connections.began(socket)
       response.once("close", () => {
         connections.answered(socket)
         refusals.goOn(socket)
       })
-      fiber = runFork(respond(request, body, requestId))
-      fiber.addObserver((exit) => send(Exit.isSuccess(exit) ? exit.value : errorReply(shuttingDown, requestId)))
+      const answering = runFork(respond(request, body, requestId))
+      fiber = answering
+      answering.addObserver((exit) => {
+        const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
+        const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
+        if (send(reply) && reply.rest !== undefined) fiber = follow(response, reply.rest)
+      })
     })
   }
 
@@ -67,8 +99,10 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
     take,
     refuse: refusals.refuse,
     refuseUnread: refusals.refuseUnread,
+    /** From here on. What has no end by itself ends here. */
     refuseNew: Effect.sync(() => {
       closing = true
+      for (const fiber of streaming) fiber.unsafeInterruptAsFork(FiberId.none)
     }),
     /** Completes when every request has its answer. */
     answered: Effect.async<void>((resume) => {

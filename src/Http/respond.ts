@@ -12,7 +12,7 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { Answer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
 import type { Observe } from "./observe.ts"
-import { errorReply, type Reply } from "./reply.ts"
+import { errorReply, isPieces, type Reply } from "./reply.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
 
@@ -72,13 +72,12 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
 
 const replyOf = (
   { contentType, successStatus }: Operation,
-  { body, headers = {}, status }: Answer<unknown>
-): Reply => ({
-  status: status ?? successStatus,
-  ...(contentType === undefined
-    ? { headers, text: JSON.stringify(body) }
-    : { headers: { ...headers, "content-type": contentType }, text: String(body) })
-})
+  { body, headers = {}, status = successStatus }: Answer<unknown>
+): Reply => {
+  if (contentType === undefined) return { status, headers, text: JSON.stringify(body) }
+  const typed = { status, headers: { ...headers, "content-type": contentType } }
+  return isPieces(body) ? { ...typed, text: "", rest: body } : { ...typed, text: String(body) }
+}
 
 /** What is known of a request, whatever becomes of it. */
 interface Noted {
@@ -142,12 +141,13 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       }
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)
-      if (key !== undefined && operation.permission !== undefined) yield* authorize(key, operation.permission)
+      if (key !== undefined) yield* authorize(key, operation.permissions)
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
+      const { headers } = request
       const work = (remember?: Remember) => {
         const replayOf = (answer: Answer<unknown>) => replyOf(operation, answer)
         const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
-        return Effect.map(operation.handle({ key, path: params, search, payload, remember: kept }), replayOf)
+        return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
       }
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
       return key === undefined || idempotencyKey === undefined

@@ -1,10 +1,11 @@
+import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
-import { Context, Effect, Either, Option } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
+import { Effect, Either, Option } from "effect"
+import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
-import { payloadDecoder, queryDecoder } from "./decode.ts"
+import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
 import type { Answer, Handlers } from "./Handler.ts"
 
 type Params = Readonly<Record<string, string>>
@@ -16,6 +17,8 @@ interface Received {
   readonly path: Params
   /** The query string, without the question mark. */
   readonly search: string
+  /** By name in lower case, as Node gives them. */
+  readonly headers: IncomingHttpHeaders
   /** The JSON value of the body; undefined for an operation that takes none. */
   readonly payload: unknown
   /** Keeps the answer for a repeated request; undefined where none is to be kept. */
@@ -24,8 +27,8 @@ interface Received {
 
 /** An endpoint of the definition with its handler, ready to be served. */
 export interface Operation {
-  /** What the key must be allowed to; undefined where none is asked for. */
-  readonly permission: Permission | undefined
+  /** What the key must be allowed to; nothing where none is asked for. */
+  readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
   readonly successStatus: number
   /** The header of what it answers, unless that is JSON. */
@@ -69,26 +72,28 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
+  const decodeHeaders = headersDecoder(endpoint.headersSchema)
   const decodeQuery = queryDecoder(endpoint.urlParamsSchema)
   const decodePayload = payloadDecoder(endpoint.payloadSchema)
   const [[successStatus, { ast }] = [200, { ast: Option.none() }]] = successes
   const encoding = Option.map(ast, HttpApiSchema.getEncoding)
   return {
-    permission: Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission)),
+    permissions: requiredPermissions(mergedAnnotations),
     takesBody: Option.isSome(endpoint.payloadSchema),
     successStatus,
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: (received) =>
       Effect.gen(function* () {
         const { key, path, remember, search } = received
+        const headers = yield* Effect.either(decodeHeaders(received.headers, key))
         const query = yield* Effect.either(decodeQuery(search, key))
         const payload = yield* Effect.either(decodePayload(received.payload, key))
-        if (Either.isRight(query) && Either.isRight(payload)) {
-          const input = { key, path, query: query.right, payload: payload.right, remember }
+        if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
+          const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, remember }
           // The schemas have just made it what the handler takes.
           return yield* handler(input as never)
         }
-        return yield* invalid([query, payload].flatMap((part) => (Either.isLeft(part) ? part.left : [])))
+        return yield* invalid([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? part.left : [])))
       })
   }
 }
@@ -127,7 +132,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
       const route = routes.get(endpoint.path) ?? { path: endpoint.path, isPublic, operations: new Map() }
       const operation = operationOf(reflected, handler)
       // Whoever forgets one or the other must not open a door.
-      if (isPublic !== (operation.permission === undefined) || isPublic !== route.isPublic) {
+      if (isPublic !== (operation.permissions.length === 0) || isPublic !== route.isPublic) {
         throw new Error(`${endpoint.path} needs ApiKeyAuth and a RequiredPermission, or neither`)
       }
       route.operations.set(endpoint.method, operation)

@@ -23,7 +23,7 @@ const describe = ({ chainId, name, tokens, url }: RunningChain): string =>
   `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${[nativeToken(name), ...Object.keys(tokens)].join(" ")}`
 
 /** Anvil's second account: it holds coins and every test token, and signs for whoever asks. */
-const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+export const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 /** A payment from its creation to its end, as commands for a shell. */
 const example = (

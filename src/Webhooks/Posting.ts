@@ -1,15 +1,8 @@
 import { Deferred, Effect } from "effect"
-import packageJson from "../../package.json" with { type: "json" }
 import { type Connection, close, type NoAnswer } from "./connection.ts"
 import { Exchange } from "./Exchange.ts"
+import { fixedHeaders } from "./fixedHeaders.ts"
 import type { Target } from "./TargetGuard.ts"
-
-const fixedHeaders = {
-  "content-type": "application/json",
-  "user-agent": `tilld/${packageJson.version}`,
-  // Nothing to unpack: a small answer that unpacks into a large one stays small.
-  "accept-encoding": "identity"
-}
 
 export interface DeliveryRequest {
   readonly url: string

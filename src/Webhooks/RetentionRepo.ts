@@ -28,19 +28,19 @@ export interface Place {
 
 /**
  * Forgets those of the next `limit` events behind `after`, made up to `until` (Unix milliseconds), that no delivery needs
- * any more. Gives the last one that it looked at, undefined when there are no more.
+ * any more. The newest of all stays: its number must not come again. Gives the last one that it looked at, undefined when there are no more.
  */
 export const forgetEvents = (until: number, after: Place | undefined, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const { createdAt, row } = after ?? { createdAt: 0, row: -1 }
     const old = yield* tx.all<Place & { readonly id: string }>(
-      `SELECT id, created_at AS createdAt, rowid AS row FROM events
-       WHERE created_at <= ? AND (created_at, rowid) > (?, ?) ORDER BY created_at, rowid LIMIT ?`,
+      `SELECT id, created_at AS createdAt, sequence AS row FROM events
+       WHERE created_at <= ? AND (created_at, sequence) > (?, ?) ORDER BY created_at, sequence LIMIT ?`,
       [until, createdAt, row, limit]
     )
     yield* tx.run(
-      `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
+      `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?)) AND sequence < (SELECT max(sequence) FROM events)
          AND NOT EXISTS (SELECT 1 FROM deliveries WHERE event_id = events.id)`,
       [JSON.stringify(old.map(({ id }) => id))]
     )

@@ -205,6 +205,7 @@ export type ErrorCode =
   | "QUOTE_MISMATCH"
   | "AMOUNT_TOO_SMALL"
   | "RATE_LIMITED"
+  | "TOO_MANY_STREAMS"
   | "HEADERS_TOO_LARGE"
   | "INTERNAL"
   | "SHUTTING_DOWN"

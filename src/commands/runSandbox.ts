@@ -14,8 +14,9 @@ import { demo as runDemo } from "../Sandbox/demo.ts"
 import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
 import { startLocalChain } from "../Sandbox/LocalChain.ts"
 import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
+import { localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
-import { type ChainSettings, load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
+import { load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
 import { UsageError } from "./Invocation.ts"
 import { complain } from "./Output.ts"
 
@@ -28,11 +29,6 @@ const history = 32
 class ChainEnded extends Data.TaggedError("ChainEnded")<{ readonly message: string }> {}
 
 const folderName = ".sandbox"
-
-const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {
-  const { hostname, port } = new URL(url === undefined ? "http://none" : Redacted.value(url))
-  return hostname === "127.0.0.1" && port !== "" ? Number(port) : undefined
-}
 
 /** The sandbox deletes the database at its start, so it must be sure that it is its own. */
 const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {

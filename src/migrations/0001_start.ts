@@ -245,9 +245,11 @@ const statements = [
   "CREATE INDEX exceptions_unknown ON exceptions (chain, mode) WHERE payment_id IS NULL",
   "CREATE INDEX exceptions_open ON exceptions (opened_at) WHERE closed_at IS NULL",
 
-  // The outbox. `body` is what every attempt sends, byte for byte.
+  // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the order of their commits, and no number
+  // comes twice: the newest event is never forgotten.
   `CREATE TABLE events (
-    id TEXT PRIMARY KEY,
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL,
     mode TEXT NOT NULL,
     payment_id TEXT NOT NULL REFERENCES payments (id),
@@ -256,6 +258,8 @@ const statements = [
     created_at INTEGER NOT NULL
   ) STRICT`,
   "CREATE INDEX events_payment ON events (payment_id)",
+  // The streams: an owner's events in the order of their commits, since `sequence` follows.
+  "CREATE INDEX events_owner ON events (account_id, mode)",
   // What is old enough to be forgotten.
   "CREATE INDEX events_age ON events (created_at)",
 

@@ -103,7 +103,8 @@ export const realSettlement = Layer.effect(
       Effect.map(Announced, (announced) => ({
         publish: (payment: Payment) => Effect.sync(() => void announced.push(payment.status)),
         announce: Effect.void,
-        newDeliveries: Effect.never
+        newDeliveries: Effect.never,
+        listen: () => Effect.succeed(Effect.never)
       }))
     )
   ),

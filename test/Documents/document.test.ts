@@ -72,6 +72,7 @@ describe("the document", () => {
       "get /healthz 200,400,405,503,default",
       "get /openapi.json 200,304,400,405,503,default",
       "get /readyz 200,400,405,503,default",
+      "get /v1/events/stream 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",

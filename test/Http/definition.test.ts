@@ -11,6 +11,7 @@ const handlers = {
   payments: { create: handle, get: handle, list: handle },
   webhooks: { create: handle, list: handle, remove: handle },
   quotes: { create: handle },
+  events: { stream: handle },
   health: { alive: handle, ready: handle },
   documents: { openapi: handle, page: handle, style: handle }
 }
@@ -32,6 +33,7 @@ it("says which permission each endpoint needs", () => {
     "GET /v1/webhooks webhooks:read",
     "DELETE /v1/webhooks/:id webhooks:write",
     "POST /v1/quotes quotes:read",
+    "GET /v1/events/stream webhooks:read,payments:read",
     "GET /healthz undefined",
     "GET /readyz undefined",
     "GET /openapi.json undefined",

@@ -11,7 +11,7 @@ const dispatcher = { due: 3, oldestDueMillis: 1_500 }
 
 const readiness = (health: ReadonlyArray<ChainHealth>) =>
   Effect.flatMap(healthHandlers, ({ ready }) =>
-    ready({ path: {} as never, query: {} as never, payload: {} as never })
+    ready({ headers: {} as never, path: {} as never, query: {} as never, payload: {} as never })
   ).pipe(
     Effect.provide(
       Layer.merge(

@@ -1,0 +1,110 @@
+import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
+import { Keys } from "../Auth.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { type Position, start } from "../Domain/Event.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { Settings } from "../Settings.ts"
+import { Reader, type StoreUnavailable } from "../Sql.ts"
+import * as EventsRepo from "./EventsRepo.ts"
+import { Outbox } from "./Outbox.ts"
+
+/** Streams that an account may have open, in both modes together. */
+const mostStreams = 20
+
+/** Events that one piece of a stream has at most: what a client that reads slowly keeps in memory. */
+const pageSize = 32
+
+/** How often something comes, so that proxies and clients can tell a quiet stream from a dead one. */
+const heartbeat = "15 seconds"
+
+/** The account has as many streams as it may have. */
+export class TooManyStreams extends Data.TaggedError("TooManyStreams")<{ readonly limit: number }> {}
+
+const message = ({ body, id, kind }: EventsRepo.StoredEvent): string => `id: ${id}\nevent: ${kind}\ndata: ${body}\n\n`
+
+/** Where a stream begins, and what it says of that: an id without data is remembered and is no event. */
+interface Beginning {
+  readonly after: number
+  readonly said: string
+}
+
+const atPosition = (id: string): string => `id: ${id}\n\n`
+
+/** The events of an account and mode as they come, as server-sent events. */
+export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
+  EventStreams,
+  {
+    /**
+     * Every event of the key's owner behind a position, once and in order; without one, from now on. Ends when the key
+     * does, and when the store cannot be read: a client then comes again.
+     */
+    readonly open: (
+      key: ApiKey,
+      position: Position | undefined
+    ) => Effect.Effect<Stream.Stream<string>, TooManyStreams | StoreUnavailable>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    EventStreams,
+    Effect.gen(function* () {
+      const reader = yield* Reader
+      const keys = yield* Keys
+      const outbox = yield* Outbox
+      const retention = Duration.toMillis((yield* Settings).retention.deliveries)
+      const streams = new Map<AccountId, number>()
+
+      const countOf = (account: AccountId): number => streams.get(account) ?? 0
+      const change = (account: AccountId, by: 1 | -1) =>
+        Effect.sync(() => {
+          const count = countOf(account) + by
+          if (count === 0) streams.delete(account)
+          else streams.set(account, count)
+        })
+
+      const beginning = Effect.fnUntraced(function* (key: ApiKey, position: Position | undefined) {
+        if (position === undefined) {
+          const newest = yield* EventsRepo.newest(reader, key)
+          const { id, sequence } = newest ?? { id: start, sequence: 0 }
+          return { after: sequence, said: atPosition(id) } satisfies Beginning
+        }
+        if (position === start) return { after: 0, said: atPosition(start) } satisfies Beginning
+        // Of those behind an older one some may be forgotten, and others not that have deliveries ahead.
+        const since = (yield* Clock.currentTimeMillis) - retention
+        const place = yield* EventsRepo.placeOf(reader, key, position, since)
+        if (place !== undefined) return { after: place.sequence, said: atPosition(position) } satisfies Beginning
+        const why = `: ${position} is not kept any more: from the oldest event that is\n`
+        return { after: 0, said: why + atPosition(start) } satisfies Beginning
+      })
+
+      const open = Effect.fn("EventStreams.open")(function* (key: ApiKey, position: Position | undefined) {
+        const { after, said } = yield* beginning(key, position)
+        // Last, so that no others are opened between this and the count.
+        if (countOf(key.account) >= mostStreams) return yield* new TooManyStreams({ limit: mostStreams })
+        const follow = Effect.gen(function* () {
+          yield* Effect.acquireRelease(change(key.account, 1), () => change(key.account, -1))
+          const changed = yield* outbox.listen(key)
+
+          /** What comes behind a place, when it comes: events, or a sign of life. */
+          const next = (behind: number): Effect.Effect<Option.Option<readonly [string, number]>, StoreUnavailable> =>
+            Effect.gen(function* () {
+              if (!(yield* keys.isLive(key.id))) return Option.none()
+              const page = yield* EventsRepo.page(reader, key, behind, pageSize)
+              const last = page.at(-1)
+              if (last !== undefined) return Option.some([page.map(message).join(""), last.sequence] as const)
+              const woken = yield* Effect.timeoutOption(changed, heartbeat)
+              return Option.isSome(woken) ? yield* next(behind) : Option.some([":\n\n", behind] as const)
+            })
+
+          return Stream.concat(Stream.make(said), Stream.unfoldEffect(after, next))
+        })
+        return Stream.unwrapScoped(follow).pipe(
+          Stream.catchTag("StoreUnavailable", (error) =>
+            Stream.drain(Stream.fromEffect(Effect.logWarning(error.message)))
+          )
+        )
+      })
+
+      return { open }
+    })
+  )
+}

@@ -1,0 +1,44 @@
+import { Effect } from "effect"
+import type { EventKind } from "../Domain/Event.ts"
+import type { EventId } from "../Domain/Ids.ts"
+import type { Owner } from "../Domain/Owner.ts"
+import type { Db } from "../Sql.ts"
+
+/** An event as it was told. `body` is what its webhooks carry, `sequence` its place in the order of all commits. */
+export interface StoredEvent {
+  readonly sequence: number
+  readonly id: EventId
+  readonly kind: EventKind
+  readonly body: string
+}
+
+/** The owner's events behind a place, in the order of their commits. */
+export const page = (db: Db, { account, mode }: Owner, after: number, limit: number) =>
+  db.all<StoredEvent>(
+    `SELECT sequence, id, kind, body FROM events INDEXED BY events_owner
+     WHERE account_id = ? AND mode = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+    [account, mode, after, limit]
+  )
+
+/** An event and its place. */
+export type Place = Pick<StoredEvent, "sequence" | "id">
+
+/** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */
+export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: number) =>
+  db.get<Place>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?", [
+    id,
+    account,
+    mode,
+    since
+  ])
+
+/** The owner's newest event, undefined before the first. */
+export const newest = (db: Db, { account, mode }: Owner) =>
+  Effect.map(
+    db.all<Place>(
+      `SELECT sequence, id FROM events INDEXED BY events_owner
+       WHERE account_id = ? AND mode = ? ORDER BY sequence DESC LIMIT 1`,
+      [account, mode]
+    ),
+    ([row]) => row
+  )

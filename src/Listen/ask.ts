@@ -1,0 +1,67 @@
+import { Data, Duration, Effect } from "effect"
+import type { Agent } from "undici"
+
+/** Where an API is, and who asks. */
+export interface Api {
+  readonly url: string
+  readonly key: string
+  readonly agent: Agent
+}
+
+/** The server will not do it, now or later. `message` is what it says. */
+export class ApiRefused extends Data.TaggedError("ApiRefused")<{ readonly message: string }> {}
+
+/** No answer, or one that may be another in a moment. */
+export class ApiUnavailable extends Data.TaggedError("ApiUnavailable")<{ readonly message: string }> {}
+
+/** To the answer's headers. */
+const answerDeadline = "10 seconds"
+
+export const reasonOf = (cause: unknown): string => {
+  const { code, message } = (cause ?? {}) as { readonly code?: string; readonly message?: string }
+  return code ?? message ?? String(cause)
+}
+
+/** Asks the API. Fails with what it says instead, unless it answers 2xx. */
+export const ask = Effect.fn("Listen.ask")(function* (
+  { agent, key, url }: Api,
+  method: "GET" | "POST",
+  path: string,
+  more: { readonly headers?: Readonly<Record<string, string>>; readonly body?: string } = {}
+) {
+  const unavailable = (why: unknown) => new ApiUnavailable({ message: `${url} does not answer: ${reasonOf(why)}` })
+  const { origin, pathname } = new URL(url)
+  const headers = { "x-api-key": key, "user-agent": "tilld", ...more.headers }
+  const inTime = Effect.timeoutFail({ duration: answerDeadline, onTimeout: () => unavailable("no answer in time") })
+  const response = yield* Effect.tryPromise({
+    try: (signal) =>
+      agent.request({
+        origin,
+        path: pathname.replace(/\/$/, "") + path,
+        method,
+        headers,
+        body: more.body ?? null,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        signal
+      }),
+    catch: unavailable
+  }).pipe(inTime)
+  const { body, statusCode: status } = response
+  if (status >= 200 && status < 300) return response
+  const text = yield* Effect.tryPromise({ try: () => body.text(), catch: unavailable }).pipe(inTime)
+  const message = `${url} answered ${status}: ${saidIn(text)}`
+  return yield* status === 429 || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })
+})
+
+/** The message of an error body, or the start of whatever else came. */
+const saidIn = (text: string): string => /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text.slice(0, 200)
+
+/** Connections that end with the scope. */
+export const makeAgent = Effect.acquireRelease(
+  Effect.map(
+    Effect.promise(() => import("undici")),
+    ({ Agent: Connections }) => new Connections({ connect: { timeout: Duration.toMillis(answerDeadline) } })
+  ),
+  (agent) => Effect.promise(() => agent.destroy())
+)

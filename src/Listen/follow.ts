@@ -1,0 +1,75 @@
+import type { Readable } from "node:stream"
+import { Effect, Schedule, Stream } from "effect"
+import { type Api, ApiRefused, ApiUnavailable, ask, reasonOf } from "./ask.ts"
+import { type Message, makeParser } from "./messages.ts"
+
+/** Who follows an account's events, each once and in order. One call is over before the next begins. */
+export interface Follower<E> {
+  /** Where it begins: the id of a message; undefined: now. */
+  readonly after: string | undefined
+  /** Connected: what comes behind `position` is heard from here on. It is another than was asked for, if that is forgotten. */
+  readonly onOpen: (position: string) => Effect.Effect<unknown>
+  readonly onEvent: (event: Message) => Effect.Effect<unknown>
+  /** Why it has to connect again, which it does in a moment unless this fails. */
+  readonly onLost: (why: string) => Effect.Effect<void, E>
+}
+
+/** A sign of life comes every 15 seconds. */
+const silence = "40 seconds"
+
+const backOff = Schedule.exponential("500 millis").pipe(Schedule.union(Schedule.spaced("15 seconds")))
+
+/** What has come since the last piece, once there is something. An interruption does not wait for it. */
+const nextPiece = (body: Readable, lost: (why: unknown) => ApiUnavailable) =>
+  Effect.async<string, ApiUnavailable>((resume) => {
+    const look = () => {
+      const piece: string | null = body.read()
+      if (piece === null && !body.readableEnded && !body.destroyed) return
+      stop()
+      resume(piece === null ? lost(body.errored ?? "the server ended the stream") : Effect.succeed(piece))
+    }
+    const stop = () => void body.off("readable", look).off("close", look)
+    body.on("readable", look).on("close", look)
+    look()
+    return Effect.sync(stop)
+  })
+
+const connect = (api: Api, after: string | undefined) =>
+  Stream.unwrapScoped(
+    Effect.gen(function* () {
+      const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": after }) }
+      // An acquisition cannot be interrupted by itself, and this one must end at its deadline, and with the command.
+      const asked = Effect.interruptible(ask(api, "GET", "/v1/events/stream", { headers }))
+      const { body, headers: said } = yield* Effect.acquireRelease(asked, (answer) =>
+        Effect.sync(() => answer.body.on("error", () => undefined).destroy())
+      )
+      if (said["content-type"] !== "text/event-stream") {
+        return yield* new ApiRefused({ message: `${api.url} answers, and not with a stream of events: is it a tilld?` })
+      }
+      const lost = (why: unknown) => new ApiUnavailable({ message: `${api.url} was lost: ${reasonOf(why)}` })
+      body.setEncoding("utf8")
+      return Stream.repeatEffect(nextPiece(body, lost)).pipe(
+        Stream.timeoutFail(() => lost(`nothing came for ${silence}`), silence),
+        Stream.mapConcat(makeParser())
+      )
+    })
+  )
+
+/** Follows the account's events until it is interrupted: what is missed while the connection is lost is asked for again. */
+export const follow = <E>(api: Api, follower: Follower<E>): Effect.Effect<never, ApiRefused | E> =>
+  Effect.gen(function* () {
+    const { onEvent, onLost, onOpen } = follower
+    const pause = yield* Schedule.driver(backOff)
+    let { after } = follower
+    const hear = (message: Message) =>
+      Effect.gen(function* () {
+        yield* pause.reset
+        // A sign of life.
+        if (message.id === "") return
+        yield* message.data === "" ? onOpen(message.id) : onEvent(message)
+        after = message.id
+      })
+    const once = Effect.suspend(() => Stream.runForEach(connect(api, after), hear))
+    const lost = ({ message }: ApiUnavailable) => Effect.zipRight(onLost(message), Effect.ignore(pause.next(undefined)))
+    return yield* Effect.forever(Effect.catchTag(once, "ApiUnavailable", lost))
+  })

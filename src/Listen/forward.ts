@@ -1,0 +1,44 @@
+import { Clock, Effect } from "effect"
+import type { Agent } from "undici"
+import { fixedHeaders } from "../Webhooks/fixedHeaders.ts"
+import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
+import { reasonOf } from "./ask.ts"
+
+/** As long as a real delivery waits. */
+const deadline = "30 seconds"
+
+/** What became of an event at the developer's server: a status, or why there is none. */
+export interface Forwarded {
+  readonly status: number | undefined
+  readonly error: string | undefined
+  readonly durationMillis: number
+}
+
+/** Sends an event as its webhook would be sent: the same bytes under the same headers. */
+export const forward = Effect.fn("Listen.forward")(function* (
+  agent: Agent,
+  url: URL,
+  key: SigningKey,
+  event: { readonly id: string; readonly data: string }
+) {
+  const startedAt = yield* Clock.currentTimeMillis
+  const body = Buffer.from(event.data, "utf8")
+  const signed = signatureHeaders(key, event.id, body, startedAt)
+  const headers = { ...fixedHeaders, ...signed }
+  const { origin, pathname, search } = url
+  const outcome = yield* Effect.tryPromise({
+    try: (signal) =>
+      agent
+        .request({ origin, path: pathname + search, method: "POST", headers, body, signal, headersTimeout: 0 })
+        .then(async (answer) => {
+          await answer.body.dump()
+          return { status: answer.statusCode, error: undefined }
+        }),
+    catch: reasonOf
+  }).pipe(
+    Effect.timeoutFail({ duration: deadline, onTimeout: () => `no answer within ${deadline}` }),
+    Effect.catchAll((error) => Effect.succeed({ status: undefined, error }))
+  )
+  const endedAt = yield* Clock.currentTimeMillis
+  return { ...outcome, durationMillis: endedAt - startedAt } satisfies Forwarded
+})

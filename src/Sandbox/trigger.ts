@@ -1,0 +1,148 @@
+import { Clock, Data, Deferred, Duration, Effect, Queue, Schema } from "effect"
+import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
+import type { ChainName } from "../Domain/Chain.ts"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
+import { type EventKind, WebhookEvent } from "../Domain/Event.ts"
+import { randomToken } from "../Domain/Ids.ts"
+import { type Api, ask } from "../Listen/ask.ts"
+import { type Follower, follow } from "../Listen/follow.ts"
+import { payer } from "./instructions.ts"
+import { makeRpc } from "./Rpc.ts"
+
+/** The event did not come: `message` says what came instead, or how long it was waited for. */
+export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
+
+export interface TriggerOptions {
+  readonly api: Api
+  readonly kind: EventKind
+  /** Of the sandbox: whoever asks may spend its money. */
+  readonly chain: { readonly name: ChainName; readonly rpcUrl: string; readonly tokens: ReadonlyMap<string, string> }
+  readonly currency: PaymentCurrency
+  /** How long after its time the sandbox takes a payment for one on time. */
+  readonly settleGrace: Duration.Duration
+  /** Hears what is done and waited for. */
+  readonly tell: (what: string) => Effect.Effect<void>
+}
+
+/** In smallest units: worth a few dollars each. */
+const amounts: Readonly<Record<PaymentCurrency, bigint>> = {
+  ETH: 10n ** 16n,
+  USDC: 25n * 10n ** 6n,
+  USDT: 25n * 10n ** 6n,
+  DAI: 25n * 10n ** 18n,
+  WBTC: 50_000n
+}
+
+/** The shortest time that a payment may have. */
+const shortest = Duration.seconds(60)
+/** For what takes no time by itself: a few blocks. */
+const patience = Duration.minutes(2)
+const progressEvery = Duration.seconds(10)
+
+/** Those after which nothing more comes of itself. */
+const ends: ReadonlyArray<EventKind> = ["payment.confirmed", "payment.expired", "payment.failed"]
+
+/** What comes with a payment's time, and not before. */
+const endsInTime = (kind: EventKind): boolean => kind === "payment.expired" || kind === "payment.failed"
+
+const Created = Schema.parseJson(Schema.Struct({ id: Schema.String, address: Schema.String }))
+const decodeEvent = Schema.decode(Schema.parseJson(WebhookEvent))
+
+const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: TriggerOptions) {
+  const body = JSON.stringify({
+    merchantRef: `trigger ${randomToken()}`,
+    amount: String(amounts[currency]),
+    currency,
+    chain: chain.name,
+    ...(endsInTime(kind) ? { expiresIn: Duration.toSeconds(shortest) } : {})
+  })
+  const headers = { "content-type": "application/json" }
+  const answer = yield* ask(api, "POST", "/v1/payments", { headers, body })
+  const text = yield* Effect.tryPromise({
+    try: () => answer.body.text(),
+    catch: () => new NotTriggered({ message: `${api.url} broke off its answer` })
+  }).pipe(
+    Effect.timeoutFail({ duration: patience, onTimeout: () => new NotTriggered({ message: "no answer in time" }) })
+  )
+  return yield* Schema.decode(Created)(text)
+})
+
+const pay = Effect.fnUntraced(function* ({ chain, currency, kind }: TriggerOptions, address: string) {
+  const rpc = yield* makeRpc(chain.name, chain.rpcUrl)
+  const amount = kind === "payment.failed" ? amounts[currency] / 2n : amounts[currency]
+  const token = chain.tokens.get(currency)
+  const to = address as Address
+  const call =
+    token === undefined
+      ? { to, value: numberToHex(amount) }
+      : { to: token, data: encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] }) }
+  return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
+})
+
+/** Says now and then that it still waits. */
+const progress = ({ kind, tell }: TriggerOptions, limit: Duration.Duration) =>
+  Effect.gen(function* () {
+    const startedAt = yield* Clock.currentTimeMillis
+    const say = Effect.gen(function* () {
+      const seconds = Math.round(((yield* Clock.currentTimeMillis) - startedAt) / 1000)
+      yield* tell(`waiting for ${kind}: ${seconds} s, at most ${Math.round(Duration.toSeconds(limit))} s`)
+    })
+    return yield* Effect.forever(Effect.delay(say, progressEvery))
+  })
+
+/** Takes events until the one of this kind comes, or one after which it cannot. */
+const wanted = Effect.fnUntraced(function* (kind: EventKind, payment: string, events: Queue.Dequeue<WebhookEvent>) {
+  while (true) {
+    const event = yield* Queue.take(events)
+    if (event.data.id !== payment) continue
+    if (event.event === kind) return event
+    if (!ends.includes(event.event)) continue
+    const { failureReason } = event.data
+    const why = failureReason === undefined ? "" : ` (${failureReason})`
+    return yield* new NotTriggered({ message: `${payment} came to ${event.event}${why}, and not to ${kind}` })
+  }
+})
+
+const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queue.Dequeue<WebhookEvent>) {
+  const { chain, kind, settleGrace, tell } = options
+  const { address, id } = yield* create(options)
+  yield* tell(`created ${id} on ${chain.name}, to ${address}`)
+  const isPaid = kind !== "payment.created" && kind !== "payment.expired"
+  if (isPaid) yield* tell(`paid in ${yield* pay(options, address)}`)
+  const limit = endsInTime(kind) ? Duration.sum(Duration.sum(shortest, settleGrace), patience) : patience
+  return yield* wanted(kind, id, events).pipe(
+    Effect.raceFirst(progress(options, limit)),
+    Effect.timeoutFail({
+      duration: limit,
+      onTimeout: () =>
+        new NotTriggered({
+          message: `${kind} of ${id} did not come within ${Duration.format(limit)}: is ${chain.name} read? See /readyz`
+        })
+    })
+  )
+})
+
+/** Drives a real payment of a running sandbox to an event, and gives that event as it was told. */
+export const trigger = Effect.fn("Sandbox.trigger")(function* (options: TriggerOptions) {
+  const { api, tell } = options
+  const listening = yield* Deferred.make<void>()
+  const events = yield* Queue.unbounded<WebhookEvent>()
+  const follower: Follower<NotTriggered> = {
+    after: undefined,
+    onOpen: () => Deferred.succeed(listening, undefined),
+    onEvent: ({ data }) => Effect.flatMap(Effect.orDie(decodeEvent(data)), (event) => Queue.offer(events, event)),
+    // A sandbox that is there is there at once.
+    onLost: (why) =>
+      Effect.if(Deferred.isDone(listening), {
+        onTrue: () => tell(`${why}; connecting again`),
+        onFalse: () => new NotTriggered({ message: why })
+      })
+  }
+  const work = Effect.zipRight(Deferred.await(listening), drive(options, events))
+  return yield* Effect.raceFirst(work, follow(api, follower)).pipe(
+    Effect.catchTag(
+      "ParseError",
+      ({ message }) => new NotTriggered({ message: `not the answer of a tilld: ${message}` })
+    )
+  )
+}, Effect.scoped)

@@ -1,0 +1,28 @@
+import { Options } from "@effect/cli"
+import { Effect } from "effect"
+import { Invocation, UsageError } from "./Invocation.ts"
+import { refuse } from "./options.ts"
+
+/** A URL of an option; whoever names it may name one without TLS. */
+export const webUrl = (option: string) =>
+  Options.text(option).pipe(
+    Options.withPseudoName("URL"),
+    Options.mapEffect((text) => {
+      const url = URL.canParse(text) ? new URL(text) : undefined
+      const isWeb = url !== undefined && ["http:", "https:"].includes(url.protocol) && url.username === ""
+      return isWeb ? Effect.succeed(url) : refuse(`--${option} must be an http or https URL`)
+    })
+  )
+
+/** From the environment: a command line is seen by everybody on the machine, and kept by the shell. */
+export const apiKey = Effect.gen(function* () {
+  const { TILLD_API_KEY: key = "" } = (yield* Invocation).env
+  if (/^svc_(live|test)_\w+$/.test(key)) return key
+  const wrong = key === "" ? "is not set" : "is no API key"
+  return yield* new UsageError({ message: `TILLD_API_KEY ${wrong}: put a key there that tilld keys create printed` })
+})
+
+/** What the commands of developers print. */
+export const jsonLines = Options.boolean("json").pipe(
+  Options.withDescription("Print one JSON value a line on standard output, and nothing else there")
+)

@@ -1,0 +1,132 @@
+import { randomBytes } from "node:crypto"
+import { Command, Options } from "@effect/cli"
+import { Clock, Effect, Option, Redacted, Schema } from "effect"
+import { EventKind, Position, start } from "../Domain/Event.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import type { Follower } from "../Listen/follow.ts"
+import type { Forwarded } from "../Listen/forward.ts"
+import type { Message } from "../Listen/messages.ts"
+import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
+import { untilStopped } from "./Invocation.ts"
+import { complain, print } from "./Output.ts"
+import { listOf, refuse } from "./options.ts"
+
+/** Read in only here. */
+const parts = Effect.promise(() =>
+  Promise.all([
+    import("../Listen/ask.ts"),
+    import("../Listen/follow.ts"),
+    import("../Listen/forward.ts"),
+    import("../Webhooks/signature.ts")
+  ])
+)
+
+interface Line {
+  readonly time: string
+  readonly event: string
+  readonly id: string
+  readonly payment: string
+  readonly status?: number | undefined
+  readonly error?: string | undefined
+  readonly durationMillis: number
+}
+
+const rendered = ({ durationMillis, error, event, payment, status, time }: Line): string =>
+  `${time}  ${event.padEnd(17)}  ${payment}  ${status ?? error}  ${durationMillis} ms`
+
+/** What it needs of an event's body. */
+interface Told {
+  readonly event: EventKind
+  readonly data: { readonly id: string }
+}
+
+interface ListenOptions {
+  readonly forwardTo: URL
+  readonly apiUrl: URL
+  readonly events: Option.Option<ReadonlyArray<EventKind>>
+  readonly after: Option.Option<Position>
+  readonly json: boolean
+}
+
+/** Sends what comes, and says so. `farewell` tells how another session goes on where this one ended. */
+const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Message) => Effect.Effect<Forwarded>) => {
+  let place: string | undefined = Option.getOrUndefined(after)
+
+  const onOpen = (position: string) =>
+    Effect.gen(function* () {
+      const isForgotten = place !== undefined && place !== position
+      if (isForgotten) yield* complain(`tilld: ${place} is not kept any more: some events may be missing`)
+      yield* complain(`tilld: listening, ${position === start ? "from the start" : `behind ${position}`}`)
+      place = position
+    })
+
+  const onEvent = (message: Message) =>
+    Effect.gen(function* () {
+      const { data, event } = JSON.parse(message.data) as Told
+      if (!Option.exists(events, (kinds) => !kinds.includes(event))) {
+        const time = iso(yield* Clock.currentTimeMillis)
+        const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
+        yield* print(json ? JSON.stringify(line) : rendered(line))
+      }
+      place = message.id
+    })
+
+  const follower: Follower<never> = {
+    after: place,
+    onOpen,
+    onEvent,
+    onLost: (why) => complain(`tilld: ${why}; connecting again`)
+  }
+  const farewell = Effect.suspend(() =>
+    place === undefined ? Effect.void : complain(`tilld: to go on where this ended: --after ${place}`)
+  )
+  return { follower, farewell }
+}
+
+const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
+  const { apiUrl, forwardTo, json } = options
+  const key = yield* apiKey
+  const [{ makeAgent }, { follow }, { forward }, { signingKey }] = yield* parts
+  const agent = yield* makeAgent
+  const secret = `whsec_${randomBytes(32).toString("base64")}`
+  const signing = signingKey(Redacted.make(secret))
+  const url = apiUrl.href.replace(/\/$/, "")
+  yield* print(
+    json
+      ? JSON.stringify({ secret, apiUrl: url, forwardTo: forwardTo.href })
+      : `Events of ${url} go to ${forwardTo.href}, signed with a secret of this session:\n\n  ${secret}\n`
+  )
+  const { farewell, follower } = makeFollower(options, (event) => forward(agent, forwardTo, signing, event))
+  return yield* Effect.onInterrupt(follow({ url, key, agent }, follower), () => farewell)
+}, Effect.scoped)
+
+export const listen = Command.make(
+  "listen",
+  {
+    forwardTo: webUrl("forward-to").pipe(
+      Options.withDescription("Your server, such as http://localhost:3000/hook: it gets each event by POST")
+    ),
+    apiUrl: webUrl("api-url").pipe(
+      Options.withDescription("Base of the tilld to listen to; otherwise http://127.0.0.1:8080"),
+      Options.withDefault(new URL("http://127.0.0.1:8080"))
+    ),
+    events: listOf("events", EventKind.literals).pipe(
+      Options.withDescription("Only these kinds; otherwise all of them"),
+      Options.optional
+    ),
+    after: Options.text("after").pipe(
+      Options.withPseudoName("EVENT"),
+      Options.withDescription("Go on behind this event; start: with the oldest that is kept; otherwise now"),
+      Options.mapEffect((text) =>
+        Schema.is(Position)(text) ? Effect.succeed(text) : refuse("--after must be the id of an event, or start")
+      ),
+      Options.optional
+    ),
+    json: jsonLines
+  },
+  (options) => untilStopped(run(options))
+).pipe(
+  Command.withDescription(
+    "Forward an account's events to your own machine, signed, as they happen. The key is in $TILLD_API_KEY, with the permissions webhooks:read and payments:read"
+  )
+)

@@ -1,0 +1,96 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Effect, Option } from "effect"
+import { type ChainName, chainNames } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
+import { EventKind } from "../Domain/Event.ts"
+import { localPort } from "../Sandbox/local.ts"
+import { load } from "../Settings.ts"
+import { apiKey, webUrl } from "./apiOptions.ts"
+import { Invocation, UsageError } from "./Invocation.ts"
+import { complain, print } from "./Output.ts"
+
+/** Read in only here. */
+const parts = Effect.promise(() => Promise.all([import("../Listen/ask.ts"), import("../Sandbox/trigger.ts")]))
+
+const testKey = Effect.filterOrFail(
+  apiKey,
+  (key) => key.startsWith("svc_test_"),
+  () =>
+    new UsageError({
+      message: "TILLD_API_KEY is a live key, and live money is not for trying things out: use a test key"
+    })
+)
+
+/** The sandbox's own chain, since nobody else's may be paid from. */
+const localChain = Effect.fnUntraced(function* (path: string, name: ChainName) {
+  const { env } = yield* Invocation
+  const { settings } = yield* load({ path, env })
+  const chain = settings.chains.find((each) => each.chain === name && each.mode === "test")
+  const port = chain && localPort(chain)
+  if (chain === undefined || port === undefined) {
+    return yield* new UsageError({
+      message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
+    })
+  }
+  const tokens = new Map<string, string>(chain.tokens.map(({ address, symbol }) => [symbol, address]))
+  return { settings, chain: { name, rpcUrl: `http://127.0.0.1:${port}`, tokens } }
+})
+
+const run = Effect.fn("commands.trigger")(function* (options: {
+  readonly kind: EventKind
+  readonly config: Option.Option<string>
+  readonly apiUrl: Option.Option<URL>
+  readonly chain: ChainName
+  readonly currency: PaymentCurrency
+  readonly json: boolean
+}) {
+  const { currency, json, kind } = options
+  const key = yield* testKey
+  const { env } = yield* Invocation
+  const path = Option.getOrElse(options.config, () => env.TILLD_CONFIG ?? "config/sandbox.toml")
+  const { chain, settings } = yield* localChain(path, options.chain)
+  const { host, port } = settings.server
+  const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${host}:${port}`))
+  const [{ makeAgent }, { trigger }] = yield* parts
+  const api = { url: href.replace(/\/$/, ""), key, agent: yield* makeAgent }
+  const { settleGrace } = settings.payments
+  const event = yield* trigger({ api, kind, chain, currency, settleGrace, tell: complain })
+  yield* print(json ? JSON.stringify(event) : JSON.stringify(event, null, 2))
+}, Effect.scoped)
+
+export const trigger = Command.make(
+  "trigger",
+  {
+    kind: Args.choice(
+      EventKind.literals.map((kind) => [kind, kind] as const),
+      { name: "kind" }
+    ),
+    config: Options.text("config").pipe(
+      Options.withPseudoName("FILE"),
+      Options.withDescription("The sandbox's configuration; otherwise $TILLD_CONFIG, then ./config/sandbox.toml"),
+      Options.optional
+    ),
+    apiUrl: webUrl("api-url").pipe(
+      Options.withDescription("Base of the sandbox's API; otherwise what its configuration says"),
+      Options.optional
+    ),
+    chain: Options.choice("chain", chainNames).pipe(
+      Options.withDescription("The local chain to pay on; otherwise base"),
+      Options.withDefault("base" as const)
+    ),
+    currency: Options.choice("currency", PaymentCurrency.literals).pipe(
+      Options.withDescription("What to pay; otherwise USDC"),
+      Options.withDefault("USDC" as const)
+    ),
+    json: Options.boolean("json").pipe(
+      Options.withDescription(
+        "Print the event as one line of JSON on standard output; what is done goes to standard error"
+      )
+    )
+  },
+  run
+).pipe(
+  Command.withDescription(
+    "Drive a real payment of the running sandbox to an event. The key is in $TILLD_API_KEY: a test key with payments:write, payments:read and webhooks:read"
+  )
+)

@@ -1,0 +1,216 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
+import { Keys } from "../../src/Auth.ts"
+import { type ApiKey, permissions } from "../../src/Domain/ApiKey.ts"
+import { type Position, start } from "../../src/Domain/Event.ts"
+import { AccountId, type EventId } from "../../src/Domain/Ids.ts"
+import type { Owner } from "../../src/Domain/Owner.ts"
+import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
+import { Housekeeping } from "../../src/Housekeeping.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
+
+/** On a store of its own; no webhook is registered, and so none is sent. */
+const onStore = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(temporaryDatabase, (path) =>
+    Effect.provide(
+      test,
+      Layer.merge(EventStreams.layer, Housekeeping.layer).pipe(
+        Layer.provideMerge(Keys.layer),
+        Layer.provideMerge(
+          webhooksOn(
+            path,
+            stubClient(() => Effect.succeed({ status: 200 }))
+          )
+        )
+      )
+    )
+  )
+
+const other: Owner = { account: AccountId.make("other"), mode: "test" }
+
+const addOther = Effect.flatMap(Writer, (writer) =>
+  writer.write(
+    Effect.flatMap(Tx, (tx) =>
+      tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Other', 0)", [other.account])
+    )
+  )
+)
+
+const newKey = (owner: Owner = merchant, expiresIn?: Duration.Duration) =>
+  Effect.flatMap(Keys, (keys) => keys.create({ ...owner, name: "test", permissions, expiresIn }))
+
+const openWith = (key: ApiKey, position?: Position) =>
+  Effect.gen(function* () {
+    const stream = yield* (yield* EventStreams).open(key, position)
+    const pieces = yield* Queue.unbounded<string>()
+    const fiber = yield* Effect.forkScoped(Stream.runForEach(stream, (piece) => Queue.offer(pieces, piece)))
+    return { next: Queue.take(pieces), waiting: Queue.size(pieces), ended: Fiber.join(fiber) }
+  })
+
+const open = (owner?: Owner, position?: Position) =>
+  Effect.flatMap(newKey(owner), ({ record }) => openWith(record, position))
+
+const idsIn = (piece: string): ReadonlyArray<string> => Array.from(piece.matchAll(/^id: (.*)$/gm), ([, id = ""]) => id)
+
+const storedIds = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.all<{ id: EventId }>("SELECT id FROM events ORDER BY sequence"), (rows) => rows.map(({ id }) => id))
+)
+
+/** Announces a payment as this owner's; gives the id of its event. */
+const happen = (at = 0, owner: Owner = merchant, webhookUrl?: string) =>
+  Effect.gen(function* () {
+    const payment = { ...(yield* newPayment(webhookUrl)), ...owner }
+    yield* publish(payment, "pending", at)
+    return (yield* storedIds).at(-1) ?? expect.fail("no event")
+  })
+
+const heartbeat = ":\n\n"
+const day = Duration.toMillis("1 day")
+
+it.scoped("something comes every 15 seconds, counted from what came last", () =>
+  onStore(
+    Effect.gen(function* () {
+      const { next, waiting } = yield* open()
+      expect(yield* next).toBe("id: start\n\n")
+      yield* TestClock.adjust("14999 millis")
+      expect(yield* waiting).toBe(0)
+      yield* TestClock.adjust("1 millis")
+      expect(yield* next).toBe(heartbeat)
+      yield* TestClock.adjust("10 seconds")
+      const id = yield* happen()
+      expect(idsIn(yield* next)).toEqual([id])
+      yield* TestClock.adjust("14999 millis")
+      expect(yield* waiting).toBe(0)
+      yield* TestClock.adjust("1 millis")
+      expect(yield* next).toBe(heartbeat)
+    })
+  )
+)
+
+it.scoped("a stream begins now, at the start or behind an event, and tells in pieces of at most 32 events", () =>
+  onStore(
+    Effect.gen(function* () {
+      const ids = yield* Effect.replicateEffect(happen(), 70)
+      const all = yield* open(merchant, start)
+      expect(yield* all.next).toBe("id: start\n\n")
+      expect([idsIn(yield* all.next), idsIn(yield* all.next), idsIn(yield* all.next)]).toEqual([
+        ids.slice(0, 32),
+        ids.slice(32, 64),
+        ids.slice(64)
+      ])
+      const some = yield* open(merchant, ids[66])
+      expect(idsIn(yield* some.next)).toEqual([ids[66]])
+      expect(idsIn(yield* some.next)).toEqual(ids.slice(67))
+      const now = yield* open()
+      expect(idsIn(yield* now.next)).toEqual([ids[69]])
+      const id = yield* happen()
+      for (const { next } of [all, some, now]) expect(idsIn(yield* next)).toEqual([id])
+    })
+  )
+)
+
+it.scoped("nobody hears of another account or mode, nor goes on behind its events", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* addOther
+      const live: Owner = { ...merchant, mode: "live" }
+      const streams = yield* Effect.forEach([merchant, live, other], (owner) => open(owner), { concurrency: 1 })
+      for (const { next } of streams) expect(yield* next).toBe("id: start\n\n")
+      const ids = yield* Effect.forEach([other, live, merchant], (owner) => happen(0, owner), { concurrency: 1 })
+      const heard = yield* Effect.forEach(streams, ({ next }) => Effect.map(next, idsIn), { concurrency: 1 })
+      expect(heard).toEqual([[ids[2]], [ids[1]], [ids[0]]])
+      const astray = yield* open(other, ids[2])
+      expect(yield* astray.next).toBe(`: ${ids[2]} is not kept any more: from the oldest event that is\nid: start\n\n`)
+      expect(idsIn(yield* astray.next)).toEqual([ids[0]])
+    })
+  )
+)
+
+describe("what is older than events are kept", () => {
+  const cleaned = (left: number) =>
+    Effect.gen(function* () {
+      const { run } = yield* Housekeeping
+      yield* Effect.raceFirst(untilStored(Effect.map(storedIds, (ids) => ids.length === left)), run)
+    })
+
+  it.scoped("and forgotten is gone on behind with the oldest that is kept, and says so", () =>
+    onStore(
+      Effect.gen(function* () {
+        const first = yield* happen(0)
+        yield* happen(0)
+        const kept = [yield* happen(99 * day), yield* happen(99 * day)]
+        yield* TestClock.setTime(100 * day)
+        yield* cleaned(2)
+        const { next } = yield* open(merchant, first)
+        expect(yield* next).toBe(`: ${first} is not kept any more: from the oldest event that is\nid: start\n\n`)
+        expect(idsIn(yield* next)).toEqual(kept)
+      })
+    )
+  )
+
+  it.scoped("is no place to go on behind either when itself is there still: others behind it are gone", () =>
+    onStore(
+      Effect.gen(function* () {
+        // Its delivery waits for an endpoint that has been down ever since.
+        const first = yield* happen(0, merchant, "https://shop.example/down")
+        yield* happen(0)
+        const last = yield* happen(99 * day)
+        yield* TestClock.setTime(100 * day)
+        yield* cleaned(2)
+        const { next } = yield* open(merchant, first)
+        expect(yield* next).toContain("is not kept any more")
+        expect(idsIn(yield* next)).toEqual([first, last])
+      })
+    )
+  )
+})
+
+describe("a stream ends", () => {
+  it.scoped("with the revocation of its key, and tells of nothing that came after", () =>
+    onStore(
+      Effect.gen(function* () {
+        const { record } = yield* newKey()
+        const stream = yield* openWith(record)
+        yield* stream.next
+        yield* (yield* Keys).revoke(record.id)
+        yield* happen()
+        yield* stream.ended
+        expect(yield* stream.waiting).toBe(0)
+      })
+    )
+  )
+
+  it.scoped("with the time of its key, at the next sign of life", () =>
+    onStore(
+      Effect.gen(function* () {
+        const { record } = yield* newKey(merchant, Duration.seconds(20))
+        const stream = yield* openWith(record)
+        yield* stream.next
+        yield* TestClock.adjust("15 seconds")
+        expect(yield* stream.next).toBe(heartbeat)
+        yield* TestClock.adjust("15 seconds")
+        expect(yield* stream.next).toBe(heartbeat)
+        yield* stream.ended
+      })
+    )
+  )
+})
+
+it.scoped("an account has 20 streams at most, in both modes together, and another when one has ended", () =>
+  onStore(
+    Effect.gen(function* () {
+      yield* addOther
+      const scope = yield* Scope.make()
+      yield* Scope.extend(open({ ...merchant, mode: "live" }), scope)
+      const streams = yield* Effect.replicateEffect(open(), 19)
+      for (const { next } of streams) yield* next
+      expect(yield* Effect.flip(open())).toEqual(new TooManyStreams({ limit: 20 }))
+      yield* open(other)
+      yield* Scope.close(scope, Exit.void)
+      yield* (yield* open()).next
+      expect(yield* Effect.flip(open())).toBeInstanceOf(TooManyStreams)
+    })
+  )
+)

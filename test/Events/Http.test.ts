@@ -1,0 +1,148 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { openStream } from "../lib/eventStream.ts"
+
+const path = "/v1/events/stream"
+
+const streamers: ReadonlyArray<Permission> = ["webhooks:read", "payments:read"]
+
+layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) => {
+  const create = (key: string, merchantRef: string) =>
+    Effect.gen(function* () {
+      const { call } = yield* TestApi
+      const json = { merchantRef, chain: "base", currency: "ETH", amount: "1" }
+      const { body, status } = yield* call("POST", "/v1/payments", { key, json })
+      expect(status, JSON.stringify(body)).toBe(201)
+    })
+
+  const makeKey = (account: AccountId, allowed: ReadonlyArray<Permission> = permissions) =>
+    Effect.flatMap(Keys, (keys) =>
+      keys.create({ account, mode: "test", name: "test", permissions: allowed, expiresIn: undefined })
+    )
+
+  const open = (key: string, after?: string) =>
+    Effect.flatMap(TestApi, ({ host, port }) => openStream({ key, url: `http://${host}:${port}` }, after))
+
+  it.scoped("is open to keys that may read webhooks and payments, and tells them of payments", () =>
+    Effect.gen(function* () {
+      const { newKey } = yield* TestApi
+      const { next, response } = yield* open(yield* newKey("test", streamers))
+      expect(response.statusCode).toBe(200)
+      expect(response.headers).toMatchObject({
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+        "x-ratelimit-limit": "1000000"
+      })
+      expect(yield* next).toMatchObject({ event: "", data: "" })
+      yield* create(yield* newKey(), "first")
+      const { data, event, id } = yield* next
+      expect(event).toBe("payment.created")
+      expect(JSON.parse(data)).toMatchObject({ id, event, data: { merchantRef: "first" } })
+    })
+  )
+
+  it.effect.each([
+    [["webhooks:read"], "The API key lacks the permission payments:read."],
+    [["payments:read", "webhooks:write", "payments:write"], "The API key lacks the permission webhooks:read."],
+    [["quotes:read"], "The API key lacks the permissions webhooks:read and payments:read."]
+  ] as const)("refuses a key with %j", ([allowed, message]) =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      for (const method of ["GET", "HEAD"]) {
+        const { body, status } = yield* call(method, path, { key: yield* newKey("test", allowed) })
+        expect(status).toBe(403)
+        if (method === "GET") expect(body.error).toMatchObject({ code: "FORBIDDEN", message })
+      }
+    })
+  )
+
+  it.effect.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])("takes no %s", (method) =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      const { headers, status } = yield* call(method, path, { key: yield* newKey() })
+      expect([status, headers.allow]).toEqual([405, "GET, HEAD"])
+    })
+  )
+
+  it.effect("is for keys only, and takes no parameters", () =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      expect((yield* call("GET", path)).status).toBe(401)
+      const wrong = yield* call("GET", `${path}?after=evt_1`, { key: yield* newKey() })
+      expect(wrong.status).toBe(400)
+      expect(problemsIn(wrong)).toEqual({ after: "is not a query parameter: this endpoint takes none" })
+    })
+  )
+
+  it.effect.each([
+    ["empty", ""],
+    ["nonsense", "12"],
+    ["another id", `pay_${"a".repeat(22)}`],
+    ["with more behind it", `evt_${"a".repeat(22)} `.concat("b")],
+    ["too long", `evt_${"a".repeat(44)}`],
+    ["much too long", `evt_${"a".repeat(10_000)}`]
+  ] as const)("refuses a Last-Event-ID that is %s", ([, after]) =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      const refused = yield* call("GET", path, { key: yield* newKey(), headers: { "last-event-id": after } })
+      expect(refused.status).toBe(400)
+      expect(problemsIn(refused)).toEqual({ "last-event-id": "must be the id of a message of this stream" })
+    })
+  )
+
+  it.effect("refuses a Last-Event-ID beyond what headers may have", () =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      const headers = { "last-event-id": `evt_${"a".repeat(20_000)}` }
+      const { body, status } = yield* call("GET", path, { key: yield* newKey(), headers })
+      expect([status, body.error.code]).toEqual([431, "HEADERS_TOO_LARGE"])
+    })
+  )
+
+  it.scoped("goes on with the oldest event behind an id that nobody knows, and says so", () =>
+    Effect.gen(function* () {
+      const key = yield* (yield* TestApi).newKey()
+      yield* create(key, "known")
+      const unknown = `evt_${"x".repeat(22)}`
+      const { comment, next } = yield* open(key, unknown)
+      expect(yield* comment).toBe(`${unknown} is not kept any more: from the oldest event that is`)
+      expect(yield* next).toMatchObject({ id: "start", data: "" })
+      expect(yield* next).toMatchObject({ event: "payment.created" })
+    })
+  )
+
+  it.scoped("ends with its key, before it tells of anything that came after", () =>
+    Effect.gen(function* () {
+      const { newKey } = yield* TestApi
+      const keys = yield* Keys
+      const { key, record } = yield* makeKey(defaultAccount)
+      const stream = yield* open(Redacted.value(key))
+      yield* stream.next
+      yield* keys.revoke(record.id)
+      yield* create(yield* newKey(), "after the key")
+      yield* stream.ended
+      expect(stream.response.complete).toBe(true)
+      expect(yield* stream.isEmpty).toBe(true)
+    })
+  )
+
+  it.scoped("is open 20 times at most for an account; HEAD opens none", () =>
+    Effect.gen(function* () {
+      const { call, newKey } = yield* TestApi
+      const account = AccountId.make("busy")
+      yield* (yield* Accounts).create({ id: account, name: "Busy", wallets: [] })
+      const key = Redacted.value((yield* makeKey(account, streamers)).key)
+      for (let i = 0; i < 25; i++) expect((yield* call("HEAD", path, { key })).status).toBe(200)
+      const streams = yield* Effect.replicateEffect(open(key), 20)
+      expect(streams.map(({ response }) => response.statusCode)).toEqual(streams.map(() => 200))
+      const { body, headers, status } = yield* call("GET", path, { key })
+      expect([status, headers["retry-after"], body.error.code]).toEqual([429, "30", "TOO_MANY_STREAMS"])
+      expect((yield* open(yield* newKey())).response.statusCode).toBe(200)
+    })
+  )
+})

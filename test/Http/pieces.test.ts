@@ -1,0 +1,76 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Stream } from "effect"
+import type { Respond } from "../../src/Http/respond.ts"
+import { serve } from "../../src/Http/server.ts"
+import { dial } from "../lib/socket.ts"
+
+const anyPort = { host: "127.0.0.1", port: 0 }
+
+const get = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+
+const piece = "x".repeat(64 * 1024)
+/** Far more than the sockets between two of them hold. */
+const tooMany = 1_000
+
+/** At /stream, a long answer in pieces, then nothing for ever; elsewhere a short one. */
+const streaming = (pieces: number) =>
+  Effect.gen(function* () {
+    const all = yield* Deferred.make<void>()
+    const ended = yield* Deferred.make<void>()
+    let made = 0
+    const rest = Stream.repeatEffect(Effect.sync(() => ++made)).pipe(
+      Stream.take(pieces),
+      Stream.map(() => piece),
+      Stream.concat(Stream.drain(Stream.fromEffect(Deferred.succeed(all, undefined)))),
+      Stream.concat(Stream.never),
+      Stream.ensuring(Deferred.succeed(ended, undefined))
+    )
+    const respond: Respond = ({ url }) =>
+      Effect.succeed({ status: 200, headers: {}, ...(url === "/stream" ? { text: "", rest } : { text: "short" }) })
+    return { respond, all: Deferred.await(all), ended: Deferred.await(ended), made: () => made }
+  })
+
+describe("an answer in pieces", () => {
+  it.scopedLive("waits for a client that does not read, holds up no other, and ends with it", () =>
+    Effect.gen(function* () {
+      const { ended, made, respond } = yield* streaming(tooMany)
+      const address = yield* serve(respond, anyPort, { answerTimeout: 300 })
+      const slow = yield* dial(address)
+      slow.write(get("/stream"))
+      yield* slow.received(/200 OK/)
+      slow.pause()
+      const other = yield* dial(address)
+      for (let i = 1; i <= 3; i++) {
+        other.write(get("/"))
+        yield* other.received(new RegExp(`(HTTP/1.1 200[\\s\\S]*short){${i}}`))
+      }
+      // Dropped, since nothing goes to it any more.
+      yield* ended
+      expect(made()).toBeLessThan(tooMany / 2)
+    })
+  )
+
+  it.scopedLive("comes whole to a client that reads, and ends with its connection", () =>
+    Effect.gen(function* () {
+      const { all, ended, made, respond } = yield* streaming(50)
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(get("/stream"))
+      yield* client.received(/200 OK/)
+      yield* all
+      expect(made()).toBe(50)
+      client.destroy()
+      yield* ended
+    })
+  )
+
+  it.scopedLive("is only announced to HEAD, and the connection lives on", () =>
+    Effect.gen(function* () {
+      const { made, respond } = yield* streaming(50)
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(get("/stream", "HEAD"))
+      client.write(get("/"))
+      yield* client.received(/^HTTP\/1.1 200 OK[\s\S]*\r\n\r\nHTTP\/1.1 200 OK[\s\S]*short$/)
+      expect(made()).toBe(0)
+    })
+  )
+})

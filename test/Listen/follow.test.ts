@@ -1,0 +1,136 @@
+import { createServer, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { expect, it } from "@effect/vitest"
+import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
+import { makeAgent } from "../../src/Listen/ask.ts"
+import { follow } from "../../src/Listen/follow.ts"
+import { forward } from "../../src/Listen/forward.ts"
+import type { Message } from "../../src/Listen/messages.ts"
+import { signingKey } from "../../src/Webhooks/signature.ts"
+
+interface Asked {
+  readonly after: string | undefined
+  readonly answer: ServerResponse
+}
+
+/** A server that does what the test says with each request. */
+const server = Effect.gen(function* () {
+  const asked = yield* Queue.unbounded<Asked>()
+  const listening = yield* Effect.acquireRelease(
+    Effect.async<ReturnType<typeof createServer>>((resume) => {
+      const made = createServer((request, answer) => {
+        asked.unsafeOffer({ after: request.headers["last-event-id"]?.toString(), answer })
+      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
+    }),
+    (running) => Effect.sync(() => running.close().closeAllConnections())
+  )
+  const { port } = listening.address() as AddressInfo
+  const agent = yield* makeAgent
+  return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", agent }, asked: Queue.take(asked) }
+})
+
+const followed = Effect.gen(function* () {
+  const { api, asked } = yield* server
+  const heard = yield* Queue.unbounded<Message>()
+  const opened = yield* Queue.unbounded<string>()
+  const lost = yield* Queue.unbounded<string>()
+  const follower = {
+    after: undefined,
+    onOpen: (position: string) => Queue.offer(opened, position),
+    onEvent: (event: Message) => Queue.offer(heard, event),
+    onLost: (why: string) => Effect.asVoid(Queue.offer(lost, why.replace(api.url, "it")))
+  }
+  const fiber = yield* Effect.forkScoped(follow(api, follower))
+  return { asked, fiber, opened: Queue.take(opened), heard: Queue.take(heard), lost: Queue.take(lost) }
+})
+
+const begin = ({ answer }: Asked, text: string) =>
+  answer.writeHead(200, { "content-type": "text/event-stream" }).write(text)
+
+it.scoped(
+  "a server that does not answer in 10 seconds is asked again, a little later each time, 15 seconds at most",
+  () =>
+    Effect.gen(function* () {
+      const { asked, lost } = yield* followed
+      for (const millis of [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]) {
+        yield* asked
+        yield* TestClock.adjust("10 seconds")
+        expect(yield* lost).toBe("it does not answer: no answer in time")
+        yield* TestClock.adjust(millis - 1)
+        expect(Array.from(yield* TestClock.sleeps())).toContain((yield* Clock.currentTimeMillis) + 1)
+        yield* TestClock.adjust(1)
+      }
+      yield* asked
+    })
+)
+
+it.scoped("a stream without a sign of life for 40 seconds is opened again, where it was", () =>
+  Effect.gen(function* () {
+    const { asked, heard, lost, opened } = yield* followed
+    const first = yield* asked
+    begin(first, "id: start\n\n")
+    expect(yield* opened).toBe("start")
+    // In pieces, as networks cut them.
+    first.answer.write("id: evt_1\nevent: payment.cre")
+    first.answer.write('ated\ndata: {"a":"é"}\n')
+    first.answer.write("\nid: evt_2\ndata: 2\n\nid: evt_3\nda")
+    expect(yield* heard).toEqual({ id: "evt_1", data: '{"a":"é"}' })
+    expect(yield* heard).toEqual({ id: "evt_2", data: "2" })
+    yield* TestClock.adjust("39 seconds")
+    first.answer.write("ta: 3\n\n:\n\n")
+    expect(yield* heard).toEqual({ id: "evt_3", data: "3" })
+    yield* TestClock.adjust("40 seconds")
+    expect(yield* lost).toBe("it was lost: nothing came for 40 seconds")
+    yield* TestClock.adjust("500 millis")
+    expect((yield* asked).after).toBe("evt_3")
+  })
+)
+
+it.scoped("half a message when the connection ends is no message, and comes again whole", () =>
+  Effect.gen(function* () {
+    const { asked, heard, lost } = yield* followed
+    const first = yield* asked
+    begin(first, "id: start\n\nid: evt_1\ndata: 1\n\nid: evt_2\ndata: 2\n")
+    expect(yield* heard).toEqual({ id: "evt_1", data: "1" })
+    first.answer.end()
+    expect(yield* lost).toBe("it was lost: the server ended the stream")
+    yield* TestClock.adjust("500 millis")
+    const second = yield* asked
+    expect(second.after).toBe("evt_1")
+    begin(second, "id: evt_1\n\nid: evt_2\ndata: 2\n\n")
+    expect(yield* heard).toEqual({ id: "evt_2", data: "2" })
+  })
+)
+
+it.scoped("what may be otherwise in a moment is asked again, and a refusal is the end", () =>
+  Effect.gen(function* () {
+    const { asked, fiber, lost } = yield* followed
+    const busy = yield* asked
+    busy.answer.writeHead(429).end('{"error":{"code":"TOO_MANY_STREAMS","message":"Too many."}}')
+    expect(yield* lost).toBe("it answered 429: Too many.")
+    yield* TestClock.adjust("500 millis")
+    const down = yield* asked
+    down.answer.writeHead(502).end("Bad gateway")
+    expect(yield* lost).toBe("it answered 502: Bad gateway")
+    yield* TestClock.adjust("1 second")
+    const closed = yield* asked
+    closed.answer.writeHead(403).end('{"error":{"message":"No."}}')
+    expect(yield* Effect.flip(fiber)).toMatchObject({
+      _tag: "ApiRefused",
+      message: expect.stringMatching("403: No[.]$")
+    })
+  })
+)
+
+it.scoped("a receiver has 30 seconds, as it has for a webhook", () =>
+  Effect.gen(function* () {
+    const { api, asked } = yield* server
+    const outcome = yield* Effect.fork(
+      forward(api.agent, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
+    )
+    yield* asked
+    yield* TestClock.adjust("29 seconds")
+    yield* TestClock.adjust("1 second")
+    expect(yield* outcome).toEqual({ status: undefined, error: "no answer within 30 seconds", durationMillis: 30_000 })
+  })
+)

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Queue, TestClock, TestContext } from "effect"
+import { makeAgent } from "../../src/Listen/ask.ts"
+import { NotTriggered, trigger } from "../../src/Sandbox/trigger.ts"
+import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
+
+/** A trigger beside a daemon whose chain mines only when it is told to, and so confirms nothing. */
+const waiting = Effect.gen(function* () {
+  const chain = yield* localChain("base")
+  const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+  const { key, url } = yield* serve(home)
+  const told = yield* Queue.unbounded<string>()
+  const triggered = trigger({
+    api: { url, key, agent: yield* makeAgent },
+    kind: "payment.confirmed",
+    chain: { name: "base", rpcUrl: chain.url, tokens: new Map() },
+    currency: "ETH",
+    settleGrace: Duration.zero,
+    tell: (what) => Effect.asVoid(Queue.offer(told, what))
+  })
+  /** Waits until the payment is paid; gives its id. */
+  const paid = Effect.gen(function* () {
+    const [, id = ""] = /^created (pay_\S+) on base/.exec(yield* Queue.take(told)) ?? []
+    expect(yield* Queue.take(told)).toMatch(/^paid in 0x/)
+    return id
+  })
+  return { chain, triggered, paid, told }
+})
+
+describe("a trigger whose event does not come", () => {
+  it.scopedLive("says that it waits, and ends after two minutes", () =>
+    Effect.gen(function* () {
+      const { paid, told, triggered } = yield* waiting
+      yield* Effect.gen(function* () {
+        const fiber = yield* Effect.fork(triggered)
+        const id = yield* paid
+        yield* TestClock.adjust("10 seconds")
+        expect(yield* Queue.take(told)).toBe("waiting for payment.confirmed: 10 s, at most 120 s")
+        yield* TestClock.adjust("110 seconds")
+        expect(yield* Effect.flip(Fiber.join(fiber))).toEqual(
+          new NotTriggered({
+            message: `payment.confirmed of ${id} did not come within 2m: is base read? See /readyz`
+          })
+        )
+      }).pipe(Effect.provide(TestContext.TestContext))
+    })
+  )
+
+  it.scopedLive("says what came in its place", () =>
+    Effect.gen(function* () {
+      const { chain, paid, triggered } = yield* waiting
+      const fiber = yield* Effect.fork(triggered)
+      const id = yield* paid
+      // As if it had never been sent; then two hours pass.
+      yield* chain.rpc("anvil_dropAllTransactions")
+      yield* mineAt(chain, (yield* chain.head).timestamp + 7_200, confirmations)
+      expect(yield* Effect.flip(Fiber.join(fiber))).toEqual(
+        new NotTriggered({ message: `${id} came to payment.expired, and not to payment.confirmed` })
+      )
+    })
+  )
+})

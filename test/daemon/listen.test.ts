@@ -1,0 +1,239 @@
+import { createServer, type RequestListener } from "node:http"
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { verifyWebhook } from "../../src/client/index.ts"
+import { type Chains, type Daemon, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { startTilld, tilld } from "../lib/tilld.ts"
+
+const shop = Effect.gen(function* () {
+  const chains: Chains = new Map([["base", yield* localChain("base")]])
+  const home = yield* makeHome({ chains })
+  return { home, daemon: yield* serve(home) }
+})
+
+const order = { chain: "base", currency: "ETH", amount: "1" } as const
+
+/** A server on this machine, until the scope ends; port 0: any free one. */
+const listenOn = (listener: RequestListener, port = 0) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.async<ReturnType<typeof createServer>>((resume) => {
+        const made = createServer(listener).listen(port, "127.0.0.1", () => resume(Effect.succeed(made)))
+      }),
+      (running) => Effect.sync(() => running.close().closeAllConnections())
+    ),
+    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  )
+
+interface Arrived {
+  readonly body: string
+  readonly headers: Readonly<Record<string, unknown>>
+}
+
+/** What a developer runs on his machine; it answers with this status. */
+const developer = (status: number, port?: number) =>
+  Effect.gen(function* () {
+    const arrived = yield* Queue.unbounded<Arrived>()
+    const url = yield* listenOn((request, response) => {
+      let body = ""
+      request.setEncoding("utf8").on("data", (piece: string) => {
+        body += piece
+      })
+      request.on("end", () => {
+        arrived.unsafeOffer({ body, headers: request.headers })
+        response.writeHead(status).end("not read by anybody")
+      })
+    }, port)
+    return { url: `${url}/hook?from=tilld`, next: Queue.take(arrived), waiting: Queue.size(arrived) }
+  })
+
+/** The way to a server, which can be closed and opened again. */
+const wayTo = (target: string) =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    let isOpen = true
+    const server = yield* Effect.acquireRelease(
+      Effect.async<ReturnType<typeof createTcpServer>>((resume) => {
+        const made = createTcpServer((near) => {
+          if (!isOpen) return void near.destroy()
+          const far = connect(Number(new URL(target).port), "127.0.0.1")
+          near.pipe(far)
+          far.pipe(near)
+          for (const socket of [near, far]) {
+            sockets.add(socket)
+            socket
+              .on("error", () => undefined)
+              .on("close", () => {
+                sockets.delete(socket)
+                near.destroy()
+                far.destroy()
+              })
+          }
+        }).listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
+      }),
+      (made) => Effect.sync(() => void made.close())
+    )
+    const close = Effect.sync(() => {
+      isOpen = false
+      for (const socket of sockets) socket.destroy()
+    })
+    yield* Effect.addFinalizer(() => close)
+    const open = Effect.sync(() => {
+      isOpen = true
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close, open }
+  })
+
+const listenTo = (daemon: Pick<Daemon, "url" | "key">, forwardTo: string, ...more: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const args = ["listen", "--forward-to", forwardTo, "--api-url", daemon.url, "--json", ...more]
+    const running = yield* startTilld(args, { env: { TILLD_API_KEY: daemon.key } })
+    const { secret } = JSON.parse(yield* running.line('"secret"'))
+    return {
+      ...running,
+      secret: String(secret),
+      eventOf: (id: string) => Effect.map(running.line(id), (line) => JSON.parse(line))
+    }
+  })
+
+describe("tilld listen", () => {
+  it.scopedLive("sends what a webhook would send, signed, and prints the status", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* shop
+      const { next, url } = yield* developer(418)
+      const listening = yield* listenTo(daemon, url)
+      yield* listening.line("tilld: listening, from the start")
+      const { id } = yield* daemon.create(order)
+      const { body, headers } = yield* next
+      const event = yield* Effect.promise(() =>
+        verifyWebhook(body, String(headers["x-service-signature"]), listening.secret)
+      )
+      expect(event).toMatchObject({ event: "payment.created", data: { id } })
+      expect(headers).toMatchObject({
+        "content-type": "application/json",
+        "user-agent": expect.stringMatching(/^tilld\/\d/),
+        "webhook-id": event.id
+      })
+      expect(headers["webhook-signature"]).toMatch(/^v1,/)
+      expect(yield* listening.eventOf(id)).toEqual({
+        time: expect.stringMatching(/Z$/),
+        event: "payment.created",
+        id: event.id,
+        payment: id,
+        status: 418,
+        durationMillis: expect.any(Number)
+      })
+      const { code, stderr } = yield* listening.end("SIGINT")
+      expect(code).toBe(0)
+      expect(stderr).toContain(`tilld: to go on where this ended: --after ${event.id}`)
+    })
+  )
+
+  it.scopedLive("goes on where it was when the connection comes back, and in another session", () =>
+    Effect.gen(function* () {
+      const { daemon, home } = yield* shop
+      const way = yield* wayTo(daemon.url)
+      const { next, url, waiting } = yield* developer(200)
+      const ids: Array<string> = []
+      const create = (on: Daemon) => Effect.map(on.create(order), ({ id }) => void ids.push(id))
+      const listening = yield* listenTo({ url: way.url, key: daemon.key }, url)
+      yield* listening.line("tilld: listening, from the start")
+      yield* create(daemon)
+      const { id: first } = yield* listening.eventOf(ids[0] ?? "")
+      yield* way.close
+      yield* listening.line("connecting again")
+      yield* Effect.replicateEffect(create(daemon), 3)
+      yield* way.open
+      yield* listening.line(`tilld: listening, behind ${first}`)
+      yield* create(daemon)
+      const { id: last } = yield* listening.eventOf(ids.at(-1) ?? "")
+      expect((yield* listening.end("SIGTERM")).stderr).toContain(`--after ${last}`)
+
+      yield* create(daemon)
+      expect((yield* daemon.end("SIGTERM")).code).toBe(0)
+      const again = yield* serve(home, daemon.key)
+      const resumed = yield* listenTo(again, url, "--after", last)
+      yield* create(again)
+      yield* resumed.eventOf(ids.at(-1) ?? "")
+      const sent = yield* Effect.replicateEffect(next, ids.length)
+      expect(sent.map(({ body }) => JSON.parse(body).data.id)).toEqual(ids)
+      expect(yield* waiting).toBe(0)
+    })
+  )
+
+  it.scopedLive("outlives a receiver that is down or answers 500, and leaves out kinds that were not asked for", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* shop
+      const { url } = yield* developer(500)
+      const nobody = yield* Effect.scoped(developer(200))
+      const failing = yield* listenTo(daemon, url)
+      const down = yield* listenTo(daemon, nobody.url)
+      const picky = yield* listenTo(daemon, url, "--events", "payment.confirmed")
+      for (const each of [failing, down, picky]) yield* each.line("tilld: listening")
+      for (let i = 0; i < 2; i++) {
+        const { id } = yield* daemon.create(order)
+        expect(yield* failing.eventOf(id)).toMatchObject({ status: 500 })
+        expect(yield* down.eventOf(id)).toMatchObject({ error: "ECONNREFUSED" })
+      }
+      // It comes up again, and gets what comes then.
+      const up = yield* developer(200, Number(new URL(nobody.url).port))
+      const { id } = yield* daemon.create(order)
+      expect(yield* down.eventOf(id)).toMatchObject({ status: 200 })
+      expect(JSON.parse((yield* up.next).body).data.id).toBe(id)
+      const { stderr, stdout } = yield* picky.end("SIGINT")
+      expect(stdout.trim().split("\n")).toHaveLength(1)
+      // What it left out it has seen all the same.
+      const { id: event } = yield* failing.eventOf(id)
+      expect(stderr).toContain(`--after ${event}`)
+    })
+  )
+
+  it.scopedLive("says when events were forgotten behind the one that it should go on behind", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* shop
+      const { url } = yield* developer(200)
+      const { id } = yield* daemon.create(order)
+      const forgotten = `evt_${"x".repeat(22)}`
+      const listening = yield* listenTo(daemon, url, "--after", forgotten)
+      yield* listening.line(`tilld: ${forgotten} is not kept any more: some events may be missing`)
+      expect(yield* listening.eventOf(id)).toMatchObject({ status: 200 })
+    })
+  )
+
+  it.scopedLive("ends at once on Ctrl-C, also while nobody answers", () =>
+    Effect.gen(function* () {
+      const asked = yield* Queue.unbounded<void>()
+      const url = yield* listenOn(() => void asked.unsafeOffer(undefined))
+      const listening = yield* listenTo({ url, key: `svc_test_${"a".repeat(49)}` }, "http://127.0.0.1:1")
+      yield* Queue.take(asked)
+      expect((yield* listening.end("SIGINT")).code).toBe(0)
+    })
+  )
+
+  it.scopedLive("ends with 1 where it cannot listen ever, and with 2 where the command line is wrong", () =>
+    Effect.gen(function* () {
+      const { daemon } = yield* shop
+      const elsewhere = yield* listenOn((_, response) => response.end("<html>A page</html>"))
+      const listen = (args: ReadonlyArray<string>, key?: string) =>
+        Effect.map(
+          tilld(["listen", ...args], key === undefined ? {} : { env: { TILLD_API_KEY: key } }),
+          ({ code, stderr }) => [code, stderr]
+        )
+      const to = ["--forward-to", "http://127.0.0.1:1", "--api-url"]
+      const says = (text: string) => expect.stringContaining(text)
+      const cases = [
+        [[...to, daemon.url], `svc_test_${"a".repeat(49)}`, 1, "401: The API key is invalid"],
+        [[...to, `${daemon.url}/api`], daemon.key, 1, "404: There is nothing at this path."],
+        [[...to, elsewhere], daemon.key, 1, "not with a stream of events: is it a tilld?"],
+        [[...to, daemon.url], undefined, 2, "TILLD_API_KEY is not set"],
+        [[...to, daemon.url], "secret", 2, "TILLD_API_KEY is no API key"],
+        [[...to, "localhost:8080"], daemon.key, 2, "--api-url must be an http or https URL"],
+        [["--forward-to", "localhost:3000"], daemon.key, 2, "--forward-to must be an http or https URL"],
+        [["--forward-to", "http://localhost", "--events", "paid"], daemon.key, 2, '"paid" is none of'],
+        [["--forward-to", "http://localhost", "--after", "5"], daemon.key, 2, "--after must be the id of an event"]
+      ] as const
+      for (const [args, key, code, message] of cases) expect(yield* listen(args, key)).toEqual([code, says(message)])
+    })
+  )
+})
