@@ -33,7 +33,8 @@ const ask = <Request, Answer>(thread: Worker, request: Request) =>
 
 /**
  * Asks a thread that runs `file`, beside everything else. It is started when it is asked; ask one thing after another.
- * A file that answers each message with one of its own is what it takes.
+ * A file that answers each message with one of its own is what it takes. After a failure another thread is started: what
+ * the former may still answer is no answer to the next question.
  */
 export const threadOf = <Request, Answer>(file: URL, deadline: Duration.DurationInput) =>
   Effect.map(
@@ -41,6 +42,7 @@ export const threadOf = <Request, Answer>(file: URL, deadline: Duration.Duration
     (thread) =>
       (request: Request): Effect.Effect<Answer, NoThread> =>
         Effect.scoped(Effect.flatMap(RcRef.get(thread), (running) => ask<Request, Answer>(running, request))).pipe(
-          Effect.timeoutFail({ duration: deadline, onTimeout: () => new NoThread({ cause: "it does not answer" }) })
+          Effect.timeoutFail({ duration: deadline, onTimeout: () => new NoThread({ cause: "it does not answer" }) }),
+          Effect.tapError(() => RcRef.invalidate(thread))
         )
   )

@@ -127,6 +127,11 @@ export class AddressPool {
       from,
       count: this.#next + depth - from
     })
+    // Money goes to these addresses: that they are of this wallet, and where they should be, is not left to a message.
+    const [first] = addresses
+    if (first !== undefined && first !== this.#wallet.address(from)) {
+      yield* Effect.dieMessage("a thread gave addresses that are not this wallet's")
+    }
     addresses.forEach((address, i) => {
       if (from + i >= this.#next) this.#ahead.set(from + i, address)
     })

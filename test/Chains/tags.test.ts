@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { Rpc } from "../../src/Chains/Rpc.ts"
+import { Effect, Either, Layer } from "effect"
+import { makeClient, Rpc } from "../../src/Chains/Rpc.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { alice, upTo, withTokens } from "./around.ts"
@@ -16,13 +16,13 @@ it.scoped("a block that has not been read is not kept as final, whatever the nod
     timestamp: "0x3e8",
     transactions: []
   }
-  const client: typeof chain.client = {
+  const client = makeClient({
     ...chain.client,
-    send: (calls) =>
+    sendEach: (calls) =>
       calls.every(({ params }) => params[0] === "finalized")
-        ? Effect.succeed(calls.map(() => ahead))
-        : chain.client.send(calls)
-  }
+        ? Effect.succeed(calls.map(() => Either.right(ahead)))
+        : chain.client.sendEach(calls)
+  })
   return Effect.gen(function* () {
     yield* pay(alice)
     yield* watch

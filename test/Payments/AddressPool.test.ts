@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Fiber, TestClock } from "effect"
+import { Effect, Exit, Fiber, TestClock } from "effect"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { AddressPool } from "../../src/Payments/AddressPool.ts"
 import type { Derive, Range } from "../../src/Payments/derivingThread.ts"
@@ -51,7 +51,8 @@ it.live("an address is derived once, also when they are taken faster than a refi
     yield* Fiber.join(refill)
     expect(Math.max(...derived.values())).toBe(1)
     yield* pool.refill
-    expect(derived.size).toBe(4000)
+    // And the first of the thread's once more, to compare it.
+    expect(derived.size).toBe(4001)
 
     const before = wanted.addresses
     for (let index = 4000; index < 4501; index++) pool.passed(index)
@@ -83,14 +84,26 @@ it.effect("a refill soon after the last one is the thread's; what is taken meanw
     yield* TestClock.adjust("4 seconds")
     yield* pool.refill
     expect(asked).toEqual([{ from: 1000, count: 600 }])
-    expect(derived.size).toBe(1000)
+    // The first of the thread's is compared.
+    expect(derived.size).toBe(1001)
     take(990, 610)
-    expect(derived.size).toBe(1000)
+    expect(derived.size).toBe(1001)
 
     yield* TestClock.adjust("1 minute")
     yield* pool.refill
     expect(asked).toHaveLength(1)
-    expect(derived.size).toBe(2000)
+    expect(derived.size).toBe(2001)
+  })
+)
+
+it.effect("addresses of another wallet are never handed out, whatever the thread says", () =>
+  Effect.gen(function* () {
+    const { pool, take } = observedPool(({ count }) => Effect.succeed(Array.from({ length: count }, () => "theirs")))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    expect(Exit.isFailure(yield* Effect.exit(pool.refill))).toBe(true)
+    take(1000, 600)
   })
 )
 
