@@ -7,21 +7,25 @@ const tryMore = 1.25
 const fastest = 5_000
 /** Calls that were not made for so long may be made at once. */
 const creditMillis = 1_000
+/** A refusal may come so many seconds after its call: as long as an answer may take. */
+const secondsBack = 6
+/** Nobody waits longer, whatever the clock says. */
+const longestWait = 60_000
+
+const unlimited = Number.POSITIVE_INFINITY
 
 /**
  * How many calls a second a provider takes. Nothing is held back until it refuses some as too many; from then on as many
- * as half of what it was asked in that second, and slowly more. So a long catch-up, or several chains of one plan, stay
- * below its limit and are not put aside over and over. Times are Unix milliseconds.
+ * as half of what it was asked in the busiest second before that, and slowly more. So a long catch-up stays below its
+ * limit, and the provider is not put aside over and over. Times are Unix milliseconds.
  */
 export class Pace {
-  #perSecond = Number.POSITIVE_INFINITY
+  #perSecond = unlimited
   /** When all calls so far are paid for. */
   #paidAt = 0
   #changedAt = 0
-  /** Calls in the second that began then, and in the one before. */
-  #second = 0
-  #calls = 0
-  #callsBefore = 0
+  /** Calls of the last seconds, by second. */
+  readonly #asked = new Map<number, number>()
 
   get perSecond(): number {
     return this.#perSecond
@@ -30,42 +34,54 @@ export class Pace {
   /** Makes room for some calls, and tells for how many milliseconds they have to wait. */
   reserve(calls: number, now: number): number {
     this.#count(calls, now)
-    if (this.#perSecond === Number.POSITIVE_INFINITY) return 0
-    if (now < this.#changedAt) {
-      // The clock was set back.
-      this.#changedAt = now
-      this.#paidAt = now
-    }
-    while (now - this.#changedAt >= tryMoreMillis && this.#perSecond < fastest) {
-      this.#perSecond *= tryMore
-      this.#changedAt += tryMoreMillis
-    }
-    if (this.#perSecond >= fastest) {
-      this.#perSecond = Number.POSITIVE_INFINITY
-      return 0
-    }
+    this.#heal(now)
+    this.#grow(now)
+    if (this.#perSecond === unlimited) return 0
     const start = Math.max(now, this.#paidAt)
-    this.#paidAt = Math.max(now - creditMillis, this.#paidAt) + (calls * 1000) / this.#perSecond
-    return start - now
+    this.#paidAt = Math.max(now - creditMillis, this.#paidAt) + this.#cost(calls)
+    return Math.min(start - now, longestWait)
+  }
+
+  /** Calls that had room will not be made. */
+  giveBack(calls: number): void {
+    if (this.#perSecond !== unlimited) this.#paidAt -= this.#cost(calls)
   }
 
   /** The provider has refused a call as one too many. */
   refused(now: number): void {
+    this.#heal(now)
     // What was sent together is refused together.
-    if (this.#perSecond !== Number.POSITIVE_INFINITY && Math.abs(now - this.#changedAt) < creditMillis) return
-    const asked = Math.max(this.#calls, this.#callsBefore)
-    this.#perSecond = Math.max(slowest, Math.min(this.#perSecond, asked) / 2)
+    if (this.#perSecond !== unlimited && now - this.#changedAt < creditMillis) return
+    const busiest = Math.max(0, ...this.#asked.values())
+    this.#perSecond = Math.max(slowest, Math.min(this.#perSecond, busiest) / 2)
     this.#changedAt = now
     this.#paidAt = Math.max(this.#paidAt, now)
+    this.#asked.clear()
+  }
+
+  #cost(calls: number): number {
+    return (calls * 1000) / this.#perSecond
+  }
+
+  /** A clock that was set back leaves nothing to wait for. */
+  #heal(now: number): void {
+    if (now >= this.#changedAt) return
+    this.#changedAt = now
+    this.#paidAt = now
+    this.#asked.clear()
+  }
+
+  #grow(now: number): void {
+    while (this.#perSecond < fastest && now - this.#changedAt >= tryMoreMillis) {
+      this.#perSecond *= tryMore
+      this.#changedAt += tryMoreMillis
+    }
+    if (this.#perSecond >= fastest) this.#perSecond = unlimited
   }
 
   #count(calls: number, now: number): void {
     const second = Math.floor(now / 1000)
-    if (second !== this.#second) {
-      this.#callsBefore = second === this.#second + 1 ? this.#calls : 0
-      this.#calls = 0
-      this.#second = second
-    }
-    this.#calls += calls
+    this.#asked.set(second, (this.#asked.get(second) ?? 0) + calls)
+    for (const old of this.#asked.keys()) if (old <= second - secondsBack) this.#asked.delete(old)
   }
 }

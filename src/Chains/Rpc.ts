@@ -15,7 +15,7 @@ import { Agent, type Dispatcher } from "undici"
 import { badStatus, type Failed, inOrder, parse, retryAfterOf } from "./answers.ts"
 import { Pace } from "./Pace.ts"
 
-/** For one batch: connecting, sending, waiting and reading the answer to its end. */
+/** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
 /** The largest block that Ethereum's gas limit allows is about 12 MB of JSON. What is larger is asked for in smaller parts. */
 const maxAnswerBytes = 32 * 1024 * 1024
@@ -215,7 +215,8 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   const turn = (calls: number) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const wait = pace.reserve(calls, now)
-      return wait > 0 ? Effect.sleep(wait) : Effect.void
+      if (wait === 0) return Effect.void
+      return Effect.onInterrupt(Effect.sleep(wait), () => Effect.sync(() => pace.giveBack(calls)))
     })
 
   const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => pace.refused(now))
@@ -269,11 +270,12 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     Effect.tapError(({ reason }) => (reason === "rate_limited" ? noteRefusal : Effect.void))
   )
 
-  /** As one batch, or as many as the provider has been found to want. */
+  /** As one batch, or as many as the provider has been found to want. None is more than it takes in a second. */
   const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<Reply>, RpcError> =>
-    Effect.suspend(() =>
-      calls.length > batchLimit
-        ? Effect.map(Effect.forEach(Arr.chunksOf(calls, batchLimit), sendEach, { concurrency: 1 }), Arr.flatten)
+    Effect.suspend(() => {
+      const atOnce = Math.min(batchLimit, Math.floor(pace.perSecond))
+      return calls.length > atOnce
+        ? Effect.map(Effect.forEach(Arr.chunksOf(calls, atOnce), sendEach, { concurrency: 1 }), Arr.flatten)
         : Effect.catchIf(
             exchange(calls),
             ({ maxCalls }) => maxCalls !== undefined && maxCalls < calls.length,
@@ -282,7 +284,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
               return sendEach(calls)
             }
           )
-    )
+    })
 
   return makeClient({ host: url.host, sendEach, counters })
 }

@@ -39,29 +39,27 @@ export const randomToken = (): string => {
 
 /**
  * Payments that are made together have ids that begin alike, and so have their events: what a commit adds to the indexes
- * goes to a few pages of them, and not to a page of its own for each. Behind the time, `at` in Unix milliseconds, come 80
- * random bits.
+ * goes to a few pages of them, and not to a page of its own for each. `at` in Unix milliseconds; 128 random bits follow.
  */
 export const newPaymentId = (at: number): PaymentId => {
   const time = Buffer.alloc(6)
   time.writeUIntBE(at, 0, 6)
-  return PaymentId.make(`pay_${time.toString("base64url")}${randomToken().slice(-14)}`, true)
+  return PaymentId.make(`pay_${time.toString("base64url")}${randomToken()}`, true)
 }
 export const newQuoteId = (): QuoteId => QuoteId.make(`quote_${randomToken()}`, true)
 export const newEndpointId = (): EndpointId => EndpointId.make(`wh_${randomToken()}`, true)
 export const newAccountId = (): AccountId => AccountId.make(`acct_${randomToken()}`, true)
 export const newApiKeyId = (): ApiKeyId => ApiKeyId.make(`key_${randomToken()}`, true)
 
-/** The first `length` characters of a hash, of 6 bits each. */
-const derived = (length: number, ...parts: ReadonlyArray<string>): string =>
-  hash("sha256", parts.join("\n"), "base64url").slice(0, length)
+/** 132 bits of a hash, as long as a random token. */
+const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\n"), "base64url").slice(0, 22)
 
 /**
  * The `ordinal`-th event of its kind for a payment. Derived, not drawn, so that a database restored from an older copy
  * repeats the ids that receivers have already seen.
  */
 export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
-  EventId.make(`evt_${payment.slice(4, 12)}${derived(14, payment, kind, String(ordinal))}`, true)
+  EventId.make(`evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal))}`, true)
 
 /** Derived as well: what needs a person at an address keeps its id through a restored database. */
-export const exceptionId = (address: string, key: string): string => `exc_${derived(22, address, key)}`
+export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

@@ -35,7 +35,7 @@ export interface PriceSource {
   readonly name: string
   /** A contract's price is preferred to those that come over HTTP; a fixed one is the operator's own. */
   readonly kind: "chainlink" | "http" | "fixed"
-  /** Has its own deadline. */
+  /** Each call has its own deadline; a provider that takes few calls a second may let it wait for its turn. */
   readonly read: Effect.Effect<Reading, PriceSourceError>
 }
 

@@ -20,7 +20,7 @@ export interface EventRef {
 
 // It begins with the event's own token, so that the event's index finds it.
 const deliveryId = (event: EventId, endpoint: EndpointId | undefined): DeliveryId =>
-  DeliveryId.make(`dlv_${event.slice(4)}_${endpoint === undefined ? "own" : endpoint.slice(3, 19)}`, true)
+  DeliveryId.make(`dlv_${event.slice(4)}_${endpoint === undefined ? "own" : endpoint.slice(3, 15)}`, true)
 
 interface Unattempted {
   readonly sequence: number

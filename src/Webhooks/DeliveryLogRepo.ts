@@ -114,8 +114,8 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
     (rows) => withAttempts(db, rows)
   )
 
-/** The event that a delivery's id begins with: `dlv_`, the event's 22 characters, and the target. */
-export const eventOf = (deliveryId: string): string => `evt_${deliveryId.slice(4, 26)}`
+/** The event that a delivery's id begins with: `dlv_`, the event's 30 characters, and the target. */
+export const eventOf = (deliveryId: string): string => `evt_${deliveryId.slice(4, 34)}`
 
 export const byId = (db: Db, id: string) =>
   db

@@ -35,12 +35,21 @@ describe("Pace", () => {
     expect(sent).toBeLessThanOrEqual(510)
   })
 
-  it("counts the calls of the second before, when a new one has just begun", () => {
+  it("counts the busiest second before an answer that took its time, and none that is longer ago", () => {
     const pace = new Pace()
-    pace.reserve(400, start + 990)
-    pace.reserve(2, start + 1_001)
-    pace.refused(start + 1_001)
+    pace.reserve(4_000, start)
+    pace.reserve(400, start + 10_990)
+    for (let second = 11; second < 16; second++) pace.reserve(1, start + second * 1_000)
+    pace.refused(start + 15_500)
     expect(pace.perSecond).toBe(200)
+  })
+
+  it("takes back the room of calls that are not made", () => {
+    const pace = refusedAt(100)
+    pace.reserve(50, start)
+    expect(pace.reserve(50, start)).toBe(1_000)
+    pace.giveBack(50)
+    expect(pace.reserve(1, start)).toBe(1_000)
   })
 
   it("takes the refusals of one moment for one, and halves again with a later one", () => {
@@ -62,6 +71,9 @@ describe("Pace", () => {
     const pace = refusedAt(100)
     expect(pace.reserve(500, start)).toBe(0)
     expect(pace.reserve(1, start)).toBe(10_000)
+    // Whatever is asked for together, nobody waits for ever.
+    pace.reserve(100_000, start)
+    expect(pace.reserve(1, start)).toBe(60_000)
   })
 
   it("gives a second's calls at once to who has made none for a while, and not more", () => {
@@ -79,9 +91,13 @@ describe("Pace", () => {
     expect(pace.perSecond).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it("waits for no time that has not come when the clock is set back", () => {
+  it("waits for no time that has not come when the clock is set back, whoever sees it first", () => {
     const pace = refusedAt(100)
     pace.reserve(500, start)
     expect(pace.reserve(1, start - 3_600_000)).toBe(0)
+    const refused = refusedAt(100)
+    refused.reserve(500, start)
+    refused.refused(start - 3_600_000)
+    expect(refused.reserve(1, start - 3_600_000)).toBe(0)
   })
 })

@@ -74,23 +74,26 @@ describe("Rpc", () => {
         ...results(rest)
       ])
     ]
-  ] as const)("after a refusal by %s, sends half as many calls a second", ([, refuse]) =>
-    Effect.gen(function* () {
-      let batches = 0
-      const { url } = yield* provider((calls, ...rest) =>
-        (batches++ === 0 ? refuse : answering(results))(calls, ...rest)
-      )
-      const client = yield* clientFor(url)
-      const calls = Arr.replicate({ method: "a", params: [] }, 100)
-      yield* Effect.either(client.sendEach(calls))
-      yield* client.send(calls)
-      const held = yield* Effect.fork(client.send(calls))
-      // 100 calls at 50 a second. The deadlines of the answers before are cancelled.
-      while (!Chunk.contains(yield* TestClock.sleeps(), 2_000)) yield* Effect.yieldNow()
-      expect(batches).toBe(2)
-      yield* TestClock.adjust(2_000)
-      expect(yield* Fiber.join(held)).toHaveLength(100)
-    }).pipe(Effect.provide(Rpc.layer))
+  ] as const)(
+    "after a refusal by %s, sends half as many calls a second, and none at once that are more",
+    ([, refuse]) =>
+      Effect.gen(function* () {
+        const batches: Array<number> = []
+        const { url } = yield* provider((calls, ...rest) => {
+          const answer = batches.push(calls.length) === 1 ? refuse : answering(results)
+          answer(calls, ...rest)
+        })
+        const client = yield* clientFor(url)
+        const calls = Arr.replicate({ method: "a", params: [] }, 100)
+        yield* Effect.either(client.sendEach(calls))
+        const held = yield* Effect.fork(client.send(calls))
+        // Fifty calls at fifty a second. The deadlines of the answers before are cancelled.
+        while (!Chunk.contains(yield* TestClock.sleeps(), 1_000)) yield* Effect.yieldNow()
+        expect(batches).toEqual([100, 50])
+        yield* TestClock.adjust(1_000)
+        expect(yield* Fiber.join(held)).toHaveLength(100)
+        expect(batches).toEqual([100, 50, 50])
+      }).pipe(Effect.provide(Rpc.layer))
   )
 
   it.scopedLive("keeps its connection", () =>
