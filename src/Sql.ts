@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync } from "node:fs"
+import { closeSync, fdatasync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
@@ -35,6 +35,19 @@ const open = (path: string, options: Database.Options = {}) =>
     (database) => Effect.sync(() => database.close())
   )
 
+/**
+ * A descriptor of the database file, closed after every connection: to close one ends all locks that the process has on a
+ * file. SQLite gives its other files the mode of this one, and would make it readable by everybody.
+ */
+const openFile = (path: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => openSync(path, "a", 0o640)),
+    (descriptor) => Effect.sync(() => closeSync(descriptor))
+  )
+
+/** Waits for the disk, beside everything else. Its errors are SQLite's to meet: it syncs what counts itself. */
+const sync = (descriptor: number) => Effect.async<void>((resume) => fdatasync(descriptor, () => resume(Effect.void)))
+
 const checkPragmas = (database: Database.Database) => {
   // Read back only now: SQLite may take a pragma and drop it at the first write.
   database.exec("BEGIN IMMEDIATE; COMMIT")
@@ -52,13 +65,12 @@ export const layer = (path: string) =>
   Layer.scopedContext(
     Effect.gen(function* () {
       mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
-      // SQLite gives its other files the mode of this one, and would make it readable by everybody.
-      closeSync(openSync(path, "a", 0o640))
+      const descriptor = yield* openFile(path)
       yield* migrateFile(path)
       const writing = yield* open(path)
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })
-      const writer = yield* makeWriter(fromDatabase(writing), yield* checkpoints(path))
+      const writer = yield* makeWriter(fromDatabase(writing), yield* checkpoints(path, sync(descriptor)))
       return Context.make(Reader, fromDatabase(reading)).pipe(Context.add(Writer, writer))
     })
   )

@@ -14,10 +14,11 @@ const checkpointer = new URL("./checkpointer.js", import.meta.url)
 /**
  * Moves the write-ahead log of the database at `path` into its file. Left to itself SQLite does so inside a commit, where
  * everybody waits for the disk: half a second for 16 MiB at times. So a thread moves the most of it beside the commits,
- * and what was written meanwhile is moved between two of them: that is little, and only when nothing is left in the log
- * does SQLite begin it anew. What this gives is run on the writer's connection after each commit.
+ * `sync` brings that to the disk, which SQLite leaves to whoever reaches the log's end, and what was written meanwhile is
+ * moved between two commits: that is little, and only when nothing is left in the log does SQLite begin it anew. What this
+ * gives is run on the writer's connection after each commit.
  */
-export const checkpoints = (path: string, file = checkpointer) =>
+export const checkpoints = (path: string, sync: Effect.Effect<void>, file = checkpointer) =>
   Effect.gen(function* () {
     const move = yield* threadOf<string, null>(file, deadline)
     const due = yield* Queue.sliding<void>(1)
@@ -27,7 +28,12 @@ export const checkpoints = (path: string, file = checkpointer) =>
     // Without a thread the writer has all of it to move, as it would by itself.
     const moveMost = Effect.gen(function* () {
       yield* Queue.take(due)
-      yield* Effect.ignoreLogged(move(path))
+      yield* Effect.catchTag(move(path), "NoThread", ({ cause }) =>
+        Effect.logWarning("no thread moves the log of the database: commits take longer now and then").pipe(
+          Effect.annotateLogs({ reason: String(cause) })
+        )
+      )
+      yield* sync
       stage = "moved"
     })
     yield* Effect.forkScoped(Effect.forever(moveMost))
