@@ -246,7 +246,7 @@ const statements = [
   "CREATE INDEX exceptions_open ON exceptions (opened_at) WHERE closed_at IS NULL",
 
   // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the order of their commits, and no number
-  // comes twice: the newest event is never forgotten.
+  // comes twice: the newest event of an owner is never forgotten.
   `CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
