@@ -7,6 +7,12 @@ import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type Address, ListenFailed, serve } from "./Http/server.ts"
 
 /**
+ * For what is asked when it stops, in milliseconds. It stops after the API, which takes up to 20 seconds, and systemd waits
+ * for 35.
+ */
+const drainTimeout = 2_000
+
+/**
  * The operator's own listener: health, and metrics for Prometheus. Metrics are here alone, since they tell of the
  * merchants' endpoints and business, and whoever scrapes them has no key.
  */
@@ -28,7 +34,7 @@ export class Admin extends Context.Tag("tilld/Admin")<
         }
         const respond = yield* makeRespond(makeRouter(AdminApi, handlers))
         const address = yield* Effect.mapError(
-          serve(respond, wanted),
+          serve(respond, wanted, { drainTimeout }),
           ({ message }) => new ListenFailed({ message: `[admin]: ${message}` })
         )
         yield* Effect.logInfo("listening for the operator").pipe(

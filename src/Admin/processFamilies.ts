@@ -6,6 +6,9 @@ import { counter, gauge, single } from "./gauge.ts"
 /** From one look at the event loop to the next, in milliseconds: each wakes the process up. */
 const resolution = 20
 
+/** What is told of the event loop is that of a whole one, the same for all who ask meanwhile. */
+const window = "1 minute"
+
 /** Nanoseconds between two looks, as the seconds by which the second was late. */
 const lateness = (nanos: number): number => Math.max(0, nanos / 1e6 - resolution) / 1000
 
@@ -22,14 +25,19 @@ export const makeProcessFamilies = Effect.gen(function* () {
   const lag = () => {
     // Nothing was looked at yet: the percentiles mean nothing then.
     const [median, p99, worst] = delay.count === 0 ? [0, 0, 0] : [delay.percentile(50), delay.percentile(99), delay.max]
-    delay.reset()
     return { median: lateness(median), p99: lateness(p99), worst: lateness(worst) }
   }
+  let last: ReturnType<typeof lag> | undefined
+  const turn = Effect.sync(() => {
+    last = lag()
+    delay.reset()
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(turn, window)))
 
   return () => {
     const { system, user } = process.cpuUsage()
-    const { median, p99, worst } = lag()
-    const late = "of the delays of the event loop since the last scrape."
+    const { median, p99, worst } = last ?? lag()
+    const late = "of the delays of the event loop in the last whole minute; in the first, so far."
     return [
       gauge("tilld_build_info", "Which version runs, on which Node; always 1.", [
         [{ version: packageJson.version, node: process.version }, 1]

@@ -45,12 +45,12 @@ const webhookFamilies = Effect.fnUntraced(function* (reader: Db, now: number) {
     ),
     gauge(
       "tilld_webhook_due_deliveries",
-      "Webhook deliveries whose time has come, those that are being attempted included. No more than 10000 are counted.",
+      "Webhook deliveries whose time has come, those that are being attempted included. No more than 10000 are counted, of 2000 receivers.",
       single(due)
     ),
     gauge(
       "tilld_webhook_backlog_deliveries",
-      `Webhook deliveries that wait for an attempt, due now or later, by endpoint: the ${named} longest backlogs, all other endpoints as other, and all payments' own webhookUrls as webhookUrl. No more than 10000 are counted of each, and no more than 1000 endpoints.`,
+      `Webhook deliveries that wait for an attempt, due now, later or after that of an earlier event, by endpoint: the ${named} longest backlogs, all other endpoints as other, and all payments' own webhookUrls as webhookUrl. No more than 10000 are counted of each, and no more than 1000 endpoints.`,
       [...topOf(endpoints), [{ endpoint: "webhookUrl" }, yield* waitingAtUrls(reader)]]
     )
   ]

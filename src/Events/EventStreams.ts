@@ -62,12 +62,11 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
         })
 
       const beginning = Effect.fnUntraced(function* (key: ApiKey, position: Position | undefined) {
-        if (position === undefined) {
-          const newest = yield* EventsRepo.newest(reader, key)
-          const { id, sequence } = newest ?? { id: start, sequence: 0 }
-          return { after: sequence, said: atPosition(id) } satisfies Beginning
-        }
         if (position === start) return { after: 0, said: atPosition(start) } satisfies Beginning
+        const { id, sequence } = (yield* EventsRepo.newest(reader, key)) ?? { id: start, sequence: 0 }
+        // The newest is never forgotten: behind it there is nothing that could be, however old it is.
+        if (position === undefined || position === id)
+          return { after: sequence, said: atPosition(id) } satisfies Beginning
         // Of those behind an older one some may be forgotten, and others not that have deliveries ahead.
         const since = (yield* Clock.currentTimeMillis) - retention
         const place = yield* EventsRepo.placeOf(reader, key, position, since)

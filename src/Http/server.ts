@@ -25,6 +25,8 @@ export interface Front extends ConnectionLimits {
   readonly answerTimeout: number
   /** How often Node looks for those that are late. */
   readonly connectionsCheckingInterval: number
+  /** For requests in flight at a shutdown. */
+  readonly drainTimeout: number
 }
 
 const defaults: Front = {
@@ -32,6 +34,7 @@ const defaults: Front = {
   requestTimeout: 15_000,
   answerTimeout: 30_000,
   connectionsCheckingInterval: 1_000,
+  drainTimeout: 20_000,
   total: 4_096,
   // More requests at a time than any key may make in a minute.
   perClient: 256,
@@ -44,9 +47,7 @@ const keepAliveTimeout = 65_000
 /** Connections beyond the limit that are just being told so; whoever comes then is cut off. */
 const leaving = 256
 
-/** Requests in flight at a shutdown may take this long. */
-const drainDeadline = "20 seconds"
-/** Then whoever is just about to send another on a live connection is told, and not cut off. */
+/** At a shutdown, when the requests in flight have ended: whoever is just about to send another on a live connection is told, and not cut off. */
 const lastRequests = "100 millis"
 
 const listen = (server: Server, { host, port }: Address) =>
@@ -109,7 +110,7 @@ export const serve = Effect.fnUntraced(function* (respond: Respond, address: Add
   }).pipe(
     // A release cannot be interrupted, and the deadline must.
     Effect.interruptible,
-    Effect.timeoutOption(drainDeadline)
+    Effect.timeoutOption(front.drainTimeout)
   )
   const close = Effect.async<void>((resume) => {
     server.close(() => resume(Effect.void))

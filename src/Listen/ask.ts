@@ -17,6 +17,9 @@ export class ApiUnavailable extends Data.TaggedError("ApiUnavailable")<{ readonl
 /** To the answer's headers. */
 const answerDeadline = "10 seconds"
 
+/** Besides those of 500 and more, what a server or a proxy says when it is only a matter of time. */
+const passing = new Set([408, 425, 429])
+
 export const reasonOf = (cause: unknown): string => {
   const { code, message } = (cause ?? {}) as { readonly code?: string; readonly message?: string }
   return code ?? message ?? String(cause)
@@ -51,7 +54,7 @@ export const ask = Effect.fn("Listen.ask")(function* (
   if (status >= 200 && status < 300) return response
   const text = yield* Effect.tryPromise({ try: () => body.text(), catch: unavailable }).pipe(inTime)
   const message = `${url} answered ${status}: ${saidIn(text)}`
-  return yield* status === 429 || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })
+  return yield* passing.has(status) || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })
 })
 
 /** The message of an error body, or the start of whatever else came. */

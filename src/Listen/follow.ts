@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream"
 import { Effect, Schedule, Stream } from "effect"
 import { type Api, ApiRefused, ApiUnavailable, ask, reasonOf } from "./ask.ts"
-import { type Message, makeParser } from "./messages.ts"
+import { type Block, type Message, makeParser } from "./messages.ts"
 
 /** Who follows an account's events, each once and in order. One call is over before the next begins. */
 export interface Follower<E> {
@@ -61,13 +61,13 @@ export const follow = <E>(api: Api, follower: Follower<E>): Effect.Effect<never,
     const { onEvent, onLost, onOpen } = follower
     const pause = yield* Schedule.driver(backOff)
     let { after } = follower
-    const hear = (message: Message) =>
+    const hear = ({ data, id }: Block) =>
       Effect.gen(function* () {
         yield* pause.reset
         // A sign of life.
-        if (message.id === "") return
-        yield* message.data === "" ? onOpen(message.id) : onEvent(message)
-        after = message.id
+        if (id === undefined) return
+        yield* data === undefined ? onOpen(id) : onEvent({ id, data })
+        after = id
       })
     const once = Effect.suspend(() => Stream.runForEach(connect(api, after), hear))
     const lost = ({ message }: ApiUnavailable) => Effect.zipRight(onLost(message), Effect.ignore(pause.next(undefined)))

@@ -4,8 +4,9 @@ import { fixedHeaders } from "../Webhooks/fixedHeaders.ts"
 import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
 import { reasonOf } from "./ask.ts"
 
-/** As long as a real delivery waits. */
-const deadline = "30 seconds"
+/** As long as a real delivery waits for the status, which alone decides, and then for the body's end. */
+const statusDeadline = "30 seconds"
+const bodyDeadline = "5 seconds"
 
 /** What became of an event at the developer's server: a status, or why there is none. */
 export interface Forwarded {
@@ -28,16 +29,22 @@ export const forward = Effect.fn("Listen.forward")(function* (
   const { origin, pathname, search } = url
   const outcome = yield* Effect.tryPromise({
     try: (signal) =>
-      agent
-        .request({ origin, path: pathname + search, method: "POST", headers, body, signal, headersTimeout: 0 })
-        .then(async (answer) => {
-          await answer.body.dump()
-          return { status: answer.statusCode, error: undefined }
-        }),
+      agent.request({ origin, path: pathname + search, method: "POST", headers, body, signal, headersTimeout: 0 }),
     catch: reasonOf
   }).pipe(
-    Effect.timeoutFail({ duration: deadline, onTimeout: () => `no answer within ${deadline}` }),
-    Effect.catchAll((error) => Effect.succeed({ status: undefined, error }))
+    Effect.timeoutFail({ duration: statusDeadline, onTimeout: () => `no answer within ${statusDeadline}` }),
+    Effect.tap(({ body: answer }) =>
+      Effect.ignore(
+        Effect.timeout(
+          Effect.tryPromise((signal) => answer.dump({ limit: 16_384, signal })),
+          bodyDeadline
+        )
+      )
+    ),
+    Effect.match({
+      onSuccess: ({ statusCode }) => ({ status: statusCode, error: undefined }),
+      onFailure: (error) => ({ status: undefined, error })
+    })
   )
   const endedAt = yield* Clock.currentTimeMillis
   return { ...outcome, durationMillis: endedAt - startedAt } satisfies Forwarded

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
 
 /** A target's place in the queue of targets. */
 export interface LaneRef {
@@ -72,9 +72,14 @@ export const endTurn = (target: string, slow: boolean, now: number) =>
     ])
   })
 
-/** Counting stops here. */
+/** Counting stops here, and so many lanes of a kind are looked at. */
 const countLimit = 10_000
+const laneLimit = 1_000
 
+/**
+ * What is due, of the 1,000 lanes of each class that have waited longest since their last turn: there are more only
+ * where a great many receivers fail.
+ */
 export interface Backlog {
   /** Deliveries whose time has come, those that are being attempted included; no more than 10,000 are counted. */
   readonly due: number
@@ -84,24 +89,23 @@ export interface Backlog {
 
 export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
+    const lanes = [...(yield* first(db, false, laneLimit)), ...(yield* first(db, true, laneLimit))]
+    const targets = JSON.stringify(lanes.filter(({ nextAt }) => nextAt <= now).map(({ target }) => target))
     const oldest = yield* db.get<{ at: number | null }>(
-      `SELECT min(${firstOf("l.target")}) AS at FROM lanes AS l WHERE slow IN (0, 1) AND next_at <= ?`,
-      [now]
+      `SELECT min(${firstOf("l.value")}) AS at FROM json_each(?) AS l`,
+      [targets]
     )
     // CROSS JOIN: the lanes that are due come first. SQLite would look through all deliveries, those of tomorrow too.
     const counted = yield* db.get<{ due: number }>(
       `SELECT count(*) AS due FROM (
-         SELECT 1 FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
-         WHERE l.slow IN (0, 1) AND l.next_at <= ? AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
-      [now, now, countLimit]
+         SELECT 1 FROM json_each(?) AS l CROSS JOIN deliveries AS d ON d.target = l.value
+         WHERE d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
+      [targets, now, countLimit]
     )
     const at = oldest?.at ?? now
     const found: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
     return found
   })
-
-/** Lanes of endpoints that are looked at. */
-const laneLimit = 1_000
 
 /** Endpoints whose lanes are not empty; no more than 1,000. */
 export const endpointLanes = (db: Db) =>
@@ -110,24 +114,24 @@ export const endpointLanes = (db: Db) =>
     (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
   )
 
-/** Deliveries of a lane that an attempt is ahead of, due or not; no more than 10,000 are counted. */
-export const waiting = (db: Db, target: string) =>
+/** Counts those that have an attempt ahead, and those behind an earlier event; whose they are, in SQL. */
+const countWaiting = (db: Db, scheduled: string, behind: string, params: ReadonlyArray<Param>) =>
   Effect.map(
     db.get<{ count: number }>(
       `SELECT count(*) AS count FROM (
-         SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL LIMIT ?)`,
-      [target, countLimit]
+         SELECT 1 FROM deliveries WHERE ${scheduled} AND next_attempt_at IS NOT NULL UNION ALL
+         SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE ${behind} AND after_sequence IS NOT NULL LIMIT ?)`,
+      [...params, countLimit]
     ),
     (row) => row?.count ?? 0
   )
 
-/** The same of all lanes together that are no endpoint's, but a payment's own webhookUrl's. */
-export const waitingAtUrls = (db: Db) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM deliveries WHERE target GLOB 'https:*' AND next_attempt_at IS NOT NULL LIMIT ?)`,
-      [countLimit]
-    ),
-    (row) => row?.count ?? 0
-  )
+/**
+ * Deliveries to an endpoint that an attempt is ahead of, due or not, and those whose turn comes after an earlier event's;
+ * no more than 10,000 are counted.
+ */
+export const waiting = (db: Db, endpoint: string) =>
+  countWaiting(db, "target = ?", "endpoint_id = ?", [endpoint, endpoint])
+
+/** The same of all deliveries together that go to no endpoint, but to a payment's own webhookUrl. */
+export const waitingAtUrls = (db: Db) => countWaiting(db, "target GLOB 'https:*'", "endpoint_id IS NULL", [])

@@ -1,5 +1,6 @@
-import * as dns from "node:dns"
-import { Context, Data, Deferred, Effect, FiberSet, Layer } from "effect"
+import { promises as dns } from "node:dns"
+import { readFile } from "node:fs/promises"
+import { Context, Data, Effect, Either, Layer } from "effect"
 
 /** The name has no address, or none was found in time. */
 export class NameNotResolved extends Data.TaggedError("NameNotResolved")<{ readonly reason: string }> {}
@@ -7,56 +8,62 @@ export class NameNotResolved extends Data.TaggedError("NameNotResolved")<{ reado
 /** At least one IP address of a host name. */
 export type Resolve = (name: string) => Effect.Effect<ReadonlyArray<string>, NameNotResolved>
 
-/** How long whoever asks waits for an answer. */
+/** Where names are looked up. */
+export interface NameSources {
+  readonly hostsFile: string
+  /** Name servers, `address` or `address:port`; undefined: those of the system. */
+  readonly servers: ReadonlyArray<string> | undefined
+}
+
+/** How long whoever asks waits for an answer, and how long one name server has for it, twice as long at the second try. */
 const deadline = "5 seconds"
+const server = { timeout: 1_500, tries: 2 }
 
-/** Look-ups at once: each keeps one of Node's four threads busy until the system gives up on it. */
-const concurrency = 4
-
-const systemLookup: Resolve = (name) =>
-  Effect.async((resume) => {
-    dns.lookup(name, { all: true }, (error, addresses = []) =>
-      resume(
-        addresses.length > 0
-          ? Effect.succeed(addresses.map(({ address }) => address))
-          : Effect.fail(new NameNotResolved({ reason: error?.code ?? "no address" }))
-      )
-    )
+/** hosts(5): an address, then its names; a name may have several lines. */
+const addressesIn = (hosts: string, name: string): ReadonlyArray<string> =>
+  hosts.split("\n").flatMap((line) => {
+    const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/)
+    return names.some((one) => one.toLowerCase() === name) ? [address] : []
   })
 
-/** Host names to IP addresses. */
+const query = (name: string, family: "resolve4" | "resolve6", servers: NameSources["servers"]): ReturnType<Resolve> =>
+  Effect.tryPromise({
+    try: (signal) => {
+      // One each: only that can be called off by itself, and it reads what the system says of name servers now.
+      const resolver = new dns.Resolver(server)
+      if (servers !== undefined) resolver.setServers(servers)
+      signal.addEventListener("abort", () => resolver.cancel())
+      return resolver[family](name)
+    },
+    catch: (error) => new NameNotResolved({ reason: (error as NodeJS.ErrnoException).code ?? "no address" })
+  }).pipe(
+    Effect.timeoutFail({ duration: deadline, onTimeout: () => new NameNotResolved({ reason: "no answer in time" }) })
+  )
+
+/**
+ * Host names to IP addresses: from the hosts file, otherwise from the name servers. The system's own look-up is not asked,
+ * since it cannot be called off and runs two at a time, so that a few names whose servers are dead would hold up all
+ * others. Here each waits for its own answer alone.
+ */
 export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<Resolver, { readonly resolve: Resolve }>() {
-  /** Puts a limit on `lookup`, which is uninterruptible and may take its time. */
-  static readonly limiting = (lookup: Resolve) =>
-    Layer.scoped(
-      Resolver,
-      Effect.gen(function* () {
-        const slots = yield* Effect.makeSemaphore(concurrency)
-        const fork = yield* FiberSet.makeRuntime<never>()
-        const underWay = new Map<string, Deferred.Deferred<ReadonlyArray<string>, NameNotResolved>>()
-
-        // A look-up cannot be called off: it keeps its slot until it ends, however long its callers have waited. Whoever
-        // asks for the same name meanwhile waits for the same answer, so that a dead name takes one slot and not all.
-        const start = Effect.fnUntraced(function* (name: string) {
-          const answer = yield* Deferred.make<ReadonlyArray<string>, NameNotResolved>()
-          underWay.set(name, answer)
-          const end = Effect.sync(() => underWay.delete(name))
-          fork(Effect.ensuring(Deferred.complete(answer, slots.withPermits(1)(lookup(name))), end))
-          return answer
-        })
-
-        const resolve = Effect.fn("Resolver.resolve")(function* (name: string) {
-          const answer = underWay.get(name) ?? (yield* start(name))
-          return yield* Effect.timeoutFail(Deferred.await(answer), {
-            duration: deadline,
-            onTimeout: () => new NameNotResolved({ reason: "no answer in time" })
-          })
-        })
-
-        return { resolve }
+  static readonly from = ({ hostsFile, servers }: NameSources) =>
+    Layer.succeed(Resolver, {
+      resolve: Effect.fn("Resolver.resolve")(function* (name: string) {
+        const hosts = yield* Effect.orElseSucceed(
+          Effect.tryPromise(() => readFile(hostsFile, "utf8")),
+          () => ""
+        )
+        const known = addressesIn(hosts, name)
+        if (known.length > 0) return known
+        // A server that fails for one family says nothing of the other.
+        const [four, six] = yield* Effect.all(
+          [Effect.either(query(name, "resolve4", servers)), Effect.either(query(name, "resolve6", servers))],
+          { concurrency: 2 }
+        )
+        const found = [four, six].flatMap(Either.getOrElse((): ReadonlyArray<string> => []))
+        return found.length === 0 && Either.isLeft(four) ? yield* four.left : found
       })
-    )
+    })
 
-  /** As the system resolves them, its hosts file included. */
-  static readonly layer = Resolver.limiting(systemLookup)
+  static readonly layer = Resolver.from({ hostsFile: "/etc/hosts", servers: undefined })
 }

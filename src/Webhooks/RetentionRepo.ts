@@ -28,7 +28,8 @@ export interface Place {
 
 /**
  * Forgets those of the next `limit` events behind `after`, made up to `until` (Unix milliseconds), that no delivery needs
- * any more. The newest of all stays: its number must not come again. Gives the last one that it looked at, undefined when there are no more.
+ * any more. The newest of each owner stays: whoever has heard it knows that nothing behind it is gone, and the newest of
+ * all has a number that must not come again. Gives the last one that it looked at, undefined when there are no more.
  */
 export const forgetEvents = (until: number, after: Place | undefined, limit: number) =>
   Effect.gen(function* () {
@@ -40,7 +41,8 @@ export const forgetEvents = (until: number, after: Place | undefined, limit: num
       [until, createdAt, row, limit]
     )
     yield* tx.run(
-      `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?)) AND sequence < (SELECT max(sequence) FROM events)
+      `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
+         AND sequence < (SELECT max(sequence) FROM events AS e WHERE e.account_id = events.account_id AND e.mode = events.mode)
          AND NOT EXISTS (SELECT 1 FROM deliveries WHERE event_id = events.id)`,
       [JSON.stringify(old.map(({ id }) => id))]
     )

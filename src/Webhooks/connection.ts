@@ -62,7 +62,8 @@ const openSocket = ({ host, url }: Target, addresses: ReadonlyArray<string>, sec
       // RFC 6066 has no server name for an IP address.
       const names = isName ? { host, servername: host } : { host }
       return until(
-        connectTls({ socket: tcp, ...names, secureContext, ALPNProtocols: ["http/1.1"] }),
+        // Said, since NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would turn it off.
+        connectTls({ socket: tcp, ...names, secureContext, rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] }),
         "secureConnect",
         "tls"
       )

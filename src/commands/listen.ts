@@ -97,7 +97,7 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
       : `Events of ${url} go to ${forwardTo.href}, signed with a secret of this session:\n\n  ${secret}\n`
   )
   const { farewell, follower } = makeFollower(options, (event) => forward(agent, forwardTo, signing, event))
-  return yield* Effect.onInterrupt(follow({ url, key, agent }, follower), () => farewell)
+  return yield* Effect.onExit(follow({ url, key, agent }, follower), () => farewell)
 }, Effect.scoped)
 
 export const listen = Command.make(

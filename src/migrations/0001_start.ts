@@ -246,7 +246,7 @@ const statements = [
   "CREATE INDEX exceptions_open ON exceptions (opened_at) WHERE closed_at IS NULL",
 
   // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the order of their commits, and no number
-  // comes twice: the newest event is never forgotten.
+  // comes twice: the newest event of an owner is never forgotten.
   `CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -328,7 +328,8 @@ const statements = [
     WHERE next_attempt_at IS NOT NULL`,
   "CREATE INDEX deliveries_unattempted ON deliveries (payment_id) WHERE status = 'pending' AND attempts = 0",
   "CREATE INDEX deliveries_after ON deliveries (after_sequence) WHERE after_sequence IS NOT NULL",
-  "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id) WHERE after_sequence IS NOT NULL",
+  // All of what is counted, so that no row is read for that.
+  "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id, after_sequence) WHERE after_sequence IS NOT NULL",
   // The lists: of an account's, and of one endpoint's.
   "CREATE INDEX deliveries_list ON deliveries (account_id, mode, status, created_at)",
   "CREATE INDEX deliveries_list_endpoint ON deliveries (endpoint_id, status, created_at) WHERE endpoint_id IS NOT NULL",

@@ -13,23 +13,30 @@ import { explained } from "../lib/webhooks.ts"
 const network = { chain: "base", mode: "test" }
 const endpointOf = (i: number) => `wh_${String(i).padStart(4, "0")}`
 
-/** Deliveries that wait, by target, straight into the file. */
-const seed = (path: string, targets: ReadonlyArray<readonly [target: string, count: number]>) => {
+/** So many deliveries to a target that are due or will be, and so many that wait behind an earlier event. */
+type Waiting = readonly [target: string, count: number, behind?: number]
+
+/** Deliveries that wait, straight into the file. */
+const seed = (path: string, targets: ReadonlyArray<Waiting>) => {
   const db = new Database(path)
   db.pragma("foreign_keys = OFF")
   const insert = db.prepare(
-    `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, own_url, target, url, status, attempts,
-       next_attempt_at, created_at)
-     VALUES ('dlv_', 'evt_', 'pay_', 'default', 'test', 1, ?, 'https://shop.example', 'pending', 0, ?, 0)`
+    `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, own_url, endpoint_id, target, url, status,
+       attempts, next_attempt_at, after_sequence, created_at)
+     VALUES ('dlv_', 'evt_', 'pay_', 'default', 'test', 1, ?, ?, 'https://shop.example', 'pending', 0, ?, ?, 0)`
   )
   db.transaction(() => {
-    for (const [target, count] of targets) for (let i = 0; i < count; i++) insert.run(target, i % 2 === 0 ? 1 : 4e12)
+    for (const [target, count, behind = 0] of targets) {
+      const endpoint = target.startsWith("wh_") ? target : null
+      for (let i = 0; i < count; i++) insert.run(endpoint, target, i % 2 === 0 ? 1 : 4e12, null)
+      for (let i = 0; i < behind; i++) insert.run(endpoint, target, null, 1)
+    }
   })()
   db.close()
 }
 
 /** The families on a store with these deliveries, and how they were looked up. */
-const familiesOn = (targets: ReadonlyArray<readonly [target: string, count: number]>) =>
+const familiesOn = (targets: ReadonlyArray<Waiting>) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const chains = ["base", "polygon"] as const
@@ -68,11 +75,35 @@ it.scopedLive("the longest backlogs are named, the others are counted together, 
   })
 )
 
+it.scopedLive("what waits behind an earlier event is counted too", () =>
+  Effect.gen(function* () {
+    const { scrape } = yield* familiesOn([
+      [endpointOf(1), 3, 4],
+      [endpointOf(2), 1],
+      ["https://one.example", 2, 5]
+    ])
+    const backlog = (endpoint: string) => scrape.value("tilld_webhook_backlog_deliveries", { endpoint })
+    expect([backlog(endpointOf(1)), backlog(endpointOf(2)), backlog("webhookUrl")]).toEqual([7, 1, 7])
+    // No attempt of theirs is due.
+    expect(scrape.value("tilld_webhook_due_deliveries")).toBe(2 + 1 + 1)
+  })
+)
+
+it.scopedLive("however many receivers fail, what is due is counted of so many", () =>
+  Effect.gen(function* () {
+    const receivers = Array.from({ length: 1_100 }, (_, i) => [`https://shop${i}.example`, 1] as const)
+    const { scrape } = yield* familiesOn(receivers)
+    expect(scrape.value("tilld_webhook_due_deliveries")).toBe(1_000)
+    expect(scrape.value("tilld_webhook_oldest_due_age_seconds")).toBeGreaterThan(1e9)
+    expect(scrape.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(1_100)
+  })
+)
+
 it.scopedLive("nothing is looked up by reading a whole table of deliveries or payments", () =>
   Effect.gen(function* () {
     const { scrape, steps } = yield* familiesOn([
-      [endpointOf(1), 3],
-      ["https://one.example", 2]
+      [endpointOf(1), 3, 1],
+      ["https://one.example", 2, 1]
     ])
     expect(scrape.value("tilld_open_payments", network)).toBe(0)
     expect(steps.filter((step) => /deliveries_due|payments_open|lanes/.test(step)).length).toBeGreaterThan(5)

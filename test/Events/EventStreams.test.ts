@@ -165,6 +165,28 @@ describe("what is older than events are kept", () => {
       })
     )
   )
+
+  it.scoped("is gone on behind where it is the newest of its owner's, which stays", () =>
+    onStore(
+      Effect.gen(function* () {
+        yield* addOther
+        // The delivery of the one before waits still: the newest is not just the one that is left.
+        const ahead = yield* happen(0, merchant, "https://shop.example/down")
+        const newest = yield* happen(0)
+        yield* happen(0, other)
+        const last = yield* happen(99 * day, other)
+        yield* TestClock.setTime(100 * day)
+        yield* cleaned(3)
+        expect(yield* storedIds).toEqual([ahead, newest, last])
+        const { next } = yield* open(merchant, newest)
+        expect(yield* next).toBe(`id: ${newest}\n\n`)
+        const id = yield* happen(100 * day)
+        expect(idsIn(yield* next)).toEqual([id])
+        const behind = yield* open(merchant, ahead)
+        expect(yield* behind.next).toContain("is not kept any more")
+      })
+    )
+  )
 })
 
 describe("a stream ends", () => {

@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { makeAgent } from "../../src/Listen/ask.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
@@ -86,6 +87,20 @@ it.scoped("a stream without a sign of life for 40 seconds is opened again, where
   })
 )
 
+it.scoped("no text in an event ends it early, and only a message without data says where the stream begins", () =>
+  Effect.gen(function* () {
+    const { asked, heard, lost, opened } = yield* followed
+    const { answer } = yield* asked
+    const note = JSON.stringify({ note: "one\u2028two\u2029three\rfour\nfive\n\nid: evt_9" })
+    begin({ after: undefined, answer }, `id: evt_0\n\nid: evt_1\ndata: ${note}\n\nid: evt_2\ndata: \n\n`)
+    expect(yield* opened).toBe("evt_0")
+    expect(yield* Effect.raceFirst(heard, opened)).toEqual({ id: "evt_1", data: note })
+    expect(yield* Effect.raceFirst(heard, opened)).toEqual({ id: "evt_2", data: "" })
+    answer.end()
+    yield* lost
+  })
+)
+
 it.scoped("half a message when the connection ends is no message, and comes again whole", () =>
   Effect.gen(function* () {
     const { asked, heard, lost } = yield* followed
@@ -108,11 +123,15 @@ it.scoped("what may be otherwise in a moment is asked again, and a refusal is th
     const busy = yield* asked
     busy.answer.writeHead(429).end('{"error":{"code":"TOO_MANY_STREAMS","message":"Too many."}}')
     expect(yield* lost).toBe("it answered 429: Too many.")
-    yield* TestClock.adjust("500 millis")
-    const down = yield* asked
-    down.answer.writeHead(502).end("Bad gateway")
-    expect(yield* lost).toBe("it answered 502: Bad gateway")
-    yield* TestClock.adjust("1 second")
+    let pause = 500
+    for (const status of [408, 425, 502]) {
+      yield* TestClock.adjust(pause)
+      const down = yield* asked
+      down.answer.writeHead(status).end("Not now")
+      expect(yield* Effect.raceFirst(lost, Effect.flip(fiber))).toBe(`it answered ${status}: Not now`)
+      pause *= 2
+    }
+    yield* TestClock.adjust(pause)
     const closed = yield* asked
     closed.answer.writeHead(403).end('{"error":{"message":"No."}}')
     expect(yield* Effect.flip(fiber)).toMatchObject({
@@ -132,5 +151,31 @@ it.scoped("a receiver has 30 seconds, as it has for a webhook", () =>
     yield* TestClock.adjust("29 seconds")
     yield* TestClock.adjust("1 second")
     expect(yield* outcome).toEqual({ status: undefined, error: "no answer within 30 seconds", durationMillis: 30_000 })
+  })
+)
+
+/** Something that sockets wake waits for this long now. */
+const untilAsleep = (millis: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.repeat(Effect.zipRight(eventLoopTurn, TestClock.sleeps()), {
+      until: (sleeps) => Array.from(sleeps).includes(now + millis)
+    })
+  )
+
+it.scoped("a status decides, and a body that does not end is dropped after 5 seconds", () =>
+  Effect.gen(function* () {
+    const { api, asked } = yield* server
+    const outcome = yield* Effect.fork(
+      forward(api.agent, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
+    )
+    const { answer } = yield* asked
+    const dropped = yield* Effect.fork(
+      Effect.async<void>((resume) => void answer.on("close", () => resume(Effect.void)))
+    )
+    answer.writeHead(201).write("and so on")
+    yield* untilAsleep(5_000)
+    yield* TestClock.adjust("5 seconds")
+    expect(yield* outcome).toEqual({ status: 201, error: undefined, durationMillis: 5_000 })
+    yield* dropped
   })
 )

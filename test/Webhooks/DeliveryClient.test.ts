@@ -3,7 +3,7 @@ import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
-import { expect, it } from "@effect/vitest"
+import { expect, it, vi } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Stream, TestClock } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { makeAuthority } from "../../src/Sandbox/Authority.ts"
@@ -187,6 +187,19 @@ it.scopedLive("a certificate for another name, or of an unknown authority, is no
     expect(yield* post(`https://shop.example:${receiver.port}/`)).toMatchObject({ status: 204, bodyStart: "" })
     const stranger = yield* clientWith("")
     const url = `https://shop.example:${receiver.port}/`
+    expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: "tls" })
+  })
+)
+
+it.scopedLive("no variable of the environment turns the check of certificates off", () =>
+  Effect.gen(function* () {
+    yield* Effect.acquireRelease(
+      Effect.sync(() => vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0")),
+      () => Effect.sync(() => vi.unstubAllEnvs())
+    )
+    const { receiver } = yield* receiving({ certifiedFor: ["shop.example"] })
+    const url = `https://shop.example:${receiver.port}/`
+    const stranger = yield* clientWith("")
     expect(yield* stranger.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: "tls" })
   })
 )

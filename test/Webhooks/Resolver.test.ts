@@ -1,55 +1,76 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber, Queue, TestClock } from "effect"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
+import { type Records, startNameServer } from "../lib/nameServer.ts"
+import { temporaryFolder } from "../lib/store.ts"
 
-const resolve = (name: string) => Effect.flatMap(Resolver, (resolver) => resolver.resolve(name))
+const serverFailure = 2
+const noSuchName = 3
+const four = [93, 184, 216, 34]
+const six = [0x26, 0x06, 0x28, 0, 2, 0x20, 0, 1, 2, 0x48, 0x18, 0x93, 0x25, 0xc8, 0x19, 0x46]
 
-it.scopedLive("asks the system", () =>
-  Effect.map(resolve("localhost"), (addresses) => expect(["127.0.0.1", "::1"]).toContain(addresses[0])).pipe(
-    Effect.provide(Resolver.layer)
+const records: Records = (name, type) => {
+  if (name.startsWith("dead")) return undefined
+  if (name === "none.example") return noSuchName
+  if (name === "empty.example") return []
+  if (name === "half.example" && type === "AAAA") return serverFailure
+  return type === "A" ? [four, [93, 184, 216, 35]] : [six]
+}
+
+/** Names of a file and of a name server that never answers for dead ones. */
+const resolving = Effect.gen(function* () {
+  const hostsFile = join(yield* temporaryFolder, "hosts")
+  writeFileSync(
+    hostsFile,
+    "127.0.0.1\tlocalhost\n# 10.0.0.1 half.example\n10.0.0.7  Inside.Example inside # x\n::7 inside\n"
   )
-)
-
-/** A look-up whose answers the test gives. */
-const scripted = Effect.gen(function* () {
-  const asked: Array<string> = []
-  const gate = yield* Deferred.make<void>()
-  const lookup = (name: string) =>
-    Effect.suspend(() => {
-      asked.push(name)
-      return name.startsWith("dead") ? Effect.as(Deferred.await(gate), ["192.0.2.1"]) : Effect.succeed(["8.8.8.8"])
-    })
-  return { asked, gate, layer: Resolver.limiting(lookup) }
+  const { asked, server } = yield* startNameServer(records)
+  const { resolve } = yield* Effect.provide(Resolver, Resolver.from({ hostsFile, servers: [server] }))
+  return { asked, resolve }
 })
 
-it.effect("nobody waits longer than 5 seconds", () =>
+it.scopedLive("asks the hosts file first, and name servers for both families", () =>
   Effect.gen(function* () {
-    const { layer } = yield* scripted
-    const outcome = yield* Effect.fork(Effect.flip(Effect.provide(resolve("dead"), layer)))
-    yield* TestClock.adjust("5 seconds")
-    expect(yield* Fiber.join(outcome)).toEqual(new NameNotResolved({ reason: "no answer in time" }))
+    const { asked, resolve } = yield* resolving
+    expect(yield* resolve("inside.example")).toEqual(["10.0.0.7"])
+    expect(yield* resolve("inside")).toEqual(["10.0.0.7", "::7"])
+    expect(yield* Queue.size(asked)).toBe(0)
+    const addresses = ["93.184.216.34", "93.184.216.35"]
+    expect(yield* resolve("shop.example")).toEqual([...addresses, "2606:2800:220:1:248:1893:25c8:1946"])
+    expect(yield* resolve("half.example")).toEqual(addresses)
+    expect(yield* Effect.flip(resolve("none.example"))).toEqual(new NameNotResolved({ reason: "ENOTFOUND" }))
+    expect(yield* Effect.flip(resolve("empty.example"))).toEqual(new NameNotResolved({ reason: "ENODATA" }))
   })
 )
 
-it.effect("a dead name takes one slot however often it is asked for, and keeps it until the system gives up", () =>
+it.scopedLive("asks the system's name servers, without a hosts file too", () =>
   Effect.gen(function* () {
-    const { asked, gate, layer } = yield* scripted
-    yield* Effect.gen(function* () {
-      const askAll = (names: ReadonlyArray<string>) =>
-        Effect.fork(Effect.forEach(names, (name) => Effect.either(resolve(name)), { concurrency: "unbounded" }))
-      const dead = yield* askAll(["dead1", "dead1", "dead1", "dead1", "dead1", "dead2", "dead3"])
-      yield* TestClock.adjust("1 second")
-      expect(yield* resolve("good")).toEqual(["8.8.8.8"])
-      expect(asked).toEqual(["dead1", "dead2", "dead3", "good"])
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.join(dead)
-      const more = yield* askAll(["dead1", "dead4", "good"])
-      yield* TestClock.adjust("1 second")
-      // Four threads are taken, by the first three names still.
-      expect(asked).toEqual(["dead1", "dead2", "dead3", "good", "dead4"])
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(more)
-      expect(yield* resolve("dead1")).toEqual(["192.0.2.1"])
-    }).pipe(Effect.provide(layer))
+    const { resolve } = yield* Effect.provide(Resolver, Resolver.layer)
+    expect(yield* resolve("localhost")).toContain("127.0.0.1")
+    const { server } = yield* startNameServer(records)
+    const unfiled = Resolver.from({ hostsFile: "/nowhere/hosts", servers: [server] })
+    const { resolve: resolveUnfiled } = yield* Effect.provide(Resolver, unfiled)
+    expect(yield* resolveUnfiled("localhost")).toContain("93.184.216.34")
+  })
+)
+
+it.scoped("however many names have dead servers, another is resolved at once, and nobody waits over 5 seconds", () =>
+  Effect.gen(function* () {
+    const { asked, resolve } = yield* resolving
+    // Two questions each: more would not fit into the socket of the name server.
+    const names = Array.from({ length: 100 }, (_, i) => `dead${i}.example`)
+    const dead = yield* Effect.fork(
+      Effect.forEach(names, (name) => Effect.flip(resolve(name)), { concurrency: "unbounded" })
+    )
+    const waiting = new Set<string>()
+    while (waiting.size < names.length) waiting.add(yield* Queue.take(asked))
+    // No time passes here.
+    expect(yield* resolve("shop.example")).toContain("93.184.216.34")
+    yield* TestClock.adjust("4999 millis")
+    expect(yield* Fiber.poll(dead)).toMatchObject({ _tag: "None" })
+    yield* TestClock.adjust("1 millis")
+    expect(new Set((yield* Fiber.join(dead)).map(({ reason }) => reason))).toEqual(new Set(["no answer in time"]))
   })
 )

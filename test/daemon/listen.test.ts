@@ -201,6 +201,22 @@ describe("tilld listen", () => {
     })
   )
 
+  it.scopedLive("says where to go on also when it ends because the server refuses", () =>
+    Effect.gen(function* () {
+      const event = `evt_${"x".repeat(22)}`
+      let asked = 0
+      const url = yield* listenOn((_, response) => {
+        if (asked++ > 0) return response.writeHead(403).end('{"error":{"message":"The key was revoked."}}')
+        return response.writeHead(200, { "content-type": "text/event-stream" }).end(`id: ${event}\n\n`)
+      })
+      const args = ["listen", "--forward-to", "http://127.0.0.1:1", "--api-url", url]
+      const { code, stderr } = yield* tilld(args, { env: { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` } })
+      expect(code).toBe(1)
+      expect(stderr).toContain("403: The key was revoked.")
+      expect(stderr).toContain(`tilld: to go on where this ended: --after ${event}`)
+    })
+  )
+
   it.scopedLive("ends at once on Ctrl-C, also while nobody answers", () =>
     Effect.gen(function* () {
       const asked = yield* Queue.unbounded<void>()

@@ -1,0 +1,29 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { makeProcessFamilies } from "../../src/Admin/processFamilies.ts"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
+import { exposition } from "../../src/Telemetry/exposition.ts"
+import { readScrape } from "../lib/prometheus.ts"
+
+/** Longer than anything that a busy machine does to the event loop by itself. */
+const blockedMillis = 2_000
+const wasBlocked = (seconds = 0) => seconds > 1.5
+
+it.scoped("whoever asks hears the longest delay of the event loop, however often others ask, and then no more", () =>
+  Effect.gen(function* () {
+    const families = yield* makeProcessFamilies
+    const worst = Effect.zipRight(
+      eventLoopTurn,
+      Effect.sync(() => readScrape(exposition(families())).value("tilld_event_loop_lag_max_seconds"))
+    )
+    // It is watched from its first look on.
+    yield* Effect.repeat(worst, { until: (seconds = 0) => seconds > 0 })
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMillis)
+    const first = yield* Effect.repeat(worst, { until: wasBlocked })
+    expect(yield* worst).toBe(first)
+    yield* TestClock.adjust("1 minute")
+    expect([yield* worst, yield* worst]).toEqual([first, first])
+    yield* TestClock.adjust("1 minute")
+    expect(yield* worst).not.toSatisfy(wasBlocked)
+  })
+)
