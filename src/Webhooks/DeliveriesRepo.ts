@@ -207,8 +207,9 @@ export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const attempt of attempts) yield* recordAttempt(tx, attempt)
+    // A redelivery may come before the schedule's first attempt, which it then spares: it lets them go too.
     yield* releaseBehind(
-      attempts.filter((attempt) => attempt.attempts === 1).map(({ sequence }) => sequence),
+      attempts.filter((attempt) => attempt.attempts <= 1).map(({ sequence }) => sequence),
       now
     )
   })

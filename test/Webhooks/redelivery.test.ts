@@ -197,6 +197,26 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
   })
 )
 
+it.scoped("one that comes before the first attempt of the schedule lets the payment's next events go", () => {
+  const client = answering(() => ok)
+  return beside(
+    client,
+    Effect.gen(function* () {
+      yield* register(a)
+      const payment = yield* newPayment()
+      // The clock was an hour ahead when they were queued.
+      yield* publish(payment, "pending", 60 * minute)
+      yield* publish(payment, "detecting", 60 * minute)
+      expect([yield* redeliver(1), yield* redeliver(2)]).toEqual(["ordered", "due"])
+      yield* untilRecorded(2)
+      expect(yield* deliveries).toMatchObject([
+        { status: "delivered", attempts: 0, redeliveries: 1 },
+        { status: "delivered", attempts: 1, after_sequence: null }
+      ])
+    })
+  )
+})
+
 /** An id that is no delivery's. */
 const commitNothing = Effect.flatMap(temporaryDatabase, (path) =>
   commit((now) => RedeliveryRepo.redeliver("dlv_aaaaaaaaaaaaaaaaaaaaaa_own", now)).pipe(
