@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
@@ -411,6 +411,43 @@ it.scoped("health tells the backlog and its age", () =>
     )
   })
 )
+
+it.scoped("a secret that does not open fails its own attempts, with a remedy in the log, and nobody else's", () => {
+  const client = scripted({})
+  const logged: Array<string> = []
+  const log = Logger.make(({ logLevel, message }) => {
+    if (logLevel._tag === "Error") logged.push(String(message))
+  })
+  const damage = (sql: string) =>
+    Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql))))
+  return dispatching(
+    client,
+    Effect.gen(function* () {
+      const damaged = yield* register(a)
+      yield* register(c)
+      yield* defaultSecrets(merchant)
+      yield* damage("UPDATE endpoints SET secret = zeroblob(60) WHERE rowid = 1")
+      yield* damage("UPDATE default_secrets SET secret = zeroblob(60)")
+      yield* publish(yield* newPayment(b), "pending")
+      yield* untilRecorded(3)
+      expect(client.sent.map(({ url }) => url)).toEqual([c])
+      const error = "secret unreadable"
+      expect(yield* attempts).toMatchObject([{ error }, { status: 204, error: null }, { error }])
+      expect((yield* deliveries).map((row) => row.next_attempt_at)).toEqual([minute, null, minute])
+      expect(logged.toSorted()).toEqual([
+        expect.stringContaining("default webhook secret of account default, mode test"),
+        expect.stringContaining(`webhook endpoint ${damaged.id}`)
+      ])
+      expect(logged.every((line) => /POST \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
+      // The remedy, with nothing restarted.
+      const keys = yield* SigningKeys
+      yield* keys.rotate(merchant, Duration.zero)
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(5)
+      expect(client.to(b)).toBe(1)
+    })
+  ).pipe(Effect.provide(Logger.add(log)))
+})
 
 it.scoped("a defect in an attempt ends the worker", () =>
   Effect.gen(function* () {
