@@ -285,6 +285,28 @@ it.scoped("nothing goes to a deleted endpoint again, but for what a payment's ow
   )
 })
 
+it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () => {
+  const client = answering(() => ok)
+  return beside(
+    client,
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const endpoint = yield* register(a)
+      yield* publish(yield* newPayment(a), "pending")
+      yield* untilRecorded(1)
+      const secret = "whsec_fedcba9876543210"
+      const next = yield* webhooks.create(merchant, { url: a, events, secret: Redacted.make(secret) })
+      yield* webhooks.remove(merchant, endpoint.id)
+      expect(yield* redeliver(1)).toBe("ordered")
+      yield* untilRecorded(2)
+      const again = client.sent.at(-1)
+      const headers = Object.fromEntries(new Headers(again?.headers))
+      expect(verifySignature({ headers, body: Buffer.from(again?.body ?? []) }, secret)).toBe(true)
+      expect(yield* deliveries).toMatchObject([{ endpoint_id: next.id, target: next.id, redeliveries: 1 }])
+    })
+  )
+})
+
 it.scoped("a deletion takes back what was ordered for the endpoint, and what was delivered stays delivered", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
