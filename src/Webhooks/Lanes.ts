@@ -132,12 +132,17 @@ export class Lanes {
   fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+    // No more than there are slots: a lane that holds nothing else is low, so that what comes before them is seen.
+    let room = this.#limits.perLane - lane.waiting.filter(({ isRedelivery }) => isRedelivery).length
+    let taken = 0
     for (const place of due) {
+      if (place.isRedelivery && room-- <= 0) continue
+      taken++
       this.#taken.add(place.sequence)
       const behind = place.isRedelivery ? -1 : lane.waiting.findIndex(({ isRedelivery }) => isRedelivery)
       lane.waiting.splice(behind === -1 ? lane.waiting.length : behind, 0, place)
     }
-    lane.more = due.length === untaken.length && places.length === window
+    lane.more = taken < due.length || (due.length === untaken.length && places.length === window)
     lane.nextAt = untaken[due.length]?.nextAttemptAt
     return untaken.length < places.length || due.length > 0
   }

@@ -105,3 +105,18 @@ describe("all slots together", () => {
     expect(takeAll(lanes)).toHaveLength(1)
   })
 })
+
+it("a new event goes before redeliveries, however many of them wait", () => {
+  const lanes = new Lanes(limits)
+  const lane = lanes.open("shop", false)
+  const place = (sequence: number, isRedelivery = true) => ({ sequence, nextAttemptAt: 0, isRedelivery })
+  const redeliveries = Array.from({ length: 100 }, (_, i) => place(i + 1))
+  lanes.fill(lane, redeliveries.slice(0, 33), 33, 0)
+  expect(takeAll(lanes)).toMatchObject([{ sequence: 1 }])
+  expect([lane.waiting.length, lane.running, lanes.wants(lane, 0)]).toEqual([7, 1, true])
+  lanes.wake()
+  lanes.fill(lane, [place(101, false), ...redeliveries].slice(0, lanes.window(lane)), lanes.window(lane), 0)
+  expect(lane.waiting.map(({ sequence }) => sequence)).toEqual([101, 2, 3, 4, 5, 6, 7, 8, 9])
+  // Nor are they forgotten: what was left is there to be looked at.
+  expect([lane.more, lanes.wants(lane, 0)]).toEqual([true, true])
+})
