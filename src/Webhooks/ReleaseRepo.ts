@@ -30,10 +30,11 @@ export const successorOf = (db: Db, deleted: EndpointId) =>
 const yieldTo = (successor: EndpointId, sequences: string) =>
   Effect.gen(function* () {
     const tx = yield* Tx
+    // An event has few deliveries. SQLite would look through all that the successor ever had, once for each.
     const pairs = yield* tx.all<{ yielding: number; other: number; unattempted: 0 | 1 }>(
       `SELECT d.sequence AS yielding, o.sequence AS other, o.status = 'pending' AND o.attempts = 0 AS unattempted
        FROM json_each(?) AS s CROSS JOIN deliveries AS d ON d.sequence = s.value
-         CROSS JOIN deliveries AS o ON o.event_id = d.event_id AND o.endpoint_id = ?
+         CROSS JOIN deliveries AS o INDEXED BY deliveries_event ON o.event_id = d.event_id AND o.endpoint_id = ?
        WHERE d.own_url = 1 AND (o.status = 'delivered' OR o.next_attempt_at IS NOT NULL OR o.after_sequence IS NOT NULL)`,
       [sequences, successor]
     )
