@@ -48,10 +48,10 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
         RateLimits.layer,
         Idempotency.layer,
         Housekeeping.layer,
-        Secrets.layer,
         refuseDroppedChains
       )
     ),
+    Layer.provideMerge(Secrets.layer),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
 import { iso } from "./Domain/Timestamp.ts"
 import { MasterKey } from "./Settings.ts"
@@ -7,12 +7,14 @@ import { type Db, Reader, Tx, Writer } from "./Sql.ts"
 /** The database was sealed with another master key. Nothing was changed. */
 export class WrongMasterKey extends Data.TaggedError("WrongMasterKey")<{ readonly message: string }> {}
 
-/** What one master key seals and opens. */
+/** What one master key seals, opens and digests. */
 export interface SecretsShape {
   /** `context` names the row that will hold it; the same words open it, so that sealed values cannot be swapped. */
   readonly seal: (plain: string, context: string) => Uint8Array
   /** Throws of a value that was changed, or that another context or key sealed. */
   readonly open: (sealed: Uint8Array, context: string) => Redacted.Redacted<string>
+  /** Tells texts apart, and to whoever has the database alone nothing of them, not even what can be guessed. */
+  readonly digest: (text: string) => Uint8Array
   /** Seals what `before` has sealed. Throws as `open` does. */
   readonly reseal: (before: SecretsShape, sealed: Uint8Array, context: string) => Uint8Array
 }
@@ -30,6 +32,7 @@ const additionalData = (context: string) => Buffer.concat([Buffer.of(version), B
 
 export const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsShape => {
   const key = derive(masterKey, "secrets", 32)
+  const digestKey = derive(masterKey, "digests", 32)
   const seal: SecretsShape["seal"] = (plain, context) => {
     const nonce = randomBytes(nonceBytes)
     const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(additionalData(context))
@@ -38,6 +41,7 @@ export const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsSh
   }
   return {
     seal,
+    digest: (text) => createHmac("sha256", digestKey).update(text).digest(),
     reseal: (before, sealed, context) => seal(Redacted.value(before.open(sealed, context)), context),
     open: (sealed, context) => {
       const bytes = Buffer.from(sealed)

@@ -3,10 +3,11 @@ import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
+import { Outbox } from "./Events/Outbox.ts"
 import { Secrets } from "./Secrets.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
-import { releaseEndpoint } from "./Webhooks/DeliveriesRepo.ts"
 import * as EndpointsRepo from "./Webhooks/EndpointsRepo.ts"
+import { releaseEndpoint } from "./Webhooks/ReleaseRepo.ts"
 import { endpointContext } from "./Webhooks/SigningKeys.ts"
 import { TargetGuard, type TargetRefused } from "./Webhooks/TargetGuard.ts"
 
@@ -52,6 +53,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
     Effect.gen(function* () {
       const guard = yield* TargetGuard
       const secrets = yield* Secrets
+      const outbox = yield* Outbox
       const reader = yield* Reader
       const writer = yield* Writer
 
@@ -79,7 +81,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       })
 
       const release = (endpoint: EndpointId): Effect.Effect<void, StoreUnavailable> =>
-        Effect.repeat(writer.write(releaseEndpoint(endpoint, releaseAtOnce)), {
+        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseAtOnce), outbox.announce)), {
           until: (nothingLeft) => nothingLeft
         })
 

@@ -1,4 +1,6 @@
 import { Schema } from "effect"
+import type { EndpointId } from "./Ids.ts"
+import type { Owner } from "./Owner.ts"
 import { iso } from "./Timestamp.ts"
 
 /** The secret was rotated lately, and the one before still signs. Nothing was changed. */
@@ -11,5 +13,23 @@ export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("Ro
       message:
         `The last rotation is under way: the secret before it signs until ${iso(until)}. Wait for that, ` +
         "or end both secrets at once with --overlap 0s"
+    })
+}
+
+/** What is stored of a secret does not open: its row was damaged. Others are not concerned. */
+export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
+  message: Schema.String
+}) {
+  static readonly ofEndpoint = (endpoint: EndpointId) =>
+    new SecretUnreadable({
+      message:
+        `The stored secret of webhook endpoint ${endpoint} cannot be read, so that nothing can be signed for it. ` +
+        "Register its URL once more with POST /v1/webhooks, and delete this endpoint"
+    })
+  static readonly ofOwner = ({ account, mode }: Owner) =>
+    new SecretUnreadable({
+      message:
+        `The stored default webhook secret of account ${account}, mode ${mode} cannot be read, so that nothing can be ` +
+        `signed with it. Make a new one: tilld webhooks secret --account ${account} --mode ${mode} --rotate --overlap 0s`
     })
 }

@@ -10,15 +10,15 @@ export interface Scope extends Owner {
 
 /** The response that was given, and to what. */
 export interface Stored {
-  /** Of the request's body. */
-  readonly hash: Uint8Array
+  /** Of the request's body; undefined after a change of the master key, under which it was made. */
+  readonly hash: Uint8Array | undefined
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 interface Row {
-  readonly body_hash: Uint8Array
+  readonly body_hash: Uint8Array | null
   readonly status: number
   readonly headers: string
   readonly body: string
@@ -33,7 +33,7 @@ export const find = (db: Db, { account, key, mode, route }: Scope, since: number
       [account, mode, route, key, since]
     ),
     (row): Stored | undefined =>
-      row && { hash: row.body_hash, status: row.status, headers: JSON.parse(row.headers), body: row.body }
+      row && { hash: row.body_hash ?? undefined, status: row.status, headers: JSON.parse(row.headers), body: row.body }
   )
 
 /** Takes the place of one that is too old to count. */
@@ -44,9 +44,12 @@ export const keep = ({ account, key, mode, route }: Scope, { body, hash, headers
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, route, key) DO UPDATE SET body_hash = excluded.body_hash,
          status = excluded.status, headers = excluded.headers, body = excluded.body, created_at = excluded.created_at`,
-      [account, mode, route, key, hash, status, JSON.stringify(headers), body, at]
+      [account, mode, route, key, hash ?? null, status, JSON.stringify(headers), body, at]
     )
   )
+
+/** The answers are given again to whatever is sent with their keys: no body can be compared any more. */
+export const forgetBodies = Effect.flatMap(Tx, (tx) => tx.run("UPDATE idempotent_responses SET body_hash = NULL"))
 
 /** Forgets up to `limit` of those that were given up to `until`, Unix milliseconds; tells whether there may be more. */
 export const forget = (until: number, limit: number) =>

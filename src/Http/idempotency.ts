@@ -1,7 +1,7 @@
-import { hash } from "node:crypto"
 import { Clock, Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
 import type { Owner } from "../Domain/Owner.ts"
+import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import * as Repo from "./IdempotencyRepo.ts"
 
@@ -67,6 +67,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
   static readonly layer = Layer.effect(
     Idempotency,
     Effect.gen(function* () {
+      const secrets = yield* Secrets
       const reader = yield* Reader
       const writer = yield* Writer
       // One process serves, so that what is worked on is known here.
@@ -91,7 +92,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
           return Effect.gen(function* () {
             if (!form.test(key)) return yield* badKey
             const scope = { account, mode, route, key }
-            const bodyHash = Buffer.from(hash("sha256", canonical(payload), "hex"), "hex")
+            const bodyHash = Buffer.from(secrets.digest(canonical(payload)))
             return yield* Effect.acquireUseRelease(
               enter(place),
               // To the end, also when the client goes away: it may ask again before what it asked for is stored.
@@ -104,7 +105,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
                       Repo.keep(scope, { hash: bodyHash, status, headers, body: text }, now)
                     )
                   }
-                  if (!bodyHash.equals(stored.hash)) return yield* reused
+                  if (stored.hash !== undefined && !bodyHash.equals(stored.hash)) return yield* reused
                   const headers = { ...stored.headers, "idempotent-replayed": "true" }
                   return { status: stored.status, headers, text: stored.body }
                 }).pipe(Effect.uninterruptible),

@@ -2,6 +2,7 @@ import { Clock, Data, Effect, type Redacted } from "effect"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, EndpointId } from "../Domain/Ids.ts"
+import { forgetBodies } from "../Http/IdempotencyRepo.ts"
 import {
   fingerprintOf,
   makeSecrets,
@@ -109,6 +110,7 @@ export const rotate = Effect.fn("Secrets.rotate")(function* (
     Effect.gen(function* () {
       let count = 0
       for (const table of sealedTables) count += yield* resealTable(before, after, table)
+      yield* forgetBodies
       yield* rotated(former, fingerprint, now)
       return count
     })

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Clock, Duration, Effect, type Redacted } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
-import { RotationUnderWay } from "../Domain/SecretErrors.ts"
+import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 
@@ -31,14 +31,18 @@ export const contextOf = ({ account, mode }: Owner): string => `default webhook 
 const sealedFresh = (secrets: Secrets["Type"], owner: Owner) =>
   secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, contextOf(owner))
 
-const open = (secrets: Secrets["Type"], owner: Owner, row: Row): DefaultSecrets => {
-  const { previous_secret: previous, previous_until: until } = row
-  return {
-    current: secrets.open(row.secret, contextOf(owner)),
-    previous:
-      previous === null || until === null ? undefined : { secret: secrets.open(previous, contextOf(owner)), until }
-  }
-}
+const open = (secrets: Secrets["Type"], owner: Owner, row: Row): Effect.Effect<DefaultSecrets, SecretUnreadable> =>
+  Effect.try({
+    try: () => {
+      const { previous_secret: previous, previous_until: until } = row
+      return {
+        current: secrets.open(row.secret, contextOf(owner)),
+        previous:
+          previous === null || until === null ? undefined : { secret: secrets.open(previous, contextOf(owner)), until }
+      }
+    },
+    catch: () => SecretUnreadable.ofOwner(owner)
+  })
 
 /** The secret of the first that comes stays: another may have made one since we looked. */
 const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect<Row, StoreUnavailable, Tx> =>
@@ -59,7 +63,7 @@ export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(functio
   const now = yield* Clock.currentTimeMillis
   const stored = yield* rowOf(yield* Reader, owner)
   const row = stored ?? (yield* writer.write(storeFirst(owner, sealedFresh(secrets, owner), now)))
-  const { current, previous } = open(secrets, owner, row)
+  const { current, previous } = yield* open(secrets, owner, row)
   return { current, previous: previous !== undefined && now < previous.until ? previous : undefined }
 })
 
@@ -72,7 +76,7 @@ export const replaceSecret = (
   owner: Owner,
   overlap: Duration.Duration,
   now: number
-): Effect.Effect<DefaultSecrets, RotationUnderWay | StoreUnavailable, Tx> =>
+): Effect.Effect<DefaultSecrets, RotationUnderWay | SecretUnreadable | StoreUnavailable, Tx> =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const stored = yield* rowOf(tx, owner)
@@ -91,5 +95,5 @@ export const replaceSecret = (
        VALUES (?, ?, ?, ?, ?, ?)`,
       [owner.account, owner.mode, row.secret, now, row.previous_secret, row.previous_until]
     )
-    return open(secrets, owner, row)
+    return yield* open(secrets, owner, row)
   })

@@ -1,13 +1,12 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { EventKind } from "../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../Domain/Ids.ts"
-import type { DeliveryStatus } from "../Domain/Webhook.ts"
 import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 import type { Outcome } from "./DeliveryClient.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt, succeeded } from "./retryPolicy.ts"
-import { type DeliveryTarget, originOf, targetsOf } from "./targets.ts"
+import { type DeliveryTarget, targetsOf } from "./targets.ts"
 
 /** What a delivery needs to know of its event. */
 export interface EventRef {
@@ -191,7 +190,7 @@ const recordAttempt = (tx: Db, attempt: Attempt) =>
   Effect.zipRight(logAttempt(tx, attempt), attempt.isRedelivery ? advanceBesides(tx, attempt) : advance(tx, attempt))
 
 /** What waits for these deliveries is due `now`: their first attempt is over, or will never be. */
-const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
+export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
   Effect.gen(function* () {
     if (sequences.length === 0) return
     const tx = yield* Tx
@@ -207,47 +206,9 @@ export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const attempt of attempts) yield* recordAttempt(tx, attempt)
+    // A redelivery may come before the schedule's first attempt, which it then spares: it lets them go too.
     yield* releaseBehind(
-      attempts.filter((attempt) => attempt.attempts === 1).map(({ sequence }) => sequence),
+      attempts.filter((attempt) => attempt.attempts <= 1).map(({ sequence }) => sequence),
       now
     )
   })
-
-/**
- * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time, and tells whether there was nothing
- * left. What is owed to a payment's own webhookUrl too stays queued, for the account's default secret to sign.
- */
-export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const origin = yield* originOfEndpoint(tx, endpoint)
-    const now = yield* Clock.currentTimeMillis
-    const change = (rows: string, count: number) =>
-      tx.all<{ sequence: number; status: DeliveryStatus }>(
-        `UPDATE deliveries SET
-           status = iif(own_url = 1 OR status <> 'pending', status, 'cancelled'),
-           next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
-           after_sequence = iif(own_url = 1, after_sequence, NULL),
-           redelivery = iif(own_url = 1, redelivery, 0),
-           resume_at = iif(own_url = 1, resume_at, NULL),
-           done_at = iif(own_url = 1, NULL, ?),
-           endpoint_id = iif(own_url = 1, NULL, endpoint_id),
-           target = iif(own_url = 1, ?, target)
-         WHERE sequence IN (SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?) RETURNING sequence, status`,
-        [now, origin, endpoint, count]
-      )
-    // Those that wait come first: they wait for deliveries to the same endpoint, and must not be left without.
-    const waiting = yield* change("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
-    const due = yield* change("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
-    const cancelled = [...waiting, ...due].filter(({ status }) => status === "cancelled")
-    yield* releaseBehind(
-      cancelled.map(({ sequence }) => sequence),
-      now
-    )
-    return waiting.length + due.length < limit
-  })
-
-const originOfEndpoint = (db: Db, endpoint: EndpointId) =>
-  Effect.flatMap(db.get<{ url: string }>("SELECT url FROM endpoints WHERE id = ?", [endpoint]), (row) =>
-    row === undefined ? Effect.dieMessage(`There is no endpoint ${endpoint}`) : Effect.succeed(originOf(row.url))
-  )

@@ -7,7 +7,7 @@ import { type Attempt, type DueDelivery, dueDelivery } from "./DeliveriesRepo.ts
 import { DeliveryClient } from "./DeliveryClient.ts"
 import { DueQueue } from "./DueQueue.ts"
 import { type Backlog, backlog } from "./LanesRepo.ts"
-import { outcomeClass, outcomeClasses } from "./outcomes.ts"
+import { outcomeClass, outcomeClasses, secretUnreadable } from "./outcomes.ts"
 import { failedAfter, succeeded } from "./retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
@@ -52,17 +52,27 @@ const countWith = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }:
   }
 }
 
+/** Undefined: it cannot be read. That is one row's damage, which must not end the worker for all others. */
+const keyOf = (keys: SigningKeys["Type"], delivery: DueDelivery) =>
+  Effect.catchTag(
+    delivery.endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(delivery.endpoint),
+    "SecretUnreadable",
+    ({ message }) => Effect.as(Effect.logError(message), undefined)
+  )
+
 /** Signs a delivery and sends it once. */
 const makeAttempt =
   (client: DeliveryClient["Type"], keys: SigningKeys["Type"], count: (attempt: Attempt) => void) =>
   (delivery: DueDelivery) =>
     Effect.gen(function* () {
-      const { sequence, eventId, endpoint, isRedelivery, url } = delivery
-      const key = yield* untilStored(endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(endpoint))
+      const { sequence, eventId, isRedelivery, url } = delivery
+      const key = yield* untilStored(keyOf(keys, delivery))
       const body = Buffer.from(delivery.body, "utf8")
       const startedAt = yield* Clock.currentTimeMillis
-      const headers = signatureHeaders(key, eventId, body, startedAt)
-      const outcome = yield* client.post({ url, body, headers })
+      const outcome =
+        key === undefined
+          ? { error: secretUnreadable }
+          : yield* client.post({ url, body, headers: signatureHeaders(key, eventId, body, startedAt) })
       const endedAt = yield* Clock.currentTimeMillis
       const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
       const attempt: Attempt = { ...outcome, sequence, attempts, isRedelivery, startedAt, endedAt }

@@ -55,8 +55,10 @@ export class DueQueue {
 
   /** Frees the slot. Tells whether `step` has something to do now. */
   end(slot: Slot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
-    this.#lanes.ended(slot, attempt === undefined ? slot.slow : attempt.endedAt - attempt.startedAt >= slowMillis)
+    this.#lanes.ended(slot, attempt && attempt.endedAt - attempt.startedAt >= slowMillis)
     this.#ended.push({ slot, attempt })
+    // One answer may have opened more slots than its own.
+    this.#giveOut()
     const count = this.#ended.length
     return count === 1 || count === gatherCount || this.#lanes.running < busy || this.#lanes.isLow(slot.lane)
   }
@@ -121,6 +123,8 @@ export class DueQueue {
     const now = yield* Clock.currentTimeMillis
     const outside = [yield* this.#fillClass(false, now), yield* this.#fillClass(true, now)]
     this.#giveOut()
+    yield* this.#fillProven(now)
+    this.#giveOut()
     const inside = [...this.#lanes.all].map(({ nextAt }) => nextAt ?? never)
     return Math.min(...[...outside, ...inside].filter((time) => time > now))
   })
@@ -139,6 +143,17 @@ export class DueQueue {
         for (const lane of lanes.all) if (lane.slow === slow && lanes.wants(lane, now)) yield* this.#look(lane, now)
       }
       return outside[due.length]?.nextAt ?? never
+    })
+  }
+
+  /** Many new lanes must not hide those that slots are kept for. */
+  #fillProven(now: number) {
+    return Effect.gen(this, function* () {
+      const lanes = this.#lanes
+      const room = lanes.provenRoom
+      if (room === 0) return
+      const targets = yield* LanesRepo.dueAmong(this.#reader, lanes.provenOutside, now, room)
+      for (const target of targets) yield* this.#look(lanes.open(target, false), now)
     })
   }
 

@@ -55,6 +55,10 @@ export const ownerOf = (db: Db, id: string) =>
     (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
   )
 
+/** Where an endpoint's deliveries go or went, and whose they are. */
+export const targetOf = (db: Db, id: EndpointId) =>
+  db.get<Owner & { readonly url: string }>("SELECT account_id AS account, mode, url FROM endpoints WHERE id = ?", [id])
+
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(

@@ -8,7 +8,7 @@ export interface Lane {
   running: number
   /** Attempts that have ended and are not stored yet. */
   unrecorded: number
-  /** Its last attempt took long: it shares a part of the slots with the others of its kind. */
+  /** Its last attempt took long. */
   slow: boolean
   /** There may be more in the store that is due. */
   more: boolean
@@ -16,12 +16,18 @@ export interface Lane {
   nextAt: number | undefined
 }
 
+/**
+ * What is known of a target. `unproven`: it has not answered quickly since the start, or only once since it was slow.
+ * Such a lane has one slot until it does.
+ */
+type Standing = "proven" | "unproven" | "slow"
+
 /** One attempt's place. */
 export interface Slot {
   readonly lane: Lane
   readonly sequence: number
-  /** The class that it counts for, to its end. */
-  readonly slow: boolean
+  /** What its lane was when it began: it counts for that to its end. */
+  readonly standing: Standing
 }
 
 export interface Limits {
@@ -34,23 +40,29 @@ export interface Limits {
 /** So many deliveries of a lane are read ahead for each of its slots: a slot is filled without waiting for the store. */
 const readAhead = 4
 
+/** Targets that are remembered as proven while nothing of theirs is in memory; those that answered last. */
+const remembered = 1_024
+
 /**
- * Which delivery is next. Lanes take turns, none has more than its slots, and those that are slow have at most half of
- * all slots together, so that receivers that hang leave room for the others. Holds a bounded number of deliveries:
- * the rest of a backlog stays in the store.
+ * Which delivery is next. Lanes take turns, and none has more than its slots. Those that are slow have at most half of all
+ * slots together, those that are unproven too, and both at most three quarters, so that receivers that hang, known ones or
+ * new ones, leave room for the others. Holds a bounded number of deliveries: the rest of a backlog stays in the store.
  */
 export class Lanes {
   readonly #limits: Limits
-  readonly #slowSlots: number
+  readonly #half: number
+  readonly #threeQuarters: number
   /** In the order of their turns. */
   readonly #lanes = new Map<string, Lane>()
   /** What the store still calls due and is in memory already. */
   readonly #taken = new Set<number>()
-  readonly #running = { slow: 0, fast: 0 }
+  readonly #proven = new Set<string>()
+  readonly #running = { slow: 0, unproven: 0, proven: 0 }
 
   constructor(limits: Limits) {
     this.#limits = limits
-    this.#slowSlots = Math.max(1, Math.floor(limits.concurrency / 2))
+    this.#half = Math.max(1, Math.floor(limits.concurrency / 2))
+    this.#threeQuarters = Math.ceil((limits.concurrency * 3) / 4)
   }
 
   get all(): Iterable<Lane> {
@@ -63,7 +75,12 @@ export class Lanes {
 
   /** Attempts under way. */
   get running(): number {
-    return this.#running.slow + this.#running.fast
+    return this.#running.slow + this.#running.unproven + this.#running.proven
+  }
+
+  /** Targets that have answered quickly, and nothing of which is in memory. */
+  get provenOutside(): ReadonlyArray<string> {
+    return [...this.#proven].filter((target) => !this.#lanes.has(target))
   }
 
   has(target: string): boolean {
@@ -72,8 +89,18 @@ export class Lanes {
 
   /** Lanes of a class that may still be given deliveries. */
   room(slow: boolean): number {
+    return this.#roomBeside((lane) => lane.slow === slow)
+  }
+
+  /** Those that are proven and may still be given deliveries although no other has a slot. */
+  get provenRoom(): number {
+    if (this.running >= this.#limits.concurrency || this.#hasRoomFor("unproven")) return 0
+    return this.#roomBeside((lane) => this.#standingOf(lane) === "proven")
+  }
+
+  #roomBeside(isOfThem: (lane: Lane) => boolean): number {
     let active = 0
-    for (const lane of this.#lanes.values()) if (lane.slow === slow && lane.waiting.length > 0) active++
+    for (const lane of this.#lanes.values()) if (isOfThem(lane) && lane.waiting.length > 0) active++
     return Math.max(0, this.#limits.concurrency - active)
   }
 
@@ -105,12 +132,17 @@ export class Lanes {
   fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+    // No more than there are slots: a lane that holds nothing else is low, so that what comes before them is seen.
+    let room = this.#limits.perLane - lane.waiting.filter(({ isRedelivery }) => isRedelivery).length
+    let taken = 0
     for (const place of due) {
+      if (place.isRedelivery && room-- <= 0) continue
+      taken++
       this.#taken.add(place.sequence)
       const behind = place.isRedelivery ? -1 : lane.waiting.findIndex(({ isRedelivery }) => isRedelivery)
       lane.waiting.splice(behind === -1 ? lane.waiting.length : behind, 0, place)
     }
-    lane.more = due.length === untaken.length && places.length === window
+    lane.more = taken < due.length || (due.length === untaken.length && places.length === window)
     lane.nextAt = untaken[due.length]?.nextAttemptAt
     return untaken.length < places.length || due.length > 0
   }
@@ -119,25 +151,51 @@ export class Lanes {
   next(): Slot | undefined {
     if (this.running >= this.#limits.concurrency) return undefined
     for (const lane of this.#lanes.values()) {
-      if (lane.running >= this.#limits.perLane || (lane.slow && this.#running.slow >= this.#slowSlots)) continue
+      const standing = this.#standingOf(lane)
+      if (!this.#mayRun(lane, standing)) continue
       const place = lane.waiting.shift()
       if (place === undefined) continue
       lane.running++
-      this.#running[lane.slow ? "slow" : "fast"]++
+      this.#running[standing]++
       // To the end of the order.
       this.#lanes.delete(lane.target)
       this.#lanes.set(lane.target, lane)
-      return { lane, sequence: place.sequence, slow: lane.slow }
+      return { lane, sequence: place.sequence, standing }
     }
     return undefined
   }
 
-  /** An attempt has ended, and is still to be recorded. */
-  ended({ lane, slow }: Slot, wasSlow: boolean): void {
+  /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
+  ended({ lane, standing }: Slot, wasSlow: boolean | undefined): void {
     lane.running--
     lane.unrecorded++
+    this.#running[standing]--
+    if (wasSlow === undefined) return
+    // One step up at a time, and all the way down at once.
+    this.#proven.delete(lane.target)
+    if (!wasSlow && !lane.slow) this.#remember(lane.target)
     lane.slow = wasSlow
-    this.#running[slow ? "slow" : "fast"]--
+  }
+
+  #standingOf({ slow, target }: Lane): Standing {
+    if (slow) return "slow"
+    return this.#proven.has(target) ? "proven" : "unproven"
+  }
+
+  #mayRun({ running }: Lane, standing: Standing): boolean {
+    if (running >= (standing === "unproven" ? 1 : this.#limits.perLane)) return false
+    return standing === "proven" || this.#hasRoomFor(standing)
+  }
+
+  #hasRoomFor(standing: "slow" | "unproven"): boolean {
+    const { slow, unproven } = this.#running
+    return this.#running[standing] < this.#half && slow + unproven < this.#threeQuarters
+  }
+
+  #remember(target: string): void {
+    const [oldest] = this.#proven.size < remembered ? [] : this.#proven
+    if (oldest !== undefined) this.#proven.delete(oldest)
+    this.#proven.add(target)
   }
 
   /** The store knows how the attempt ended. */

@@ -18,6 +18,17 @@ export const first = (db: Db, slow: boolean, limit: number) =>
     (rows): ReadonlyArray<LaneRef> => rows.map((row) => ({ target: row.target, nextAt: row.next_at }))
   )
 
+/** Those of `targets` that are due, longest first, however many others are. */
+export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, limit: number) =>
+  Effect.map(
+    db.all<{ target: string }>(
+      `SELECT l.target FROM json_each(?) AS t CROSS JOIN lanes AS l ON l.target = t.value
+       WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
+      [JSON.stringify(targets), now, limit]
+    ),
+    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  )
+
 /** A delivery's place in its lane. */
 export interface Place {
   readonly sequence: number

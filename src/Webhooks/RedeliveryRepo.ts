@@ -1,7 +1,8 @@
 import { Effect } from "effect"
+import type { EndpointId } from "../Domain/Ids.ts"
 import { Tx } from "../Sql.ts"
 import { eventOf, type Selection, selecting } from "./DeliveryLogRepo.ts"
-import { originOf } from "./targets.ts"
+import { successorOf } from "./ReleaseRepo.ts"
 
 /**
  * What an order to send a delivery again comes to. `due`: an attempt is under way or about to start, or waits for an
@@ -11,9 +12,9 @@ export type Verdict = "ordered" | "due" | "refused"
 
 interface Row {
   readonly sequence: number
+  readonly endpoint_id: EndpointId | null
   readonly own_url: 0 | 1
   readonly target: string
-  readonly url: string
   readonly redelivery: 0 | 1
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
@@ -22,7 +23,7 @@ interface Row {
   readonly orphaned: 0 | 1
 }
 
-const rows = `SELECT d.sequence, d.own_url, d.target, d.url, d.redelivery, d.next_attempt_at, d.after_sequence,
+const rows = `SELECT d.sequence, d.endpoint_id, d.own_url, d.target, d.redelivery, d.next_attempt_at, d.after_sequence,
     d.created_at, e.deleted_at IS NOT NULL AS orphaned
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
@@ -41,11 +42,12 @@ const order = (row: Row, now: number) =>
     const verdict = verdictOn(row, now)
     if (verdict !== "ordered") return verdict
     const tx = yield* Tx
-    const orphaned = row.orphaned === 1
+    const { endpoint_id: endpoint, orphaned, target } = row
+    const successor = orphaned === 1 && endpoint !== null ? yield* successorOf(tx, endpoint) : undefined
     yield* tx.run(
       `UPDATE deliveries SET redelivery = 1, resume_at = next_attempt_at, next_attempt_at = ?, done_at = NULL,
-         endpoint_id = iif(?, NULL, endpoint_id), target = ? WHERE sequence = ?`,
-      [now, row.orphaned, orphaned ? originOf(row.url) : row.target, row.sequence]
+         endpoint_id = ?, target = ? WHERE sequence = ?`,
+      [now, (successor === undefined ? endpoint : successor.endpoint) ?? null, successor?.lane ?? target, row.sequence]
     )
     return verdict
   })

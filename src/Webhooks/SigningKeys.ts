@@ -1,7 +1,7 @@
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import type { EndpointId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
-import type { RotationUnderWay } from "../Domain/SecretErrors.ts"
+import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { type DefaultSecrets, defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
@@ -30,14 +30,14 @@ const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
 export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
   SigningKeys,
   {
-    readonly ofEndpoint: (endpoint: EndpointId) => Effect.Effect<SigningKey, StoreUnavailable>
+    readonly ofEndpoint: (endpoint: EndpointId) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
     /** The default key, which signs for webhookUrls that are no endpoint's. */
-    readonly ofOwner: (owner: Owner) => Effect.Effect<SigningKey, StoreUnavailable>
+    readonly ofOwner: (owner: Owner) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
     /** A new default secret for an account that exists; the one that it has signs for `overlap` longer. */
     readonly rotate: (
       owner: Owner,
       overlap: Duration.Duration
-    ) => Effect.Effect<DefaultSecrets, RotationUnderWay | StoreUnavailable>
+    ) => Effect.Effect<DefaultSecrets, RotationUnderWay | SecretUnreadable | StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -60,7 +60,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const openEndpoint = Effect.fn("SigningKeys.openEndpoint")(function* (endpoint: EndpointId) {
         const sealed = yield* EndpointsRepo.sealedSecret(reader, endpoint)
         if (sealed === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
-        const key = signingKey(secrets.open(sealed, endpointContext(endpoint)))
+        const secret = yield* Effect.try({
+          try: () => secrets.open(sealed, endpointContext(endpoint)),
+          catch: () => SecretUnreadable.ofEndpoint(endpoint)
+        })
+        const key = signingKey(secret)
         return keep(endpoint, () => key)
       })
 

@@ -1,6 +1,9 @@
 import type { Outcome } from "./DeliveryClient.ts"
 import { succeeded } from "./retryPolicy.ts"
 
+/** The attempt was not made, since what it would be signed with does not open. */
+export const secretUnreadable = "secret unreadable"
+
 /** What an attempt can end with where there is no status, as `Outcome.error` says it. */
 const errors = [
   "timeout",
@@ -12,7 +15,8 @@ const errors = [
   "unreachable",
   "invalid response",
   "name not resolved",
-  "target refused"
+  "target refused",
+  secretUnreadable
 ]
 
 const nameOf = (error: string): string => error.replaceAll(" ", "_")

@@ -14,7 +14,7 @@ export interface DeliveryTarget {
 }
 
 /** The same URL, however it is spelled. */
-const isSameUrl = (one: string, other: string) => one === other || new URL(one).href === new URL(other).href
+export const isSameUrl = (one: string, other: string) => one === other || new URL(one).href === new URL(other).href
 
 export const originOf = (url: string): string => new URL(url).origin
 

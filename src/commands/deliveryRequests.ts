@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import { SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { DeliveryView } from "./deliveryView.ts"
 import { NotFound } from "./requests.ts"
@@ -78,5 +79,5 @@ export class SendTest extends Schema.TaggedRequest<SendTest>()("SendTest", {
     error: optional(Schema.String),
     bodyStart: optional(Schema.String)
   }),
-  failure: Schema.Union(NotFound, StoreUnavailable)
+  failure: Schema.Union(NotFound, SecretUnreadable, StoreUnavailable)
 }) {}

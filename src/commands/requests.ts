@@ -7,7 +7,7 @@ import { ExceptionKind, ExceptionStatus, NothingToDecide, TransactionNotProven }
 import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
-import { RotationUnderWay } from "../Domain/SecretErrors.ts"
+import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { DeliveryView } from "./deliveryView.ts"
 
@@ -147,7 +147,7 @@ export type SecretView = typeof SecretView.Type
 export class ShowSecret extends Schema.TaggedRequest<ShowSecret>()("ShowSecret", {
   payload: { account: AccountId, mode: Mode },
   success: SecretView,
-  failure: Schema.Union(UnknownAccount, StoreUnavailable)
+  failure: Schema.Union(UnknownAccount, SecretUnreadable, StoreUnavailable)
 }) {}
 
 /** The longest time for which two secrets sign. */
@@ -160,7 +160,7 @@ export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSe
     overlap: Schema.Duration.pipe(Schema.lessThanOrEqualToDuration(longestOverlap))
   },
   success: SecretView,
-  failure: Schema.Union(UnknownAccount, RotationUnderWay, StoreUnavailable)
+  failure: Schema.Union(UnknownAccount, RotationUnderWay, SecretUnreadable, StoreUnavailable)
 }) {}
 
 export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPayments", {

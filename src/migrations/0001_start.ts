@@ -46,13 +46,14 @@ const statements = [
     hour_count INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
-  // Answers that are given again to a request with the same Idempotency-Key.
+  // Answers that are given again to a request with the same Idempotency-Key. The hash of its body is made with a key of
+  // the master key's, since the body may hold a secret; it is gone when that key has changed.
   `CREATE TABLE idempotent_responses (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     route TEXT NOT NULL,
     key TEXT NOT NULL,
-    body_hash BLOB NOT NULL,
+    body_hash BLOB,
     status INTEGER NOT NULL,
     headers TEXT NOT NULL,
     body TEXT NOT NULL,

@@ -1,7 +1,11 @@
+import { hash } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
 import { Idempotency, type Remember } from "../../src/Http/idempotency.ts"
+import { rotate } from "../../src/Secrets/rotation.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { TestApi, testApp } from "../lib/api.ts"
@@ -85,7 +89,16 @@ describe("a POST with an Idempotency-Key", () => {
 
 const owner = { account: defaultAccount, mode: "test" as const }
 const response = { status: 201, headers: { location: "/x" }, text: '{"id":1}' }
-const life = (path: string) => Effect.provide(Idempotency.layer.pipe(Layer.provideMerge(Sql.layer(path))))
+const keyOf = (byte: number) => Redacted.make(new Uint8Array(32).fill(byte))
+const [masterKey, nextKey] = [keyOf(7), keyOf(8)]
+const life = (path: string, key = masterKey) =>
+  Effect.provide(
+    Idempotency.layer.pipe(
+      Layer.provide(Secrets.layer),
+      Layer.provideMerge(Sql.layer(path)),
+      Layer.provide(Layer.succeed(MasterKey, key))
+    )
+  )
 
 const makeAccount = Effect.flatMap(Writer, (writer) =>
   writer.write(
@@ -185,6 +198,32 @@ describe("what is kept", () => {
         yield* Effect.repeat(rows, { until: (found) => found.length === 0 })
       }).pipe(life(path))
     })
+  )
+
+  it.scoped(
+    "tells nothing of the body, which may hold a secret, and is given after a change of the master key too",
+    () =>
+      Effect.gen(function* () {
+        const path = yield* temporaryDatabase
+        const count = { done: 0 }
+        const body = { secret: "whsec_guess" }
+        const stored = Effect.flatMap(Reader, (reader) =>
+          reader.get<{ body_hash: Uint8Array | null }>("SELECT body_hash FROM idempotent_responses")
+        )
+        yield* Effect.gen(function* () {
+          yield* makeAccount
+          yield* once(doing(count), body)
+          const { body_hash: digest } = (yield* stored) ?? {}
+          expect(digest).toHaveLength(32)
+          expect(Buffer.from(digest ?? []).toString("hex")).not.toBe(hash("sha256", JSON.stringify(body), "hex"))
+        }).pipe(life(path))
+        yield* Effect.scoped(Effect.provide(rotate(masterKey, nextKey), Sql.layer(path)))
+        yield* Effect.gen(function* () {
+          expect(yield* stored).toEqual({ body_hash: null })
+          expect((yield* once(doing(count), body)).headers).toMatchObject({ "idempotent-replayed": "true" })
+          expect(count.done).toBe(1)
+        }).pipe(life(path, nextKey))
+      })
   )
 
   it.scoped("is nothing where the work failed or was taken back", () =>

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Redacted, Scope, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
@@ -158,18 +158,18 @@ it.scoped("a target that hangs delays no other", () => {
       for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(), "pending")
       yield* register(b)
       for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(), "pending")
-      // Not a tick of the clock: 20 of b's are through while 2 of a's 40 hang.
+      // Not a tick of the clock: 20 of b's are through while the first of a's 40 hangs.
       yield* untilRecorded(20)
-      expect([client.to(a), client.to(b)]).toEqual([2, 20])
+      expect([client.to(a), client.to(b)]).toEqual([1, 20])
       yield* TestClock.adjust("30 seconds")
-      yield* untilRecorded(22)
-      expect(client.to(a)).toBe(4)
+      yield* untilRecorded(21)
+      expect(client.to(a)).toBe(3)
     }),
     { concurrency: 4, concurrencyPerEndpoint: 2 }
   )
 })
 
-it.scoped("targets that hang leave half of the slots to the others", () => {
+it.scoped("targets that hang leave half of the slots to the others, before and after it is known that they do", () => {
   const client = scripted({ [a]: hangs, [b]: hangs })
   return dispatching(
     client,
@@ -177,34 +177,63 @@ it.scoped("targets that hang leave half of the slots to the others", () => {
       yield* register(a)
       yield* register(b)
       for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(), "pending")
-      // Nobody knows yet that they hang: they have all four slots for once.
-      yield* TestClock.adjust("30 seconds")
-      yield* untilRecorded(4)
       yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(5)
-      expect(client.to(c)).toBe(1)
-      expect(client.to(a) + client.to(b)).toBe(6)
+      yield* untilRecorded(1)
+      expect([client.to(a), client.to(b), client.to(c)]).toEqual([1, 1, 1])
+      yield* TestClock.adjust("30 seconds")
+      yield* untilRecorded(3)
+      yield* publish(yield* newPayment(c), "pending")
+      yield* untilRecorded(4)
+      expect(client.to(c)).toBe(2)
+      expect([client.to(a), client.to(b)]).toEqual([3, 3])
     }),
-    { concurrency: 4, concurrencyPerEndpoint: 2 }
+    { concurrency: 8, concurrencyPerEndpoint: 2 }
+  )
+})
+
+it.scoped("however many new targets hang, one that has answered before is not delayed", () => {
+  const silent = Array.from({ length: 40 }, (_, i) => `https://silent${i}.example/`)
+  const client = scripted(Object.fromEntries(silent.map((url) => [url, hangs])))
+  return dispatching(
+    client,
+    Effect.gen(function* () {
+      yield* publish(yield* newPayment(c), "pending")
+      yield* untilRecorded(1)
+      for (const url of silent) yield* publish(yield* newPayment(url), "pending")
+      for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(c), "pending")
+      yield* untilRecorded(11)
+      expect([client.to(c), client.sent.length]).toEqual([11, 11 + 4])
+      // They hang a second time, as slow ones: there are slots for others that are new.
+      yield* TestClock.adjust("30 seconds")
+      yield* untilRecorded(15)
+      yield* publish(yield* newPayment(c), "pending")
+      yield* untilRecorded(16)
+      expect(client.to(c)).toBe(12)
+    }),
+    { concurrency: 8, concurrencyPerEndpoint: 2 }
   )
 })
 
 it.scoped(
   "an attempt that ended before the clock was set back is stored when others end, however many are under way",
   () => {
-    const client = scripted({ [b]: Effect.never })
+    let answer: Effect.Effect<Outcome> = ok
+    const client = scripted({ [b]: Effect.suspend(() => answer) })
     return dispatching(
       client,
       Effect.gen(function* () {
         yield* TestClock.setTime(hour)
+        yield* publish(yield* newPayment(b), "pending", hour)
+        yield* untilRecorded(1)
+        answer = Effect.never
         // As many as make attempts that end wait for each other.
         for (let i = 0; i < 8; i++) yield* publish(yield* newPayment(b), "pending", hour)
         yield* publish(yield* newPayment(a), "pending", hour)
-        while (client.sent.length < 9) yield* Effect.yieldNow()
+        while (client.sent.length < 10) yield* Effect.yieldNow()
         yield* TestClock.setTime(0)
         yield* publish(yield* newPayment(a), "pending", 0)
-        yield* untilRecorded(1)
-        expect((yield* attempts).map((attempt) => attempt.ended_at)).toContain(hour)
+        yield* untilRecorded(2)
+        expect((yield* attempts).map((attempt) => attempt.ended_at)).toEqual([hour, hour])
       })
     )
   }
@@ -411,6 +440,43 @@ it.scoped("health tells the backlog and its age", () =>
     )
   })
 )
+
+it.scoped("a secret that does not open fails its own attempts, with a remedy in the log, and nobody else's", () => {
+  const client = scripted({})
+  const logged: Array<string> = []
+  const log = Logger.make(({ logLevel, message }) => {
+    if (logLevel._tag === "Error") logged.push(String(message))
+  })
+  const damage = (sql: string) =>
+    Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql))))
+  return dispatching(
+    client,
+    Effect.gen(function* () {
+      const damaged = yield* register(a)
+      yield* register(c)
+      yield* defaultSecrets(merchant)
+      yield* damage("UPDATE endpoints SET secret = zeroblob(60) WHERE rowid = 1")
+      yield* damage("UPDATE default_secrets SET secret = zeroblob(60)")
+      yield* publish(yield* newPayment(b), "pending")
+      yield* untilRecorded(3)
+      expect(client.sent.map(({ url }) => url)).toEqual([c])
+      const error = "secret unreadable"
+      expect(yield* attempts).toMatchObject([{ error }, { status: 204, error: null }, { error }])
+      expect((yield* deliveries).map((row) => row.next_attempt_at)).toEqual([minute, null, minute])
+      expect(logged.toSorted()).toEqual([
+        expect.stringContaining("default webhook secret of account default, mode test"),
+        expect.stringContaining(`webhook endpoint ${damaged.id}`)
+      ])
+      expect(logged.every((line) => /POST \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
+      // The remedy, with nothing restarted.
+      const keys = yield* SigningKeys
+      yield* keys.rotate(merchant, Duration.zero)
+      yield* TestClock.adjust("1 minute")
+      yield* untilRecorded(5)
+      expect(client.to(b)).toBe(1)
+    })
+  ).pipe(Effect.provide(Logger.add(log)))
+})
 
 it.scoped("a defect in an attempt ends the worker", () =>
   Effect.gen(function* () {

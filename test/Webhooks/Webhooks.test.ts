@@ -239,12 +239,12 @@ it.scoped("what waited for a delivery that a deletion cancels, and is owed to th
     Effect.gen(function* () {
       const url = "https://shop.example/own"
       const webhooks = yield* Webhooks
-      yield* register(url, ["payment.created"])
+      const first = yield* register(url, ["payment.created"])
       const both = yield* register(url, ["payment.created", "payment.confirmed"])
       const payment = yield* newPayment(url)
       yield* publish(payment, "pending", 1)
-      const [, first] = yield* deliveries
-      const attempt = { sequence: first?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
+      const [, second] = yield* deliveries
+      const attempt = { sequence: second?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
       const writer = yield* Writer
       yield* writer.write(recordAttempts([{ ...attempt, status: 200 }], 1))
       yield* publish(payment, "confirmed", 2)
@@ -253,7 +253,74 @@ it.scoped("what waited for a delivery that a deletion cancels, and is owed to th
       expect(waiting).toMatchObject({ endpoint_id: both.id, own_url: 1 })
       yield* webhooks.remove(merchant, both.id)
       const after = (yield* deliveries).find((row) => row.sequence === waiting?.sequence)
-      expect(after).toMatchObject({ endpoint_id: null, status: "pending", after_sequence: null, next_attempt_at: 0 })
+      expect(after).toMatchObject({
+        endpoint_id: first.id,
+        status: "pending",
+        after_sequence: null,
+        next_attempt_at: 0
+      })
+    })
+  )
+)
+
+it.scoped("what a payment's own URL is owed goes on to the endpoint that takes a deleted one's place, once", () =>
+  onStore(
+    Effect.gen(function* () {
+      const url = "https://shop.example/own"
+      const webhooks = yield* Webhooks
+      yield* register(url, all, { ...merchant, mode: "live" })
+      const old = yield* register(url)
+      const payment = yield* newPayment(url)
+      yield* publish(payment, "pending")
+      yield* publish(payment, "detecting")
+      const next = yield* register("https://shop.example:443/own", ["payment.confirmed"])
+      yield* publish(payment, "confirmed")
+      yield* publish(payment, "expired")
+      expect(yield* deliveries).toMatchObject([
+        { endpoint_id: old.id, own_url: 1, after_sequence: null },
+        { endpoint_id: old.id, own_url: 1, after_sequence: 1 },
+        { sequence: 3, endpoint_id: next.id, own_url: 0, after_sequence: null },
+        { sequence: 4, endpoint_id: old.id, own_url: 1, after_sequence: 2 },
+        { endpoint_id: old.id, own_url: 1, after_sequence: 4 }
+      ])
+      yield* webhooks.remove(merchant, old.id)
+      const moved = { endpoint_id: next.id, target: next.id, own_url: 1, status: "pending" }
+      expect(yield* deliveries).toMatchObject([
+        { ...moved, after_sequence: null, next_attempt_at: 0 },
+        { ...moved, after_sequence: 1 },
+        { ...moved, after_sequence: null, next_attempt_at: 0 },
+        { endpoint_id: old.id, own_url: 0, status: "cancelled" },
+        // It waits for the event before it, as it did: for the delivery that goes out.
+        { ...moved, after_sequence: 3 }
+      ])
+      // The debt has moved with them.
+      yield* webhooks.remove(merchant, next.id)
+      const rest = (yield* deliveries).filter((row) => row.status === "pending")
+      expect(rest.map((row) => [row.sequence, row.endpoint_id, row.target])).toEqual(
+        [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example"])
+      )
+    })
+  )
+)
+
+it.scoped("what its endpoint's place-taker has failed to deliver for good is owed to a payment's own URL still", () =>
+  onStore(
+    Effect.gen(function* () {
+      const url = "https://shop.example/own"
+      const webhooks = yield* Webhooks
+      const writer = yield* Writer
+      const old = yield* register(url)
+      const next = yield* register(url)
+      yield* publish(yield* newPayment(url), "pending")
+      const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id]))
+      )
+      yield* webhooks.remove(merchant, old.id)
+      expect(yield* deliveries).toMatchObject([
+        { endpoint_id: next.id, own_url: 0, status: "failed" },
+        { endpoint_id: next.id, own_url: 1, status: "pending", next_attempt_at: 0 }
+      ])
     })
   )
 )
