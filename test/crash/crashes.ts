@@ -35,6 +35,7 @@ class Life {
   readonly #moment: Moment | undefined
   readonly #come = Deferred.unsafeMake<void>(FiberId.none)
   readonly #held = new Map<string, number>()
+  readonly #answered = new Set<string>()
   #seen = 0
   #arrived = 0
   #isListening = false
@@ -78,6 +79,11 @@ class Life {
   arrived({ path }: Received): boolean {
     this.#happened("arrived")
     const held = this.#held.get(path) ?? 0
+    // One that has answered nothing since the start is sent one at a time.
+    if (!this.#answered.has(path)) {
+      this.#answered.add(path)
+      return true
+    }
     if (this.#moment === undefined || ++this.#arrived % this.#moment.holdEvery > 0 || held >= heldOfAPath) return true
     this.#held.set(path, held + 1)
     this.#happened("held")
