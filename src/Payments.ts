@@ -1,4 +1,4 @@
-import { Array as Arr, Clock, Context, Data, Effect, Layer, Option } from "effect"
+import { Array as Arr, Context, Data, Effect, Layer, Option } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
@@ -76,6 +76,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const chains = yield* Chains
       const prices = yield* Prices
       const { payments } = yield* Metrics
+      const clock = yield* Effect.clock
       for (const kind of EventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
       const currencies = new Map(
@@ -128,17 +129,15 @@ export class Payments extends Context.Tag("tilld/Payments")<
         if (paymentId !== undefined) return yield* new DuplicateMerchantRef({ paymentId })
       })
 
-      const lockQuote = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, now: number) {
-        if (request.quoteId === undefined) return undefined
+      const lockQuote = (owner: Owner, quoteId: string, request: CreatePayment, now: number) =>
         // First: who asks again must hear of the payment, and not that its quote is used.
-        yield* refuseDuplicate(owner, request.merchantRef)
-        return yield* quotes.lock(owner, request.quoteId, request, now)
-      })
+        Effect.zipRight(refuseDuplicate(owner, request.merchantRef), quotes.lock(owner, quoteId, request, now))
 
       const store = (owner: Owner, request: CreatePayment, now: number, besides?: CommitWith<Payment>) =>
         Effect.gen(function* () {
           const tx = yield* Tx
-          const quoteId = yield* lockQuote(owner, request, now)
+          const quoteId =
+            request.quoteId === undefined ? undefined : yield* lockQuote(owner, request.quoteId, request, now)
           const { address, ...source } = yield* addresses.take(owner)
           const payment = yield* Repo.insert(
             {
@@ -183,7 +182,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       // Without a span: to make one, even for nobody, takes as many steps as the rest.
       const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, besides?: CommitWith<Payment>) {
         yield* check(owner.mode, request)
-        return yield* writer.write(store(owner, request, yield* Clock.currentTimeMillis, besides))
+        return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
       })
 
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {

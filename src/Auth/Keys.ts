@@ -44,6 +44,7 @@ const isDead = (key: ApiKey, now: number) =>
 const makeKeys = Effect.gen(function* () {
   const reader = yield* Reader
   const writer = yield* Writer
+  const clock = yield* Effect.clock
   // By hash. Only keys that are in the store get in, so it holds no more than there are.
   const live = new Map<string, ApiKey>()
   let revocations = 0
@@ -58,20 +59,25 @@ const makeKeys = Effect.gen(function* () {
       })
     })
 
+  const use = (key: ApiKey, at: string): ApiKey | undefined => {
+    const now = clock.unsafeCurrentTimeMillis()
+    if (isDead(key, now)) {
+      live.delete(at)
+      return undefined
+    }
+    uses.set(key.id, now)
+    return key
+  }
+
   const authenticate = (presented: string): Effect.Effect<ApiKey | undefined, StoreUnavailable> =>
-    Effect.gen(function* () {
-      if (!isKey(presented)) return undefined
+    Effect.suspend(() => {
+      if (!isKey(presented)) return Effect.succeed(undefined)
       const hash = hashOf(presented)
       const at = hash.toString("latin1")
-      const key = live.get(at) ?? (yield* find(hash, at))
-      if (key === undefined) return undefined
-      const now = yield* Clock.currentTimeMillis
-      if (isDead(key, now)) {
-        live.delete(at)
-        return undefined
-      }
-      uses.set(key.id, now)
-      return key
+      const known = live.get(at)
+      return known === undefined
+        ? Effect.map(find(hash, at), (key) => key && use(key, at))
+        : Effect.succeed(use(known, at))
     })
 
   const recordUses = Effect.suspend(() => {

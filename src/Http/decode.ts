@@ -5,7 +5,10 @@ import type { Problem } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Fields, problemsOf } from "./problems.ts"
 
-/** Decodes one part of a request, or says everything that is wrong with it. */
+/**
+ * Decodes one part of a request, or says everything that is wrong with it. An `Either`, which is an effect too, whenever
+ * nothing has to be waited for.
+ */
 export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<Problem>>
 
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
@@ -17,19 +20,20 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
   const complete: Decode<unknown> = (input, key) => {
     const decoded = decode(input)
     // To provide a service costs as much as the decoding: only where that did not come to its end without.
-    const provided =
-      Either.isEither(decoded) || key === undefined ? decoded : Effect.provideService(decoded, CurrentKey, key)
+    if (Either.isEither(decoded))
+      return Either.mapLeft(decoded as Either.Either<unknown, ParseResult.ParseError>, problems)
+    const provided = key === undefined ? decoded : Effect.provideService(decoded, CurrentKey, key)
     return Effect.mapError(provided as Effect.Effect<unknown, ParseResult.ParseError>, problems)
   }
   return { decode: complete, known }
 }
 
-const noBody: Decode<unknown> = () => Effect.void
+const noBody: Decode<unknown> = () => Either.void
 
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
   Option.match(schema, { onNone: () => noBody, onSome: (some) => compile(some, "field").decode })
 
-const noHeaders: Decode<IncomingHttpHeaders> = () => Effect.succeed({})
+const noHeaders: Decode<IncomingHttpHeaders> = () => Either.right({})
 
 /** Of a request's headers only those that the schema names are looked at. */
 export const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<IncomingHttpHeaders> => {
@@ -43,6 +47,7 @@ export const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode
 
 /** By name; what was given more than once is an array, which no parameter takes. */
 const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
+  if (search === "") return {}
   const values = new Map<string, unknown>()
   for (const [name, value] of new URLSearchParams(search)) values.set(name, values.has(name) ? [] : value)
   return Object.fromEntries(values)
@@ -52,8 +57,8 @@ const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
 const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
   const names = Object.keys(query)
   return names.length === 0
-    ? Effect.succeed(query)
-    : Effect.fail(names.map((path) => ({ path, message: "is not a query parameter: this endpoint takes none" })))
+    ? Either.right(query)
+    : Either.left(names.map((path) => ({ path, message: "is not a query parameter: this endpoint takes none" })))
 }
 
 export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<string> => {

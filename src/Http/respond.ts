@@ -134,7 +134,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       const key = route.isPublic ? undefined : yield* authenticated(request)
       if (key !== undefined) {
         // Every authenticated request counts, whatever is wrong with it.
-        const now = yield* Clock.currentTimeMillis
+        const now = clock.unsafeCurrentTimeMillis()
         const allowance = limits.spend(key.id, now)
         noted.headers = limitHeaders(allowance)
         if (!allowance.allowed) return yield* rateLimited(allowance, now)

@@ -71,6 +71,10 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
+/** The outcome of what may have come to its end already. */
+const settled = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Either.Either<A, E>> =>
+  Either.isEither(effect) ? Effect.succeed(effect as Either.Either<A, E>) : Effect.either(effect)
+
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
   const decodeHeaders = headersDecoder(endpoint.headersSchema)
   const decodeQuery = queryDecoder(endpoint.urlParamsSchema)
@@ -85,9 +89,9 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     handle: (received) =>
       Effect.gen(function* () {
         const { key, path, remember, search } = received
-        const headers = yield* Effect.either(decodeHeaders(received.headers, key))
-        const query = yield* Effect.either(decodeQuery(search, key))
-        const payload = yield* Effect.either(decodePayload(received.payload, key))
+        const headers = yield* settled(decodeHeaders(received.headers, key))
+        const query = yield* settled(decodeQuery(search, key))
+        const payload = yield* settled(decodePayload(received.payload, key))
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
           const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, remember }
           // The schemas have just made it what the handler takes.

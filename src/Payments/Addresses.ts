@@ -68,10 +68,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return pool
       }
 
-      const resolve = Effect.fnUntraced(function* (owner: Owner) {
-        const key = `${owner.mode}:${owner.account}`
-        const known = owners.get(key)
-        if (known !== undefined) return known
+      const resolve = Effect.fnUntraced(function* (owner: Owner, key: string) {
         const tx = yield* Tx
         const own = yield* walletsOf(tx, owner.account)
         const wallet = own.find((candidate) => candidate.mode === owner.mode)
@@ -88,7 +85,8 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const take = Effect.fnUntraced(function* (owner: Owner) {
         const tx = yield* Tx
-        const pool = yield* resolve(owner)
+        const key = `${owner.mode}:${owner.account}`
+        const pool = owners.get(key) ?? (yield* resolve(owner, key))
         let index = yield* Repo.nextIndex(pool.fingerprint)
         while (pool.hasHistory(index)) index = yield* Repo.nextIndex(pool.fingerprint)
         yield* tx.afterCommit(() => {

@@ -13,14 +13,18 @@ export const ensure = (fingerprint: string, start: number) =>
 
 /** Takes the wallet's next index. */
 export const nextIndex = (fingerprint: string) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ taken: number }>(
-      "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? RETURNING next_index - 1 AS taken",
-      [fingerprint]
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ taken: number }>(
+        "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? RETURNING next_index - 1 AS taken",
+        [fingerprint]
+      ),
+      (row) => {
+        if (row === undefined) throw new Error(`wallet ${fingerprint} is not in the store`)
+        return row.taken
+      }
     )
-    return row === undefined ? yield* Effect.dieMessage(`wallet ${fingerprint} is not in the store`) : row.taken
-  })
+  )
 
 export const jumpTo = (fingerprint: string, next: number) =>
   Effect.flatMap(Tx, (tx) => tx.run("UPDATE wallets SET next_index = ? WHERE fingerprint = ?", [next, fingerprint]))

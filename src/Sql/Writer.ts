@@ -7,6 +7,7 @@ import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 const groupSize = 256
 /** A group commits what it has after this time, so that nobody waits long behind a burst. */
 const groupMillis = 10
+const gatherMillis = 5
 
 /**
  * The one writer of the database. Commands that arrive together share a commit; one refusal leaves the others standing,
@@ -52,8 +53,9 @@ const commitGroup = (
     let afterCommit: Array<() => void> = []
     const tx: Tx["Type"] = { ...db, afterCommit: (action) => Effect.sync(() => void afterCommit.push(action)) }
 
-    const run = (command: Command) =>
-      Effect.gen(function* () {
+    yield* db.run("BEGIN IMMEDIATE")
+    yield* Effect.gen(function* () {
+      for (const command of commands) {
         afterCommit = []
         if (guarded) yield* db.run("SAVEPOINT command")
         const before = db.writes()
@@ -66,12 +68,6 @@ const commitGroup = (
         }
         if (guarded) yield* db.run("RELEASE command")
         outcomes.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
-      })
-
-    yield* db.run("BEGIN IMMEDIATE")
-    yield* Effect.gen(function* () {
-      for (const command of commands) {
-        yield* run(command)
         if (clock.unsafeCurrentTimeMillis() - started >= groupMillis) break
       }
     }).pipe(Effect.provideService(Tx, tx))
@@ -127,11 +123,28 @@ export const makeWriter = (
       answer(group.value.map(({ exit }) => exit))
     })
 
+    const clock = yield* Effect.clock
+    /**
+     * Lets sockets and timers have their turn, which a loop that never waits would starve, and goes on while that brings
+     * more commands: to sync the disk takes longer than to read a request, and one sync is enough for all.
+     */
+    const gather = Effect.gen(function* () {
+      const started = clock.unsafeCurrentTimeMillis()
+      let before: number
+      do {
+        before = waiting.length
+        yield* eventLoopTurn
+      } while (
+        waiting.length > before &&
+        waiting.length < groupSize &&
+        clock.unsafeCurrentTimeMillis() - started < gatherMillis
+      )
+    })
+
     const loop = Effect.gen(function* () {
       while (true) {
         while (waiting.length === 0) yield* Queue.take(bell)
-        // Commands gather meanwhile, and sockets and timers are not starved by a loop that never waits.
-        yield* eventLoopTurn
+        yield* gather
         yield* Effect.uninterruptible(Effect.zipRight(settle, afterGroup(db)))
       }
     })
