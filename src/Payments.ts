@@ -1,4 +1,4 @@
-import { Array as Arr, Context, Data, Effect, Layer, Option } from "effect"
+import { Context, Data, Effect, Layer } from "effect"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
@@ -104,25 +104,17 @@ export class Payments extends Context.Tag("tilld/Payments")<
         )
       }
 
-      const refusalOf = (mode: Mode, { chain, currency }: CreatePayment) => {
+      const offerProblems = (mode: Mode, { chain, currency }: CreatePayment) => {
         const available = currencies.get(networkKey({ chain, mode }))
         if (available === undefined) {
           const watched = settings.chains.filter((network) => network.mode === mode)
-          return Option.some(new ChainNotConfigured({ chain, available: watched.map((network) => network.chain) }))
+          return [new ChainNotConfigured({ chain, available: watched.map((network) => network.chain) })]
         }
-        return available.includes(currency)
-          ? Option.none()
-          : Option.some(new CurrencyNotOnChain({ currency, chain, available }))
+        return available.includes(currency) ? [] : [new CurrencyNotOnChain({ currency, chain, available })]
       }
 
-      /** Everything at once that this installation has against a request. */
-      const check = Effect.fnUntraced(function* (mode: Mode, request: CreatePayment) {
-        const { webhookUrl } = request
-        const target =
-          webhookUrl === undefined ? Option.none() : yield* Effect.option(Effect.flip(webhooks.checkTarget(webhookUrl)))
-        const problems = Arr.getSomes([refusalOf(mode, request), target])
-        if (problems.length > 0) return yield* new NotOffered({ problems })
-      })
+      const targetProblems = (url: string) =>
+        Effect.match(webhooks.checkTarget(url), { onFailure: (refused) => [refused], onSuccess: () => [] })
 
       const refuseDuplicate = Effect.fnUntraced(function* (owner: Owner, merchantRef: string) {
         const paymentId = yield* Repo.idByMerchantRef(yield* Tx, owner, merchantRef)
@@ -170,7 +162,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           }
           yield* outbox.publish(payment, now)
           if (besides !== undefined) yield* besides(payment)
-          yield* tx.afterCommit(() => {
+          tx.afterCommit(() => {
             // Before the answer: whoever pays at once must be seen.
             matchSet.add(owner.mode, address)
             chains.wake({ chain: request.chain, mode: owner.mode })
@@ -181,7 +173,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
 
       // Without a span: to make one, even for nobody, takes as many steps as the rest.
       const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, besides?: CommitWith<Payment>) {
-        yield* check(owner.mode, request)
+        // Everything at once that this installation has against it.
+        const { webhookUrl } = request
+        const problems = [
+          ...offerProblems(owner.mode, request),
+          ...(webhookUrl === undefined ? [] : yield* targetProblems(webhookUrl))
+        ]
+        if (problems.length > 0) return yield* new NotOffered({ problems })
         return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
       })
 

@@ -4,22 +4,30 @@ import { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 
-/** The key behind an `X-API-Key` header. */
-export type Authenticate = (header: string | undefined) => Effect.Effect<ApiKey, ApiError | StoreUnavailable>
+type Refuse = (error: ApiError) => Effect.Effect<never, ApiError>
 
-export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect.map(Keys, (keys) => (header) => {
-  if (header === undefined) return unauthorized("The API key is missing: send it in the X-API-Key header.")
-  return Effect.flatMap(keys.authenticate(header), (key) =>
-    key === undefined ? unauthorized("The API key is invalid.") : Effect.succeed(key)
-  )
-})
+/** The key behind an `X-API-Key` header; without one, what `refuse` makes of the reason. */
+export type Authenticate = (
+  header: string | undefined,
+  refuse: Refuse
+) => Effect.Effect<ApiKey, ApiError | StoreUnavailable>
+
+export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect.map(
+  Keys,
+  (keys) => (header, refuse) => {
+    if (header === undefined) return refuse(unauthorized("The API key is missing: send it in the X-API-Key header."))
+    return Effect.flatMap(keys.authenticate(header), (key) =>
+      key === undefined ? refuse(unauthorized("The API key is invalid.")) : Effect.succeed(key)
+    )
+  }
+)
 
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
 
-/** Refuses a key that may not do this, and names all that it lacks. */
-export const authorize = (key: ApiKey, needed: ReadonlyArray<Permission>): Effect.Effect<void, ApiError> => {
+/** What a key is told that may not do this, with all that it lacks; undefined for one that may. */
+export const forbiddenTo = (key: ApiKey, needed: ReadonlyArray<Permission>): ApiError | undefined => {
   const lacking = needed.filter((permission) => !key.permissions.includes(permission))
-  if (lacking.length === 0) return Effect.void
+  if (lacking.length === 0) return undefined
   const what = `permission${lacking.length === 1 ? "" : "s"} ${lacking.join(" and ")}`
   return new ApiError({ code: "FORBIDDEN", message: `The API key lacks the ${what}.` })
 }

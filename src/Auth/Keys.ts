@@ -100,7 +100,7 @@ const makeKeys = Effect.gen(function* () {
         const key = yield* Repo.byId(tx, id)
         if (key === undefined) return undefined
         yield* Repo.revoke(key.id, now)
-        yield* tx.afterCommit(() => {
+        tx.afterCommit(() => {
           revocations += 1
           for (const [at, cached] of live) if (cached.id === key.id) live.delete(at)
         })

@@ -26,13 +26,14 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     Effect.gen(function* () {
       const bell = yield* Queue.sliding<void>(1)
       const ring = () => void bell.unsafeOffer(undefined)
-      const announce = Effect.flatMap(Tx, (tx) => tx.afterCommit(ring))
+      const announce = Effect.map(Tx, (tx) => tx.afterCommit(ring))
       const listeners = makeListeners()
 
       const publish = Effect.fnUntraced(function* (payment: Payment, at: number) {
         const tx = yield* Tx
         const kind = kindOf(payment.status)
-        const id = eventId(payment.id, kind, yield* ordinalOf(tx, payment, kind))
+        // A payment is created once; the other kinds can come again after a reorg.
+        const id = eventId(payment.id, kind, kind === "payment.created" ? 0 : yield* ordinalOf(tx, payment))
         const event: WebhookEvent = {
           id,
           event: kind,
@@ -45,9 +46,14 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         )
         const { account, mode } = payment
         listeners.changed(payment)
-        yield* tx.afterCommit(listeners.wake)
-        const deliveries = yield* enqueue({ id, account, mode, paymentId: payment.id, kind }, payment.webhookUrl, at)
-        if (deliveries > 0) yield* announce
+        tx.afterCommit(listeners.wake)
+        const deliveries = yield* enqueue(
+          tx,
+          { id, account, mode, paymentId: payment.id, kind },
+          payment.webhookUrl,
+          at
+        )
+        if (deliveries > 0) tx.afterCommit(ring)
       })
 
       return { publish, announce, newDeliveries: Queue.take(bell), listen: listeners.listen }
@@ -89,15 +95,13 @@ const makeListeners = () => {
   }
 }
 
-// A payment is created once; the other kinds can come again after a reorg. Counted by the transitions, which stay when old
-// events are forgotten: an id that was used is never given to another event.
-const ordinalOf = (tx: Tx["Type"], payment: Payment, kind: WebhookEvent["event"]) =>
-  kind === "payment.created"
-    ? Effect.succeed(0)
-    : Effect.map(
-        tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
-          payment.id,
-          payment.status
-        ]),
-        (row) => Math.max(0, (row?.count ?? 0) - 1)
-      )
+// Counted by the transitions, which stay when old events are forgotten: an id that was used is never given to another
+// event.
+const ordinalOf = (tx: Tx["Type"], payment: Payment) =>
+  Effect.map(
+    tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
+      payment.id,
+      payment.status
+    ]),
+    (row) => Math.max(0, (row?.count ?? 0) - 1)
+  )

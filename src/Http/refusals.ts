@@ -47,7 +47,7 @@ export const dismiss = (socket: Duplex, error: ApiError): boolean => {
   if (!(socket instanceof Socket) || !socket.writable) return false
   const requestId = newRequestId()
   const reply = errorReply(error, requestId)
-  const headers = Object.entries({ ...headersOf(reply, requestId), connection: "close" })
+  const headers = Object.entries(headersOf(reply, requestId, true))
   const lines = [`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}`, ...headers.map(([k, v]) => `${k}: ${v}`)]
   socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
   return true

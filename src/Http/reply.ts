@@ -27,11 +27,16 @@ export const errorReply = ({ code, details, headers = {}, message }: ApiError, r
 }
 
 /** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
-export const headersOf = ({ headers, rest, status, text }: Reply, requestId: string) => ({
+export const headersOf = (
+  { headers, rest, status, text }: Reply,
+  requestId: string,
+  closing: boolean
+): Readonly<Record<string, string>> => {
+  const all: Record<string, string> = { "cache-control": "no-store", "x-request-id": requestId }
   // A 304 has no body.
-  ...(status === 304 ? {} : { "content-type": "application/json" }),
-  ...(status === 304 || rest !== undefined ? {} : { "content-length": String(Buffer.byteLength(text)) }),
-  "cache-control": "no-store",
-  "x-request-id": requestId,
-  ...headers
-})
+  if (status !== 304) all["content-type"] = "application/json"
+  if (status !== 304 && rest === undefined) all["content-length"] = String(Buffer.byteLength(text))
+  Object.assign(all, headers)
+  if (closing) all.connection = "close"
+  return all
+}

@@ -23,7 +23,7 @@ const pipelined = 32
 /** Writes the reply; tells whether the rest of it is to follow. */
 const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean): boolean => {
   if (response.headersSent || response.destroyed) return false
-  response.writeHead(reply.status, { ...headersOf(reply, requestId), ...(closing ? { connection: "close" } : {}) })
+  response.writeHead(reply.status, headersOf(reply, requestId, closing))
   if (reply.rest !== undefined && response.req.method !== "HEAD") return true
   response.end(reply.text)
   return false

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
-import { authorize, makeAuthenticate } from "../Auth/Http.ts"
+import { forbiddenTo, makeAuthenticate } from "../Auth/Http.ts"
 import type { Allowance } from "../Auth/rateWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
@@ -104,7 +104,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
   /** Repeated failures from one address are answered late, each on a connection of its own. */
   const late = (request: IncomingMessage, error: ApiError) =>
     Effect.gen(function* () {
-      const delay = failures.failed(networkOf(clientAddress(request)), yield* Clock.currentTimeMillis)
+      const delay = failures.failed(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
       // Each holds a connection meanwhile, which others may need.
       if (delayed < mostDelayed) {
@@ -121,7 +121,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
     })
 
   const authenticated = (request: IncomingMessage) =>
-    Effect.catchTag(authenticate(headerOf(request, "x-api-key")), "ApiError", (error) => late(request, error))
+    authenticate(headerOf(request, "x-api-key"), (error) => late(request, error))
 
   const handle = (request: IncomingMessage, received: Body, noted: Noted) =>
     Effect.gen(function* () {
@@ -141,7 +141,8 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       }
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)
-      if (key !== undefined) yield* authorize(key, operation.permissions)
+      const forbidden = key && forbiddenTo(key, operation.permissions)
+      if (forbidden !== undefined) return yield* forbidden
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
       const work = (remember?: Remember) => {
@@ -157,7 +158,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
 
   const logStore = (error: StoreUnavailable) =>
     Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
+      const now = clock.unsafeCurrentTimeMillis()
       if (now - storeLoggedAt < storeLogMillis) return
       storeLoggedAt = now
       yield* Effect.logError(error.message)
@@ -183,7 +184,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       return Effect.map(
         Effect.catchAllCause(handle(request, body, noted), (cause) => replyTo(cause, request, requestId)),
         (given): Reply => {
-          const reply = unlessKept(request, { ...given, headers: { ...noted.headers, ...given.headers } })
+          const reply = unlessKept(request, { ...given, headers: Object.assign({}, noted.headers, given.headers) })
           observe(noted.route, request.method, reply.status, Number(clock.unsafeCurrentTimeNanos() - began) / 1e9)
           return reply
         }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Effect, Either, Option } from "effect"
 import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
-import { type ApiError, invalid } from "../Domain/ApiError.ts"
+import { type ApiError, invalid, type Problem } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
@@ -71,9 +71,12 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
-/** The outcome of what may have come to its end already. */
-const settled = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<Either.Either<A, E>> =>
-  Either.isEither(effect) ? Effect.succeed(effect as Either.Either<A, E>) : Effect.either(effect)
+type Decoded = Effect.Effect<unknown, ReadonlyArray<Problem>>
+type Outcome = Either.Either<unknown, ReadonlyArray<Problem>>
+
+/** Whether nothing of it has to be waited for: what is there already needs no steps of a fiber. */
+const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Outcome, Outcome, Outcome] =>
+  parts.every(Either.isEither)
 
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
   const decodeHeaders = headersDecoder(endpoint.headersSchema)
@@ -89,9 +92,14 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     handle: (received) =>
       Effect.gen(function* () {
         const { key, path, remember, search } = received
-        const headers = yield* settled(decodeHeaders(received.headers, key))
-        const query = yield* settled(decodeQuery(search, key))
-        const payload = yield* settled(decodePayload(received.payload, key))
+        const parts = [
+          decodeHeaders(received.headers, key),
+          decodeQuery(search, key),
+          decodePayload(received.payload, key)
+        ] as const
+        const [headers, query, payload] = areSettled(parts)
+          ? parts
+          : yield* Effect.all(parts, { mode: "either", concurrency: 1 })
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
           const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, remember }
           // The schemas have just made it what the handler takes.

@@ -79,7 +79,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         if (xpub === undefined) return yield* new WalletNotConfigured({ mode: owner.mode })
         const pool = poolOf(Redacted.value(xpub), owner.mode)
         yield* Repo.ensure(pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
-        yield* tx.afterCommit(() => owners.set(key, pool))
+        tx.afterCommit(() => owners.set(key, pool))
         return pool
       })
 
@@ -89,11 +89,11 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         const pool = owners.get(key) ?? (yield* resolve(owner, key))
         let index = yield* Repo.nextIndex(pool.fingerprint)
         while (pool.hasHistory(index)) index = yield* Repo.nextIndex(pool.fingerprint)
-        yield* tx.afterCommit(() => {
+        tx.afterCommit(() => {
           mark.note(pool.fingerprint, index + 1)
           pool.passed(index)
         })
-        yield* tx.afterCommit(mark.write)
+        tx.afterCommit(mark.write)
         return { address: pool.address(index), wallet: pool.fingerprint, index }
       })
 
@@ -124,12 +124,12 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
               yield* Repo.jumpTo(fingerprint, to)
               yield* Repo.keepGap(fingerprint, pool.mode, from, skipped, now)
             }
-            yield* tx.afterCommit(() => {
+            tx.afterCommit(() => {
               for (const address of skipped) matchSet.add(pool.mode, address)
               mark.note(fingerprint, to)
               pool.startAt(to)
             })
-            yield* tx.afterCommit(mark.write)
+            tx.afterCommit(mark.write)
           })
         )
         if (to === from) return

@@ -73,9 +73,8 @@ export interface AddressSource {
  * has a payment of that `merchantRef` in that mode.
  */
 export const insert = (payment: NewPayment, source: AddressSource) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ sequence: number; created_head: number | null }>(
+  Effect.flatMap(Tx, (tx) => {
+    const inserted = tx.get<{ sequence: number; created_head: number | null }>(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
          status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?,
@@ -105,15 +104,17 @@ export const insert = (payment: NewPayment, source: AddressSource) =>
         payment.usdValue ?? null
       ]
     )
-    if (row === undefined) return undefined
-    const stored: Payment = {
-      ...payment,
-      usdValue: payment.usdValue,
-      sequence: row.sequence,
-      createdHead: row.created_head ?? undefined,
-      endedAt: undefined
-    }
-    return stored
+    return Effect.map(
+      inserted,
+      (row): Payment | undefined =>
+        row && {
+          ...payment,
+          usdValue: payment.usdValue,
+          sequence: row.sequence,
+          createdHead: row.created_head ?? undefined,
+          endedAt: undefined
+        }
+    )
   })
 
 /** Stores what a payment has become `at` that time, Unix milliseconds, and the transition when its status changed. */

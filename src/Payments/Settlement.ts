@@ -111,7 +111,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       })
 
       const raise = (alarm: Alarm) =>
-        Effect.flatMap(Tx, (tx) =>
+        Effect.map(Tx, (tx) =>
           tx.afterCommit(() => {
             alarms.push(alarm)
             bell.unsafeOffer(undefined)
@@ -178,7 +178,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         ]
         for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
-        yield* tx.afterCommit(() => {
+        tx.afterCommit(() => {
           looked.set(key, final)
           moved.add(network.mode)
           bell.unsafeOffer(undefined)

@@ -29,7 +29,7 @@ export const follow = Effect.fnUntraced(function* (
     const { status } = step.payment
     yield* Repo.update(before, step.payment, at)
     if (step.announced) yield* outbox.publish(step.payment, at)
-    if (status !== before.status) yield* tx.afterCommit(() => payments.add([status]))
+    if (status !== before.status) tx.afterCommit(() => payments.add([status]))
     before = step.payment
   }
   return before

@@ -33,9 +33,9 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Db & {
     /**
      * Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. One function
-     * that several commands of a group give runs once, after the last of them.
+     * that several commands of a group give runs once, after the last of them. No effect: a command runs it with its own.
      */
-    readonly afterCommit: (action: () => void) => Effect.Effect<void>
+    readonly afterCommit: (action: () => void) => void
   }
 >() {}
 

@@ -51,7 +51,7 @@ const commitGroup = (
     const started = clock.unsafeCurrentTimeMillis()
     const outcomes: Array<Outcome> = []
     let afterCommit: Array<() => void> = []
-    const tx: Tx["Type"] = { ...db, afterCommit: (action) => Effect.sync(() => void afterCommit.push(action)) }
+    const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
 
     yield* db.run("BEGIN IMMEDIATE")
     yield* Effect.gen(function* () {

@@ -44,16 +44,20 @@ const isSameTarget = (row: Unattempted, target: DeliveryTarget) =>
  * whatever its outcome.
  */
 export const enqueue = (
+  tx: Db,
   event: EventRef,
   webhookUrl: string | undefined,
   at: number
-): Effect.Effect<number, StoreUnavailable, Tx> =>
+): Effect.Effect<number, StoreUnavailable> =>
+  Effect.flatMap(EndpointsRepo.list(tx, event), (endpoints) => {
+    const targets = targetsOf(endpoints, event.kind, webhookUrl)
+    return targets.length === 0 ? Effect.succeed(0) : enqueueTo(tx, targets, event, at)
+  })
+
+const enqueueTo = (tx: Db, targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
-    const targets = targetsOf(yield* EndpointsRepo.list(tx, event), event.kind, webhookUrl)
     // Nothing comes before a payment's creation.
-    const before =
-      targets.length === 0 || event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
+    const before = event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
     for (const target of targets) {
       const previous = before.find((row) => isSameTarget(row, target))
       yield* tx.run(

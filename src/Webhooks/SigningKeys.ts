@@ -84,7 +84,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
         const command = Effect.gen(function* () {
           const tx = yield* Tx
           const rotated = yield* replaceSecret(secrets, owner, overlap, at)
-          yield* tx.afterCommit(() => void keep(nameOf(owner), keyAt(rotated)))
+          tx.afterCommit(() => void keep(nameOf(owner), keyAt(rotated)))
           return rotated
         })
         return yield* writer.write(command)

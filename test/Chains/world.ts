@@ -71,7 +71,7 @@ export const notingSettlement = Layer.effect(
   Settlement,
   Effect.map(Commits, (queue) => ({
     settle: (scan, touched) =>
-      Effect.flatMap(Tx, (tx) => tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))),
+      Effect.map(Tx, (tx) => tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))),
     expire: Effect.never
   }))
 )
@@ -91,7 +91,7 @@ export const realSettlement = Layer.effect(
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* settlement.settle(scan, touched)
-          yield* tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))
+          tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))
         })
     }
   })
@@ -203,7 +203,7 @@ export const pay = Effect.fnUntraced(function* (
         { wallet: "w", index: index?.n ?? 0 }
       )
       if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")
-      yield* tx.afterCommit(() => {
+      tx.afterCommit(() => {
         matchSet.add(mode, address)
         chains.wake({ chain: over.chain ?? "ethereum", mode })
       })

@@ -99,7 +99,7 @@ it.live("afterCommit runs after the commit, before the answer, and not for a ref
     yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        yield* tx.afterCommit(() => order.push("after"))
+        tx.afterCommit(() => order.push("after"))
         yield* put("a", "1")
         order.push("inside")
       })
@@ -109,7 +109,7 @@ it.live("afterCommit runs after the commit, before the answer, and not for a ref
       writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          yield* tx.afterCommit(() => order.push("refused"))
+          tx.afterCommit(() => order.push("refused"))
           return yield* Effect.fail("no")
         })
       )
@@ -128,8 +128,8 @@ it.live("a function that several commands give for after the commit runs once, a
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* put(key, "1")
-          yield* tx.afterCommit(() => order.push(key))
-          yield* tx.afterCommit(shared)
+          tx.afterCommit(() => order.push(key))
+          tx.afterCommit(shared)
         })
       )
     yield* Effect.all([command("a"), command("b"), command("c")], { concurrency: "unbounded" })
