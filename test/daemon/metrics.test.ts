@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process"
 import { appendFileSync, existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -9,6 +8,7 @@ import { type Answered, makeClient } from "../lib/api.ts"
 import { confirmations, type Daemon, type HomeOptions, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { readScrape, type Scrape } from "../lib/prometheus.ts"
+import { silentListener } from "../lib/silentListener.ts"
 import { root, tilld } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -250,16 +250,7 @@ describe("the operator's listener", () => {
 
   it.scopedLive("whose port is taken keeps the daemon from starting, which exits 2 and names it", () =>
     Effect.gen(function* () {
-      const taken = createServer()
-      const port = yield* Effect.acquireRelease(
-        Effect.async<number>((resume) => {
-          taken.listen(0, "127.0.0.1", () => {
-            const address = taken.address()
-            resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-          })
-        }),
-        () => Effect.sync(() => taken.close())
-      )
+      const { port } = yield* silentListener()
       const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
       const refused = yield* tilld(["serve", "--config", home.config], { env: { TILLD_ADMIN__PORT: String(port) } })
       expect(refused).toMatchObject({ code: 2, stdout: "" })
