@@ -6,7 +6,7 @@ import { Outbox } from "../../src/Events/Outbox.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import * as LanesRepo from "../../src/Webhooks/LanesRepo.ts"
@@ -17,10 +17,12 @@ import {
   attempts,
   besideDispatcher,
   deliveries,
+  dispatching,
   explained,
   merchant,
   newPayment,
   publish,
+  rememberingClient,
   stubClient,
   untilRecorded,
   webhooksOn
@@ -35,22 +37,6 @@ const minute = 60 * second
 const register = (url: string) =>
   Effect.flatMap(Webhooks, (webhooks) =>
     webhooks.create(merchant, { url, events, secret: Redacted.make("whsec_0123456789abcdef") })
-  )
-
-/** A client that answers as `answer` says at the time, and remembers what it sent. */
-const answering = (answer: () => Effect.Effect<Outcome>) => {
-  const sent: Array<DeliveryRequest> = []
-  const post = (request: DeliveryRequest) =>
-    Effect.suspend(() => {
-      sent.push(request)
-      return answer()
-    })
-  return { sent, layer: stubClient(post) }
-}
-
-const beside = <A, E, R>(client: ReturnType<typeof answering>, test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(temporaryDatabase, (path) =>
-    besideDispatcher(test).pipe(Effect.provide(webhooksOn(path, client.layer)))
   )
 
 const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) =>
@@ -76,8 +62,8 @@ const no = Effect.succeed<Outcome>({ status: 500, bodyStart: "no" })
 
 it.scoped("what was delivered is sent once more, the same id and bytes, and stays delivered when that fails", () => {
   let answer = ok
-  const client = answering(() => answer)
-  return beside(
+  const client = rememberingClient(() => answer)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -105,8 +91,8 @@ it.scoped("what was delivered is sent once more, the same id and bytes, and stay
 
 it.scoped("one that fails leaves the schedule as it was, and one that succeeds ends it", () => {
   let answer = no
-  const client = answering(() => answer)
-  return beside(
+  const client = rememberingClient(() => answer)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -141,8 +127,8 @@ it.scoped("one that fails leaves the schedule as it was, and one that succeeds e
 
 it.scoped("a failed one keeps its last attempt, and is delivered when a redelivery succeeds after that", () => {
   let answer = no
-  return beside(
-    answering(() => answer),
+  return dispatching(
+    rememberingClient(() => answer),
     Effect.gen(function* () {
       yield* register(a)
       yield* publish(yield* newPayment(), "pending")
@@ -169,8 +155,8 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<Outcome>()
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
-    yield* beside(
+    const client = rememberingClient(() => answer)
+    yield* dispatching(
       client,
       Effect.gen(function* () {
         yield* register(a)
@@ -198,8 +184,8 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
 )
 
 it.scoped("one that comes before the first attempt of the schedule lets the payment's next events go", () => {
-  const client = answering(() => ok)
-  return beside(
+  const client = rememberingClient(() => ok)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -233,7 +219,7 @@ it.scoped("one that a stop cuts off is made after the next start, and the schedu
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<Outcome> = no
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       yield* register(a)
       yield* publish(yield* newPayment(), "pending")
@@ -258,8 +244,8 @@ it.scoped("one that a stop cuts off is made after the next start, and the schedu
 )
 
 it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () => {
-  const client = answering(() => ok)
-  return beside(
+  const client = rememberingClient(() => ok)
+  return dispatching(
     client,
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
@@ -286,8 +272,8 @@ it.scoped("nothing goes to a deleted endpoint again, but for what a payment's ow
 })
 
 it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () => {
-  const client = answering(() => ok)
-  return beside(
+  const client = rememberingClient(() => ok)
+  return dispatching(
     client,
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
@@ -311,7 +297,7 @@ it.scoped("a deletion takes back what was ordered for the endpoint, and what was
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const endpoint = yield* register(a)
@@ -407,7 +393,7 @@ it.scoped("new events and retries go before a long range, and that goes out all 
     const begun = yield* Queue.unbounded<void>()
     const answers = yield* Queue.unbounded<Outcome>()
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* besideDispatcher(
       Effect.gen(function* () {
         yield* register(a)
