@@ -6,7 +6,7 @@ import { Outbox } from "../../src/Events/Outbox.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
-import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import * as LanesRepo from "../../src/Webhooks/LanesRepo.ts"
@@ -243,13 +243,24 @@ it.scoped("one that a stop cuts off is made after the next start, and the schedu
   })
 )
 
-it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () => {
-  const client = rememberingClient(() => ok)
+/** A test beside a dispatcher, with an endpoint that takes everything, and what was sent. */
+const withEndpoint = <A, E, R>(
+  test: (endpoint: { readonly id: EndpointId }, sent: ReadonlyArray<DeliveryRequest>) => Effect.Effect<A, E, R>
+) => {
+  const { layer, sent } = rememberingClient(() => ok)
   return dispatching(
-    client,
+    { layer },
+    Effect.flatMap(register(a), (endpoint) => test(endpoint, sent))
+  )
+}
+
+const isSignedWith = ({ body, headers }: DeliveryRequest, secret: string) =>
+  verifySignature({ headers: Object.fromEntries(new Headers(headers)), body: Buffer.from(body) }, secret)
+
+it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () =>
+  withEndpoint((endpoint, sent) =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
-      const endpoint = yield* register(a)
       yield* publish(yield* newPayment(), "pending")
       yield* publish(yield* newPayment(a), "pending")
       yield* untilRecorded(2)
@@ -259,25 +270,21 @@ it.scoped("nothing goes to a deleted endpoint again, but for what a payment's ow
       expect([yield* redeliver(1), yield* redeliver(2)]).toEqual(["refused", "ordered"])
       yield* untilRecorded(3)
       const own = Redacted.value((yield* defaultSecrets(merchant)).current)
-      const [, , again] = client.sent
+      const [, , again] = sent
       if (again === undefined) return expect.unreachable()
-      const headers = Object.fromEntries(new Headers(again.headers))
-      expect(verifySignature({ headers, body: Buffer.from(again.body) }, own)).toBe(true)
+      expect(isSignedWith(again, own)).toBe(true)
       expect(yield* deliveries).toMatchObject([
         { endpoint_id: endpoint.id, status: "delivered" },
         { endpoint_id: null, target: "https://a.example", status: "delivered", redeliveries: 1 }
       ])
     })
   )
-})
+)
 
-it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () => {
-  const client = rememberingClient(() => ok)
-  return dispatching(
-    client,
+it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () =>
+  withEndpoint((endpoint, sent) =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
-      const endpoint = yield* register(a)
       yield* publish(yield* newPayment(a), "pending")
       yield* untilRecorded(1)
       const secret = "whsec_fedcba9876543210"
@@ -285,13 +292,13 @@ it.scoped("what a payment's own URL is owed again is signed by the endpoint that
       yield* webhooks.remove(merchant, endpoint.id)
       expect(yield* redeliver(1)).toBe("ordered")
       yield* untilRecorded(2)
-      const again = client.sent.at(-1)
-      const headers = Object.fromEntries(new Headers(again?.headers))
-      expect(verifySignature({ headers, body: Buffer.from(again?.body ?? []) }, secret)).toBe(true)
+      const again = sent.at(-1)
+      if (again === undefined) return expect.unreachable()
+      expect(isSignedWith(again, secret)).toBe(true)
       expect(yield* deliveries).toMatchObject([{ endpoint_id: next.id, target: next.id, redeliveries: 1 }])
     })
   )
-})
+)
 
 it.scoped("a deletion takes back what was ordered for the endpoint, and what was delivered stays delivered", () =>
   Effect.gen(function* () {
