@@ -4,7 +4,8 @@ import type { Load } from "./runLoad.ts"
 
 // @effect-diagnostics globalTimers:off
 // The load of one round, in a process of its own: so many connections, each of which sends its next request when it has
-// the answer to the one before, and not before its turn where there is a pace. A client of its own, since every library takes more processor time than some answers.
+// the answer to the one before, and not before its turn where there is a pace. A client of its own, since every library
+// takes more processor time than some answers.
 const [, , port = "", connections = "", loadFile = "", answersFile = ""] = process.argv
 
 const { apiKey, perSecond, requests } = JSON.parse(readFileSync(loadFile, "utf8")) as Load

@@ -1,20 +1,14 @@
-import { existsSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { addBacklog, identity, installWithEndpoints } from "./backlog.ts"
 import { startDaemon } from "./daemon.ts"
 import { count, type Figure, mebibytes, times } from "./Figure.ts"
+import { memoryOf } from "./memory.ts"
 import { startScript } from "./processes.ts"
 
 const endpoints = 8
 const latencyMillis = 25
 /** It lasts about as long as the daemons are looked at. */
 const few = 20_000
-
-/** The most resident memory that a process had, in MiB, where the system tells. */
-const peak = (pid: number): number => {
-  const status = `/proc/${pid}/status`
-  return existsSync(status) ? Number(/VmHWM:\s+(\d+)/.exec(readFileSync(status, "utf8"))?.[1]) / 1024 : Number.NaN
-}
 
 /** The most memory that a daemon takes in its first ten seconds of sending such a backlog. */
 const measure = (backlog: number) =>
@@ -28,7 +22,7 @@ const measure = (backlog: number) =>
     yield* Effect.sync(() => addBacklog(installation.database, targets, backlog))
     const { pid } = yield* startDaemon(installation)
     yield* Effect.sleep("10 seconds")
-    return peak(pid)
+    return memoryOf(pid, "peak")
   }).pipe(Effect.scoped)
 
 /** Whether a large backlog shows in the memory of the daemon that sends it. */

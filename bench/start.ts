@@ -1,24 +1,18 @@
-import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schedule } from "effect"
 import { type Installation, install, localChain, startDaemon } from "./daemon.ts"
 import { type Figure, mebibytes, median, seconds } from "./Figure.ts"
+import { memoryOf } from "./memory.ts"
 
 const starts = 7
-
-/** Resident memory in MiB, where the system tells. */
-const resident = (pid: number): number => {
-  const status = `/proc/${pid}/status`
-  return existsSync(status) ? Number(/VmRSS:\s+(\d+)/.exec(readFileSync(status, "utf8"))?.[1]) / 1024 : Number.NaN
-}
 
 /** Resident memory once it has changed by less than a MiB for three seconds, or half a minute has gone by. */
 const settled = (pid: number) =>
   Effect.gen(function* () {
-    let before = resident(pid)
+    let before = memoryOf(pid, "now")
     yield* Effect.sleep("3 seconds").pipe(
       Effect.map(() => {
-        const now = resident(pid)
+        const now = memoryOf(pid, "now")
         const isSteady = Math.abs(now - before) < 1
         before = now
         return isSteady

@@ -9,7 +9,8 @@ const atOnce = 200
 
 /**
  * Forgets what `retention.deliveries` says is old enough: deliveries that have been done for so long, with their attempts,
- * and events that were made before that and that no delivery needs any more. Payments and their transitions stay.
+ * and events that were made before that and that no delivery needs any more, but for the newest of each owner. Payments
+ * and their transitions stay.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,

@@ -211,7 +211,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
   })
 
 /** What names a receipt on its chain. */
-interface ReceiptKey {
+export interface ReceiptKey {
   readonly blockHash: string
   readonly address: string
   readonly position: string
@@ -233,91 +233,6 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
     }
     return keys
   })
-
-/** A receipt that only one provider has spoken of. */
-export interface Unagreed extends ReceiptKey {
-  readonly blockNumber: number
-  readonly txHash: string
-  readonly currency: string
-  /** Base units. */
-  readonly amount: bigint
-  readonly payment: PaymentId | undefined
-  /** Unix milliseconds. */
-  readonly seenAt: number
-}
-
-interface UnagreedRow {
-  readonly block_hash: string
-  readonly address: string
-  readonly position: string
-  readonly block_number: number
-  readonly tx_hash: string
-  readonly currency: string
-  readonly amount: string
-  readonly payment_id: string | null
-  readonly seen_at: number
-}
-
-/** A place in the order of `unagreed`. */
-type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "position">
-
-/** Whether the first comes before the second in the order of `unagreed`. */
-export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
-  one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
-
-/** Newest first, those after `after`. */
-export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
-  Effect.map(
-    db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, payment_id, seen_at FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
-         AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
-       ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
-      [
-        chain,
-        mode,
-        after?.blockNumber ?? Number.MAX_SAFE_INTEGER,
-        after?.blockHash ?? "",
-        after?.address ?? "",
-        after?.position ?? "",
-        limit
-      ]
-    ),
-    (rows) =>
-      rows.map(
-        (row): Unagreed => ({
-          blockHash: row.block_hash,
-          address: row.address,
-          position: row.position,
-          blockNumber: row.block_number,
-          txHash: row.tx_hash,
-          currency: row.currency,
-          amount: BigInt(row.amount),
-          payment: (row.payment_id ?? undefined) as PaymentId | undefined,
-          seenAt: row.seen_at
-        })
-      )
-  )
-
-/** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
-export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
-  Effect.map(
-    db.get(
-      `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
-         AND block_number <= ? AND seen_at <= ? LIMIT 1`,
-      [chain, mode, number, seenAt]
-    ),
-    (row) => row !== undefined
-  )
-
-export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
-      [chain, mode, blockHash, address, position]
-    )
-  )
 
 /** Every block up to `number` has been read a second time. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>

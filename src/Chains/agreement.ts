@@ -3,6 +3,8 @@ import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
+import type { Unagreed } from "./AgreementRepo.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
@@ -42,7 +44,7 @@ const findVouched = (hash: string): Call<Either.Either.Right<ReturnType<typeof d
 })
 
 /** Any transaction in the right block could be named for a transfer that never was: a token's must be among its logs. */
-const isTold = (receipt: Ledger.Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
+const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
   !receipt.position.startsWith("log:") ||
   transfers.some(
     ({ address, amount, currency, position }) =>
@@ -53,12 +55,12 @@ const isTold = (receipt: Ledger.Unagreed, transfers: ReadonlyArray<Transfer>): b
   )
 
 /** Those of the receipts whose transaction a provider has in the same block, where it succeeded and wrote the same. */
-const confirmedBy = ({ client }: Provider, contracts: Contracts, receipts: ReadonlyArray<Ledger.Unagreed>) =>
+const confirmedBy = ({ client }: Provider, contracts: Contracts, receipts: ReadonlyArray<Unagreed>) =>
   Effect.gen(function* () {
     const byHash = Arr.groupBy(receipts, (receipt) => receipt.txHash)
     const addresses = new AddressSet()
     for (const { address } of receipts) addresses.add(address)
-    const agreed: Array<Ledger.Unagreed> = []
+    const agreed: Array<Unagreed> = []
     const found = yield* ask(client, Object.keys(byHash).map(findVouched))
     for (const [hash, vouched] of Arr.zip(Object.keys(byHash), found)) {
       if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
@@ -88,18 +90,18 @@ class Waits {
 
   constructor(readonly first: number) {}
 
-  get(receipt: Ledger.Unagreed): Wait | undefined {
+  get(receipt: Unagreed): Wait | undefined {
     return this.#waits.get(Ledger.keyOf(receipt))
   }
 
   /** Whether it is to be asked about. One that has just got its confirmations is, since now its payment waits for it. */
-  isDue(receipt: Ledger.Unagreed, deep: boolean, now: number): boolean {
+  isDue(receipt: Unagreed, deep: boolean, now: number): boolean {
     const wait = this.get(receipt)
     return wait === undefined || now < wait.since || now >= wait.until || (deep && !wait.deep)
   }
 
   /** It was asked about in vain. */
-  lengthen(receipt: Ledger.Unagreed, deep: boolean, now: number, warned: boolean): void {
+  lengthen(receipt: Unagreed, deep: boolean, now: number, warned: boolean): void {
     const before = this.get(receipt)
     const times = before === undefined || before.deep !== deep ? 0 : before.times + 1
     const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
@@ -109,7 +111,7 @@ class Waits {
     if (this.#waits.size > remembered && oldest !== undefined) this.#waits.delete(oldest)
   }
 
-  forget(receipt: Ledger.Unagreed): void {
+  forget(receipt: Unagreed): void {
     this.#waits.delete(Ledger.keyOf(receipt))
   }
 }
@@ -118,12 +120,12 @@ export const decidesAlone = "one provider decides alone: no other one is healthy
 export const waitsForSecond = "waits for a second provider's word"
 
 /** Stores that a provider has agreed, and settles what follows. */
-const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Ledger.Unagreed>) =>
+const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unagreed>) =>
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<PaymentId>()
       for (const receipt of agreed) {
-        yield* Ledger.setAgreed(network, receipt)
+        yield* AgreementRepo.setAgreed(network, receipt)
         if (receipt.payment !== undefined) touched.add(receipt.payment)
       }
       // What has been read since is the watcher's own doing: nobody else moves the head.
@@ -136,10 +138,10 @@ const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Ledg
 const askAbout = Effect.fnUntraced(function* (
   { contracts, providers }: Watch,
   asked: Provider,
-  receipts: ReadonlyArray<Ledger.Unagreed>
+  receipts: ReadonlyArray<Unagreed>
 ) {
-  const agreed: Array<Ledger.Unagreed> = []
-  const denied: Array<Ledger.Unagreed> = []
+  const agreed: Array<Unagreed> = []
+  const denied: Array<Unagreed> = []
   const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
   for (const part of Arr.chunksOf(byHash, callsPerBatch)) {
     const all = part.flat()
@@ -165,7 +167,7 @@ const askAbout = Effect.fnUntraced(function* (
 const standsStill = Effect.fnUntraced(function* (
   { providers }: Watch,
   provider: Provider,
-  deep: ReadonlyArray<Ledger.Unagreed>
+  deep: ReadonlyArray<Unagreed>
 ) {
   if (deep.length === 0) return false
   const { host } = provider.client
@@ -197,15 +199,15 @@ export interface Agreement {
 export const makeAgreement = (watch: Watch): Agreement => {
   const { chain, network, providers, reader } = watch
   const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
-  let turn: Ledger.Unagreed | undefined
+  let turn: Unagreed | undefined
 
   /** The newest receipts, and of the older ones those whose turn it is. */
   const candidates = Effect.gen(function* () {
-    const newest = yield* Ledger.unagreed(reader, network, page)
+    const newest = yield* AgreementRepo.unagreed(reader, network, page)
     const last = newest.at(-1)
     if (last === undefined || newest.length < page) return newest
-    const from = turn === undefined || Ledger.isNewer(turn, last) ? last : turn
-    const others = yield* Ledger.unagreed(reader, network, page, from)
+    const from = turn === undefined || AgreementRepo.isNewer(turn, last) ? last : turn
+    const others = yield* AgreementRepo.unagreed(reader, network, page, from)
     turn = others.length < page ? undefined : others.at(-1)
     return [...newest, ...others]
   })
@@ -215,7 +217,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     if (receipts.length === 0) return undefined
     const now = yield* Clock.currentTimeMillis
     const other = yield* providers.other(provider)
-    const isDeep = (receipt: Ledger.Unagreed) => head.number - receipt.blockNumber + 1 >= chain.confirmations
+    const isDeep = (receipt: Unagreed) => head.number - receipt.blockNumber + 1 >= chain.confirmations
     const due = receipts.filter(
       (receipt) => (other !== undefined || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
@@ -224,7 +226,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     if (agreed.length > 0) yield* keep(watch, agreed)
     const denied = other && (yield* standsStill(watch, other, lacking.filter(isDeep))) ? [] : lacking
 
-    const isOverdue = (receipt: Ledger.Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
+    const isOverdue = (receipt: Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
     const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
     for (const receipt of denied) {
       waits.lengthen(receipt, isDeep(receipt), now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
@@ -242,7 +244,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
       )
     }
     const settledAt = head.number - chain.confirmations + 1
-    const overdue = yield* Ledger.anyUnagreed(reader, network, settledAt, now - patience)
+    const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
     return [overdue ? waitsForSecond : undefined, other === undefined ? decidesAlone : undefined]
       .filter((reason) => reason !== undefined)
       .join("; ")

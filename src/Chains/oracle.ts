@@ -5,7 +5,6 @@ import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { unattributed } from "./attribution.ts"
-import { balanceAt, nonceAt } from "./balanceCalls.ts"
 import {
   type Asked,
   type Credit,
@@ -21,19 +20,11 @@ import { type Looking, ofBlock, ofBlocks, startLooking } from "./blockMoney.ts"
 import { ask, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import { readPacked } from "./packedBalances.ts"
-import { providerTrouble, type RpcClient, RpcError } from "./Rpc.ts"
+import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { type Asking, inconsistent, pointAt, statesOf } from "./states.ts"
 
-/** Addresses in one batch, two calls each; providers allow from 100 calls up. */
-const statesPerBatch = 45
 /** Addresses whose history is searched at once. */
 const searchesAtOnce = 4
-/** How far back every node has states. */
-const recent = 128
-
-/** As far as the oracle needs to know a provider. */
-interface Asking {
-  readonly client: RpcClient
-}
 
 export interface OracleDeps {
   readonly provider: Asking
@@ -84,33 +75,6 @@ interface Round extends OracleDeps {
   readonly at: BlockRef
   readonly looking: Looking
 }
-
-/** Whether a node says that it has no such state, `depth` blocks back. Old nodes have words of their own for it. */
-const isGone = ({ reason }: RpcError, depth: number): boolean =>
-  reason === "state" ||
-  reason === "refused" ||
-  reason === "unsupported" ||
-  (depth > recent && (reason === "missing" || reason === "garbage"))
-
-/** What an address held after a block of the chain; undefined where no provider has that state any more. */
-const pointAt = Effect.fnUntraced(function* (round: Round, address: string, number: number) {
-  const read = ({ client }: Asking) =>
-    Effect.map(
-      ask(client, [balanceAt(address, number), nonceAt(address, number)]),
-      ([balance, nonce]): Point => ({ number, balance, nonce })
-    )
-  const first = yield* Effect.catchIf(
-    read(round.provider),
-    (error) => isGone(error, round.at.number - number),
-    () => Effect.succeed(undefined)
-  )
-  if (first !== undefined) return first
-  for (const other of round.others) {
-    const found = yield* Effect.option(read(other))
-    if (found._tag === "Some") return found.value
-  }
-  return undefined
-})
 
 /**
  * What came between two points, block by block where states are to be had: halves of the interval, until nothing is left
@@ -194,43 +158,6 @@ const notice = Effect.fnUntraced(function* (round: Round, { address, credits, kn
     rows: [{ address, number: at.number, balance, nonce: since.nonce }],
     replaced: []
   } satisfies Finding
-})
-
-const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
-  new RpcError({ host, method, reason: "inconsistent", detail })
-
-/** What an address holds at a block, and what the two ways to ask for it make of its balance. */
-interface State {
-  /** The smaller balance, where they differ. */
-  readonly point: Point
-  readonly dispute: RpcError | undefined
-}
-
-/**
- * The states of addresses whose balances are not what was expected, in their order. The balances are asked for again by
- * the other way to ask, and must be the same: a stale or an empty answer would be kept, and turn into money that came once
- * the right one is back.
- */
-const statesOf = Effect.fnUntraced(function* (
-  client: RpcClient,
-  at: BlockRef,
-  changed: ReadonlyArray<readonly [Asked, bigint]>
-) {
-  const found: Array<readonly [Asked, State]> = []
-  for (const part of Arr.chunksOf(changed, statesPerBatch)) {
-    const states = yield* ask(
-      client,
-      part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
-    )
-    for (const [i, [one, first]] of part.entries()) {
-      const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
-      const detail = `the balance of ${one.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
-      const dispute = again === first ? undefined : inconsistent(client, "eth_getBalance", detail)
-      const point = { number: at.number, balance: again < first ? again : first, nonce }
-      found.push([one, { point, dispute }])
-    }
-  }
-  return found
 })
 
 /** What an address holds more, where it could not be found out how it came. */

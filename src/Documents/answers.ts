@@ -46,7 +46,7 @@ export const headers = {
     description: "Path of what was created.",
     required: true,
     schema: { type: "string", format: "uri-reference" },
-    example: "/v1/payments/pay_zuLMDHceQUS_fJMjoFEeWQ"
+    example: "/v1/payments/pay_AZwT7J4AzuLMDHceQUS_fJMjoFEeWQ"
   },
   ETag: {
     description: "Names this version of what was answered: give it back as `If-None-Match`.",

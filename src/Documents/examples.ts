@@ -7,7 +7,7 @@ import type { CreateEndpointBody, EndpointList, EndpointObject } from "../Webhoo
 import type { Example } from "./openApi.ts"
 
 export const examplePayment: PaymentObject = {
-  id: "pay_zuLMDHceQUS_fJMjoFEeWQ",
+  id: "pay_AZwT7J4AzuLMDHceQUS_fJMjoFEeWQ",
   merchantRef: "order-1",
   amount: "25000000",
   currency: "USDC",
@@ -58,7 +58,7 @@ const dataOf: Readonly<Record<EventKind, readonly [data: PaymentObject, at: stri
 
 export const exampleEvent = (kind: EventKind): WebhookEvent => {
   const [data, createdAt] = dataOf[kind]
-  return { id: "evt_3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data }
+  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data }
 }
 
 const createPayment: typeof CreatePaymentBody.Encoded = {
@@ -152,7 +152,7 @@ const notReady = {
 
 const created = exampleEvent("payment.created")
 
-const exampleMessages = `id: evt_9sVb4mXq2TzK0cLw7RfYhA
+const exampleMessages = `id: evt_AZwTta-A9sVb4mXq2TzK0cLw7RfYhA
 
 id: ${created.id}
 event: ${created.event}

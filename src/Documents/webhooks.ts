@@ -26,7 +26,7 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
     { pattern: "^[0-9a-f]{64}$" },
     "5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd"
   ),
-  header("webhook-id", true, "The event's `id`.", { pattern: "^evt_" }, "evt_3Jm2Xc6nVb0sQw9eRt7yUi"),
+  header("webhook-id", true, "The event's `id`.", { pattern: "^evt_" }, "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi"),
   header("webhook-timestamp", true, "Time of the attempt, in Unix seconds.", { pattern: "^[0-9]+$" }, "1769860800"),
   header(
     "webhook-signature",

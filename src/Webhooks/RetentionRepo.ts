@@ -27,9 +27,8 @@ export interface Place {
 }
 
 /**
- * Forgets those of the next `limit` events behind `after`, made up to `until` (Unix milliseconds), that no delivery needs
- * any more. The newest of each owner stays: whoever has heard it knows that nothing behind it is gone, and the newest of
- * all has a number that must not come again. Gives the last one that it looked at, undefined when there are no more.
+ * Forgets those of the next `limit` events behind `after`, made up to `until` (Unix milliseconds), that no delivery needs.
+ * Gives the last one that it looked at, undefined when there are no more.
  */
 export const forgetEvents = (until: number, after: Place | undefined, limit: number) =>
   Effect.gen(function* () {
@@ -40,6 +39,7 @@ export const forgetEvents = (until: number, after: Place | undefined, limit: num
        WHERE created_at <= ? AND (created_at, sequence) > (?, ?) ORDER BY created_at, sequence LIMIT ?`,
       [until, createdAt, row, limit]
     )
+    // The newest of an owner stays: who has heard it has missed nothing, and its number must not come again.
     yield* tx.run(
       `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
          AND sequence < (SELECT max(sequence) FROM events AS e WHERE e.account_id = events.account_id AND e.mode = events.mode)

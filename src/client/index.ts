@@ -16,7 +16,7 @@ export * from "./webhook.ts"
  * A client of tilld's API, for server-side code.
  *
  * Requests that may succeed when they are repeated are repeated: those without an answer, and those answered 429, 500,
- * 502, 503, 504 or `IDEMPOTENCY_KEY_IN_USE`, after `Retry-After` where that is at most a minute. It is safe, since each
- * POST carries an `Idempotency-Key`.
+ * 502, 503, 504 or `IDEMPOTENCY_KEY_IN_USE`, after `Retry-After` where that is at most a minute. It is safe: what makes
+ * a payment or an endpoint carries an `Idempotency-Key`, and a quote is asked for anew.
  */
 export const createClient = (options: ClientOptions): TilldClient => makeClient(options, { sleep, random: Math.random })

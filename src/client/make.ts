@@ -24,7 +24,7 @@ const queryOf = (query: ListPayments): string => {
 export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClient => {
   const send = makeSend(options, waiting)
 
-  /** Each POST has a key of its own, so that repeating it does nothing twice. */
+  /** With a key of its own, so that repeating it makes nothing twice. */
   const post = async <A>(path: string, body: unknown, settings: CreateOptions = {}): Promise<A> =>
     send({ method: "POST", path, body, idempotencyKey: idempotencyKeyOf(settings), signal: settings.signal })
 

@@ -24,7 +24,7 @@ export const delayBefore = (retry: number, error: unknown, random: number): numb
   return retryAfter * 1_000 + Math.min(firstDelay * 2 ** (retry - 1), longestDelay) * (1 - random / 2)
 }
 
-/** Who answers so has not looked at the request. */
+/** Who answers so has changed nothing. */
 const untouched: ReadonlySet<string> = new Set(["SHUTTING_DOWN", "STORE_UNAVAILABLE", "TOO_MANY_CONNECTIONS"])
 
 /** Whether the request may have been carried out although it failed. */

@@ -179,6 +179,8 @@ export interface WebhookTest {
   readonly event: "test"
   /** ISO 8601, UTC. */
   readonly createdAt: string
+  /** The endpoint that it was sent to, `wh_…`. */
+  readonly endpoint: string
   readonly message: string
 }
 

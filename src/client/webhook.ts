@@ -23,7 +23,7 @@ const signatureOf = (header: string | ReadonlyArray<string> | null | undefined):
   return Uint8Array.from({ length: 32 }, (_, i) => Number.parseInt(value.slice(2 * i, 2 * i + 2), 16))
 }
 
-/** Its maker knows the secret: the rest of it is what `WebhookEvent` says. */
+/** Its maker knows the secret: the rest of it is what `WebhookEvent` or `WebhookTest` says. */
 const isEvent = (
   content: Readonly<Record<string, unknown>> | undefined
 ): content is typeof content & (WebhookEvent | WebhookTest) => {
@@ -33,9 +33,9 @@ const isEvent = (
 }
 
 /**
- * The event that a webhook request carries, or the test of an endpoint, when one of the `secrets` signed it. `body` is the request's body as it came:
- * parsed and written again it would be other bytes. `header` is its `X-Service-Signature`. Give the old and the new
- * secret while you change it. Compares in constant time.
+ * The event that a webhook request carries, or the test of an endpoint, when one of the `secrets` signed it. `body` is the
+ * request's body as it came: parsed and written again it would be other bytes. `header` is its `X-Service-Signature`.
+ * Give the old and the new secret while you change it. Compares in constant time.
  *
  * @throws WebhookVerificationError when the signature is missing, malformed or not of this body and these secrets
  * @throws TypeError when `body` is no text or bytes, or a secret is none: the program is wrong, not the request

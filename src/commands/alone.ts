@@ -22,7 +22,7 @@ const storeLayer = (settings: SettingsShape) =>
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )
 
-/** What one may want before the daemon has run for the first time: it makes the database. Anything else has nothing to work on. */
+/** What makes the database: one may want it before the daemon has run for the first time. */
 const first: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
 
 const noDatabase = (path: string) =>

@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Logger, TestClock } from "effect"
+import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
@@ -403,7 +404,7 @@ it.scoped("money that a second provider has not confirmed neither confirms nor f
     expect((yield* look(payment)).payment?.status).toBe("detecting")
     const writer = yield* Writer
     yield* writer.write(
-      LedgerRepo.setAgreed(network, { address: address.toLowerCase(), blockHash: "0x120", position: "tx:0" })
+      AgreementRepo.setAgreed(network, { address: address.toLowerCase(), blockHash: "0x120", position: "tx:0" })
     )
     yield* tick({ head: lastOnTime + 501 })
     expect((yield* look(payment)).payment?.status).toBe("confirmed")

@@ -4,7 +4,7 @@ import type { EventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
@@ -13,9 +13,11 @@ import {
   attempts,
   besideDispatcher,
   deliveries,
+  dispatching,
   merchant,
   newPayment,
   publish,
+  rememberingClient,
   stubClient,
   untilRecorded,
   webhooksOn
@@ -34,30 +36,15 @@ const c = "https://c.example/hook"
 const register = (url: string) =>
   Effect.flatMap(Webhooks, (webhooks) => webhooks.create(merchant, { url, events, secret: Redacted.make(secret) }))
 
-/** A client whose answers the test decides, by URL, and that remembers what it sent. */
+/** A client whose answers the test decides, by URL. */
 const scripted = (answers: Readonly<Record<string, Effect.Effect<Outcome>>>) => {
-  const sent: Array<DeliveryRequest> = []
-  const post = (request: DeliveryRequest) =>
-    Effect.suspend(() => {
-      sent.push(request)
-      return answers[request.url] ?? Effect.succeed({ status: 204 })
-    })
-  return { layer: stubClient(post), sent, to: (url: string) => sent.filter((request) => request.url === url).length }
+  const { layer, sent } = rememberingClient(({ url }) => answers[url] ?? Effect.succeed({ status: 204 }))
+  return { layer, sent, to: (url: string) => sent.filter((request) => request.url === url).length }
 }
 
 const ok = Effect.succeed({ status: 200 })
 const refused = Effect.succeed({ status: 500, bodyStart: "no" })
 const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
-
-/** A test beside a dispatcher on a new store. */
-const dispatching = <A, E, R>(
-  client: ReturnType<typeof scripted>,
-  test: Effect.Effect<A, E, R>,
-  limits: { concurrency?: number; concurrencyPerEndpoint?: number } = {}
-) =>
-  Effect.flatMap(temporaryDatabase, (path) =>
-    besideDispatcher(test).pipe(Effect.provide(webhooksOn(path, client.layer, limits)))
-  )
 
 it.scoped("six attempts, each timed from the end of the one before; failed after the fifth", () =>
   dispatching(

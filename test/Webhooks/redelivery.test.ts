@@ -17,10 +17,12 @@ import {
   attempts,
   besideDispatcher,
   deliveries,
+  dispatching,
   explained,
   merchant,
   newPayment,
   publish,
+  rememberingClient,
   stubClient,
   untilRecorded,
   webhooksOn
@@ -35,22 +37,6 @@ const minute = 60 * second
 const register = (url: string) =>
   Effect.flatMap(Webhooks, (webhooks) =>
     webhooks.create(merchant, { url, events, secret: Redacted.make("whsec_0123456789abcdef") })
-  )
-
-/** A client that answers as `answer` says at the time, and remembers what it sent. */
-const answering = (answer: () => Effect.Effect<Outcome>) => {
-  const sent: Array<DeliveryRequest> = []
-  const post = (request: DeliveryRequest) =>
-    Effect.suspend(() => {
-      sent.push(request)
-      return answer()
-    })
-  return { sent, layer: stubClient(post) }
-}
-
-const beside = <A, E, R>(client: ReturnType<typeof answering>, test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(temporaryDatabase, (path) =>
-    besideDispatcher(test).pipe(Effect.provide(webhooksOn(path, client.layer)))
   )
 
 const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) =>
@@ -76,8 +62,8 @@ const no = Effect.succeed<Outcome>({ status: 500, bodyStart: "no" })
 
 it.scoped("what was delivered is sent once more, the same id and bytes, and stays delivered when that fails", () => {
   let answer = ok
-  const client = answering(() => answer)
-  return beside(
+  const client = rememberingClient(() => answer)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -105,8 +91,8 @@ it.scoped("what was delivered is sent once more, the same id and bytes, and stay
 
 it.scoped("one that fails leaves the schedule as it was, and one that succeeds ends it", () => {
   let answer = no
-  const client = answering(() => answer)
-  return beside(
+  const client = rememberingClient(() => answer)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -141,8 +127,8 @@ it.scoped("one that fails leaves the schedule as it was, and one that succeeds e
 
 it.scoped("a failed one keeps its last attempt, and is delivered when a redelivery succeeds after that", () => {
   let answer = no
-  return beside(
-    answering(() => answer),
+  return dispatching(
+    rememberingClient(() => answer),
     Effect.gen(function* () {
       yield* register(a)
       yield* publish(yield* newPayment(), "pending")
@@ -169,8 +155,8 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<Outcome>()
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
-    yield* beside(
+    const client = rememberingClient(() => answer)
+    yield* dispatching(
       client,
       Effect.gen(function* () {
         yield* register(a)
@@ -198,8 +184,8 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
 )
 
 it.scoped("one that comes before the first attempt of the schedule lets the payment's next events go", () => {
-  const client = answering(() => ok)
-  return beside(
+  const client = rememberingClient(() => ok)
+  return dispatching(
     client,
     Effect.gen(function* () {
       yield* register(a)
@@ -233,7 +219,7 @@ it.scoped("one that a stop cuts off is made after the next start, and the schedu
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<Outcome> = no
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       yield* register(a)
       yield* publish(yield* newPayment(), "pending")
@@ -257,13 +243,24 @@ it.scoped("one that a stop cuts off is made after the next start, and the schedu
   })
 )
 
-it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () => {
-  const client = answering(() => ok)
-  return beside(
-    client,
+/** A test beside a dispatcher, with an endpoint that takes everything, and what was sent. */
+const withEndpoint = <A, E, R>(
+  test: (endpoint: { readonly id: EndpointId }, sent: ReadonlyArray<DeliveryRequest>) => Effect.Effect<A, E, R>
+) => {
+  const { layer, sent } = rememberingClient(() => ok)
+  return dispatching(
+    { layer },
+    Effect.flatMap(register(a), (endpoint) => test(endpoint, sent))
+  )
+}
+
+const isSignedWith = ({ body, headers }: DeliveryRequest, secret: string) =>
+  verifySignature({ headers: Object.fromEntries(new Headers(headers)), body: Buffer.from(body) }, secret)
+
+it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () =>
+  withEndpoint((endpoint, sent) =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
-      const endpoint = yield* register(a)
       yield* publish(yield* newPayment(), "pending")
       yield* publish(yield* newPayment(a), "pending")
       yield* untilRecorded(2)
@@ -273,25 +270,21 @@ it.scoped("nothing goes to a deleted endpoint again, but for what a payment's ow
       expect([yield* redeliver(1), yield* redeliver(2)]).toEqual(["refused", "ordered"])
       yield* untilRecorded(3)
       const own = Redacted.value((yield* defaultSecrets(merchant)).current)
-      const [, , again] = client.sent
+      const [, , again] = sent
       if (again === undefined) return expect.unreachable()
-      const headers = Object.fromEntries(new Headers(again.headers))
-      expect(verifySignature({ headers, body: Buffer.from(again.body) }, own)).toBe(true)
+      expect(isSignedWith(again, own)).toBe(true)
       expect(yield* deliveries).toMatchObject([
         { endpoint_id: endpoint.id, status: "delivered" },
         { endpoint_id: null, target: "https://a.example", status: "delivered", redeliveries: 1 }
       ])
     })
   )
-})
+)
 
-it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () => {
-  const client = answering(() => ok)
-  return beside(
-    client,
+it.scoped("what a payment's own URL is owed again is signed by the endpoint that took a deleted one's place", () =>
+  withEndpoint((endpoint, sent) =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
-      const endpoint = yield* register(a)
       yield* publish(yield* newPayment(a), "pending")
       yield* untilRecorded(1)
       const secret = "whsec_fedcba9876543210"
@@ -299,19 +292,19 @@ it.scoped("what a payment's own URL is owed again is signed by the endpoint that
       yield* webhooks.remove(merchant, endpoint.id)
       expect(yield* redeliver(1)).toBe("ordered")
       yield* untilRecorded(2)
-      const again = client.sent.at(-1)
-      const headers = Object.fromEntries(new Headers(again?.headers))
-      expect(verifySignature({ headers, body: Buffer.from(again?.body ?? []) }, secret)).toBe(true)
+      const again = sent.at(-1)
+      if (again === undefined) return expect.unreachable()
+      expect(isSignedWith(again, secret)).toBe(true)
       expect(yield* deliveries).toMatchObject([{ endpoint_id: next.id, target: next.id, redeliveries: 1 }])
     })
   )
-})
+)
 
 it.scoped("a deletion takes back what was ordered for the endpoint, and what was delivered stays delivered", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const endpoint = yield* register(a)
@@ -407,7 +400,7 @@ it.scoped("new events and retries go before a long range, and that goes out all 
     const begun = yield* Queue.unbounded<void>()
     const answers = yield* Queue.unbounded<Outcome>()
     let answer: Effect.Effect<Outcome> = ok
-    const client = answering(() => answer)
+    const client = rememberingClient(() => answer)
     yield* besideDispatcher(
       Effect.gen(function* () {
         yield* register(a)

@@ -1,15 +1,15 @@
 import { spawnSync } from "node:child_process"
-import { appendFileSync, existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
-import { createServer } from "node:net"
+import { appendFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { EventKind } from "../../src/Domain/Event.ts"
-import { type Answered, makeClient } from "../lib/api.ts"
-import { confirmations, type Daemon, type HomeOptions, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { adminOf } from "../lib/admin.ts"
+import { makeClient } from "../lib/api.ts"
+import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { readScrape, type Scrape } from "../lib/prometheus.ts"
-import { root, tilld } from "../lib/tilld.ts"
+import { root } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 const network = { chain: "base", mode: "test" }
@@ -17,59 +17,38 @@ const secret = `whsec_${Buffer.alloc(24, 5).toString("base64")}`
 /** What providers put into their URLs. */
 const providersKey = "k3y0fTheProvider"
 
-/** A client of the operator's listener. */
-const adminOf = (daemon: Daemon) =>
-  Effect.gen(function* () {
-    const { annotations } = yield* daemon.logged("listening for the operator", { host: "127.0.0.1" })
-    return yield* makeClient(`http://127.0.0.1:${annotations["port"]}`)
+const shop = Effect.gen(function* () {
+  const chain = yield* localChain("base")
+  const inbox = yield* makeInbox()
+  const home = yield* makeHome({
+    chains: new Map([["base", chain]]),
+    rpcUrls: new Map([["base", [`${chain.url}/?key=${providersKey}`, `http://127.0.0.1:1/${providersKey}`]]]),
+    caFile: inbox.caFile
   })
-
-/** The ports that a process listens on, by Linux. */
-const listeningPorts = (pid: number): ReadonlyArray<number> => {
-  const own = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)))
-  return ["tcp", "tcp6"].flatMap((table) =>
-    readFileSync(`/proc/${pid}/net/${table}`, "utf8")
-      .split("\n")
-      .map((line) => line.trim().split(/\s+/))
-      .filter(([, , , state, , , , , , inode]) => state === "0A" && own.has(`socket:[${inode}]`))
-      .map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16))
-  )
-}
-
-const shop = (over: Partial<HomeOptions> = {}) =>
-  Effect.gen(function* () {
-    const chain = yield* localChain("base")
-    const inbox = yield* makeInbox()
-    const home = yield* makeHome({
-      chains: new Map([["base", chain]]),
-      rpcUrls: new Map([["base", [`${chain.url}/?key=${providersKey}`, `http://127.0.0.1:1/${providersKey}`]]]),
-      caFile: inbox.caFile,
-      ...over
-    })
-    const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
-    const admin = yield* adminOf(daemon)
-    const scrape = Effect.map(admin("GET", "/metrics"), (answer): Scrape => {
-      expect(answer.status, answer.text).toBe(200)
-      expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
-      for (const hidden of [daemon.key, providersKey, secret, chain.url, "xpub", "127.0.0.1"]) {
-        expect(answer.text, `${hidden} is nobody's to see`).not.toContain(hidden)
-      }
-      return readScrape(answer.text)
-    })
-    /** As soon as it is so. */
-    const until = (holds: (scrape: Scrape) => boolean) =>
-      Effect.repeat(scrape, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.zipRight(scrape))
-    const endpoint = Effect.fnUntraced(function* (path: string) {
-      const hook = { url: inbox.url + path, events: EventKind.literals, secret }
-      return (yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)).body.id
-    })
-    return { chain, inbox, daemon, admin, scrape, until, endpoint }
+  const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+  const admin = yield* adminOf(daemon)
+  const scrape = Effect.map(admin("GET", "/metrics"), (answer): Scrape => {
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8")
+    for (const hidden of [daemon.key, providersKey, secret, chain.url, "xpub", "127.0.0.1"]) {
+      expect(answer.text, `${hidden} is nobody's to see`).not.toContain(hidden)
+    }
+    return readScrape(answer.text)
   })
+  /** As soon as it is so. */
+  const until = (holds: (scrape: Scrape) => boolean) =>
+    Effect.repeat(scrape, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.zipRight(scrape))
+  const endpoint = Effect.fnUntraced(function* (path: string) {
+    const hook = { url: inbox.url + path, events: EventKind.literals, secret }
+    return (yield* daemon.call<{ id: string }>("POST", "/v1/webhooks", hook)).body.id
+  })
+  return { chain, inbox, daemon, scrape, until, endpoint }
+})
 
 describe("metrics", () => {
   it.scopedLive("tell of a payment that is paid and delivered", () =>
     Effect.gen(function* () {
-      const { chain, daemon, endpoint, inbox, scrape, until } = yield* shop()
+      const { chain, daemon, endpoint, inbox, scrape, until } = yield* shop
       yield* endpoint("/hook")
       const before = yield* scrape
       expect(before.value("tilld_payments_total", { event: "created" })).toBe(0)
@@ -138,7 +117,7 @@ describe("metrics", () => {
 
   it.scopedLive("show a backlog where a receiver hangs, and whose it is", () =>
     Effect.gen(function* () {
-      const { daemon, endpoint, inbox, until } = yield* shop()
+      const { daemon, endpoint, inbox, until } = yield* shop
       const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
       yield* inbox.behave(({ path }) => (path === "/answers" ? 204 : Effect.never))
       const payments = 20
@@ -157,7 +136,7 @@ describe("metrics", () => {
 
   it.scopedLive("count attempts by how they ended", () =>
     Effect.gen(function* () {
-      const { daemon, inbox, until } = yield* shop()
+      const { daemon, inbox, until } = yield* shop
       yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
       for (const status of [200, 302, 404, 503]) {
         yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/${status}` })
@@ -177,7 +156,7 @@ describe("metrics", () => {
 
   it.scopedLive("are answered while the store is busy, and keep no path, method or key of a client", () =>
     Effect.gen(function* () {
-      const { daemon, scrape } = yield* shop()
+      const { daemon, scrape } = yield* shop
       const stranger = yield* makeClient(daemon.url)
       const creates = Effect.forEach(
         Array.from({ length: 300 }, (_, i) => `busy ${i}`),
@@ -209,62 +188,6 @@ describe("metrics", () => {
       const scrape = readScrape((yield* admin("GET", "/metrics")).text)
       expect(scrape.value("tilld_http_rate_limited_requests_total")).toBe(3)
       expect(scrape.value("tilld_http_requests_total", { route: "/v1/payments", status: "2xx" })).toBe(2)
-    })
-  )
-})
-
-describe("the operator's listener", () => {
-  it.scopedLive("serves health and metrics and nothing else, and no metrics are elsewhere", () =>
-    Effect.gen(function* () {
-      const { admin, daemon } = yield* shop()
-      const error = ({ body, status }: Answered) => [status, body?.error.code]
-      expect((yield* admin("GET", "/healthz")).body).toEqual({ alive: true })
-      expect((yield* admin("GET", "/readyz")).body).toMatchObject({ chains: [{ chain: "base" }] })
-      expect((yield* admin("HEAD", "/metrics")).status).toBe(200)
-      for (const path of ["/", "/v1/payments", "/docs", "/openapi.json", "/metrics/", "/%6Detrics"]) {
-        expect(error(yield* admin("GET", path, { key: daemon.key })), path).toEqual([404, "NOT_FOUND"])
-      }
-      const posted = yield* admin("POST", "/metrics", { json: {} })
-      expect(error(posted)).toEqual([405, "METHOD_NOT_ALLOWED"])
-      expect(posted.headers.allow).toBe("GET, HEAD")
-      expect(posted.body.error.requestId).toBe(posted.headers["x-request-id"])
-
-      const open = yield* makeClient(daemon.url)
-      for (const key of [{}, { key: daemon.key }]) {
-        expect(error(yield* open("GET", "/metrics", key))).toEqual([404, "NOT_FOUND"])
-      }
-      expect((yield* open("GET", "/healthz")).status).toBe(200)
-      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
-    })
-  )
-
-  it.scopedLive("is not there unless it is asked for", () =>
-    Effect.gen(function* () {
-      const chain = yield* localChain("base")
-      const daemon = yield* serve(yield* makeHome({ chains: new Map([["base", chain]]) }))
-      yield* daemon.hasRead(chain)
-      expect(daemon.lines().filter((line) => line.includes("for the operator"))).toEqual([])
-      if (existsSync("/proc/net/tcp")) expect(listeningPorts(daemon.pid)).toEqual([Number(new URL(daemon.url).port)])
-    })
-  )
-
-  it.scopedLive("whose port is taken keeps the daemon from starting, which exits 2 and names it", () =>
-    Effect.gen(function* () {
-      const taken = createServer()
-      const port = yield* Effect.acquireRelease(
-        Effect.async<number>((resume) => {
-          taken.listen(0, "127.0.0.1", () => {
-            const address = taken.address()
-            resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-          })
-        }),
-        () => Effect.sync(() => taken.close())
-      )
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-      const refused = yield* tilld(["serve", "--config", home.config], { env: { TILLD_ADMIN__PORT: String(port) } })
-      expect(refused).toMatchObject({ code: 2, stdout: "" })
-      expect(refused.stderr).toContain(`[admin]: Cannot listen on 127.0.0.1:${port}: the port is taken`)
-      expect(refused.stderr).not.toContain('"listening"')
     })
   )
 })

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Deferred, Effect } from "effect"
 import { confirmations, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { beginPayment, untilRefused } from "../lib/inFlight.ts"
+import { silentListener } from "../lib/silentListener.ts"
 import { tilld } from "../lib/tilld.ts"
 
 const path = "/hook"
@@ -96,16 +96,7 @@ describe("a daemon that cannot start", () => {
 
   it.scopedLive("since its port is taken exits 2 and names the port", () =>
     Effect.gen(function* () {
-      const taken = createServer()
-      const port = yield* Effect.acquireRelease(
-        Effect.async<number>((resume) => {
-          taken.listen(0, "127.0.0.1", () => {
-            const address = taken.address()
-            resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-          })
-        }),
-        () => Effect.sync(() => taken.close())
-      )
+      const { port } = yield* silentListener()
       const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), port })
       const refused = yield* tilld(["serve", "--config", home.config])
       expect(refused).toMatchObject({ code: 2, stdout: "" })

@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import * as fc from "fast-check"
+import { memoryOf } from "../../bench/memory.ts"
 import { runTilld } from "../../bench/processes.ts"
 import type { OpenApiDocument } from "../../src/Documents/openApi.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { type AloneDaemon, memoryOf, startAlone } from "../lib/aloneDaemon.ts"
+import { type AloneDaemon, startAlone } from "../lib/aloneDaemon.ts"
 import { validateAnswer } from "../lib/openapi.ts"
 import { type Answer, RawClient } from "./client.ts"
 import { type Drawn, requests } from "./requests.ts"
@@ -214,10 +215,10 @@ export const fuzz = Effect.fn("test.fuzz")(function* (seed: number, count: numbe
   const few = Math.floor(count / 10)
   const memory = { before: Number.NaN, after: Number.NaN }
   const warm = () => {
-    memory.before = memoryOf(place.daemon.pid) ?? Number.NaN
+    memory.before = memoryOf(place.daemon.pid, "now")
   }
   const many = yield* Effect.promise(() => play(place, drawn.slice(few), few, warm))
-  memory.after = memoryOf(place.daemon.pid) ?? Number.NaN
+  memory.after = memoryOf(place.daemon.pid, "now")
   const limited = yield* Effect.promise(() => play(strict, drawn.slice(0, few), 0, () => undefined))
   const answers = new Map(many.answers)
   for (const [name, times] of limited.answers) answers.set(name, (answers.get(name) ?? 0) + times)

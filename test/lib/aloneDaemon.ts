@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "smol-toml"
@@ -44,12 +44,6 @@ export const startAlone = Effect.fn("test.startAlone")(function* (
   const daemon: AloneDaemon = { pid, port: said, key: yield* createKey(installation), installation }
   return daemon
 })
-
-/** Resident memory of a process in MiB; undefined where there is no /proc. */
-export const memoryOf = (pid: number): number | undefined => {
-  const status = `/proc/${pid}/status`
-  return existsSync(status) ? Number(/VmRSS:\s+(\d+)/.exec(readFileSync(status, "utf8"))?.[1]) / 1024 : undefined
-}
 
 /** Sockets and files that a process has open; undefined where there is no /proc. */
 export const openFilesOf = (pid: number): number | undefined => {

@@ -14,12 +14,24 @@ import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { testSettingsLayer } from "./settings.ts"
+import { temporaryDatabase } from "./store.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
 /** A client that answers as the test says, in no time unless the answer takes some. */
 export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) =>
   Layer.succeed(DeliveryClient, { post: answer })
+
+/** A client that answers as the test says, and remembers what it sent. */
+export const rememberingClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) => {
+  const sent: Array<DeliveryRequest> = []
+  const post = (request: DeliveryRequest) =>
+    Effect.suspend(() => {
+      sent.push(request)
+      return answer(request)
+    })
+  return { sent, layer: stubClient(post) }
+}
 
 /** A resolver with the names of the test, read anew each time. */
 export const stubResolver = (names: Readonly<Record<string, ReadonlyArray<string>>>) =>
@@ -231,3 +243,13 @@ export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
     })
     return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stop)
   })
+
+/** A test beside a dispatcher on a new store. */
+export const dispatching = <A, E, R>(
+  client: { readonly layer: Layer.Layer<DeliveryClient> },
+  test: Effect.Effect<A, E, R>,
+  webhooks: Partial<SettingsShape["webhooks"]> = {}
+) =>
+  Effect.flatMap(temporaryDatabase, (path) =>
+    besideDispatcher(test).pipe(Effect.provide(webhooksOn(path, client.layer, webhooks)))
+  )

@@ -1,8 +1,9 @@
 import { Effect, Fiber, Schedule } from "effect"
 import { Pool } from "undici"
 import { quantile } from "../../bench/Figure.ts"
+import { memoryOf } from "../../bench/memory.ts"
 import { start } from "../../bench/processes.ts"
-import { type AloneDaemon, memoryOf, openFilesOf } from "../lib/aloneDaemon.ts"
+import { type AloneDaemon, openFilesOf } from "../lib/aloneDaemon.ts"
 import type { Attack, Counts, Outcomes } from "./Attack.ts"
 
 /** What a well-behaved client has seen. */
@@ -79,11 +80,11 @@ export const abuse = Effect.fn("test.abuse")(function* (
   { breath, quietPayments }: { readonly breath: string; readonly quietPayments: number }
 ) {
   const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
-  const before = { memory: memoryOf(daemon.pid) ?? Number.NaN, files: openFilesOf(daemon.pid) ?? Number.NaN }
+  const before = { memory: memoryOf(daemon.pid, "now"), files: openFilesOf(daemon.pid) ?? Number.NaN }
   let isOver = false
   let most = before.memory
   const watch = Effect.sync(() => {
-    most = Math.max(most, memoryOf(daemon.pid) ?? Number.NaN)
+    most = Math.max(most, memoryOf(daemon.pid, "now"))
   })
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("200 millis")))
   const traffic = yield* Effect.forkScoped(behave(daemon, breath, () => !isOver))

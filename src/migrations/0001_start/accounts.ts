@@ -1,0 +1,52 @@
+/** Who may ask, how often, and what was answered. */
+export const accounts = [
+  `CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE api_keys (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    permissions TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER
+  ) STRICT, WITHOUT ROWID`,
+
+  // Requests of keys that were active within the hour.
+  `CREATE TABLE rate_windows (
+    key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
+    minute_start INTEGER NOT NULL,
+    minute_count INTEGER NOT NULL,
+    hour_start INTEGER NOT NULL,
+    hour_count INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  // Answers that are given again to a request with the same Idempotency-Key. The hash of its body is made with a key of
+  // the master key's, since the body may hold a secret; it is gone when that key has changed.
+  `CREATE TABLE idempotent_responses (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    route TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body_hash BLOB,
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (account_id, mode, route, key)
+  ) STRICT`,
+  "CREATE INDEX idempotent_responses_age ON idempotent_responses (created_at)"
+]

@@ -1,0 +1,110 @@
+/** What came, up to which block that is known, and what of it needs a person. */
+export const ledger = [
+  // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
+  // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
+  // this database that is lost. `agreed`: a second provider has the transaction in the same block, or there is none to ask.
+  `CREATE TABLE receipts (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    block_hash TEXT NOT NULL,
+    address TEXT NOT NULL,
+    position TEXT NOT NULL,
+    block_number INTEGER NOT NULL,
+    block_time INTEGER NOT NULL,
+    tx_hash TEXT,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    payment_id TEXT REFERENCES payments (id),
+    canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
+    agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    seen_at INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, block_hash, address, position),
+    CHECK ((tx_hash IS NULL) = (position = 'unattributed'))
+  ) STRICT, WITHOUT ROWID`,
+  // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
+  "CREATE INDEX receipts_payment ON receipts (payment_id)",
+  "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
+  // The coins of a chain by address: what its balance is compared with.
+  "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
+  "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
+  "CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number) WHERE canonical = 1 AND agreed = 0",
+
+  // Ends of scanned ranges and blocks with receipts: what a reorg is measured against.
+  `CREATE TABLE blocks (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, number)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX blocks_time ON blocks (chain, mode, time)",
+
+  // The checkpoint: every block up to head_number has been read. Behind it: `checked`, the block at which the balances of
+  // all open native payments, and of every payment that was over by then, were last compared; `verified_number`, up to
+  // which a second pass has read the chain once it was final; the chain's own tags, where it has them.
+  `CREATE TABLE scans (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    start_number INTEGER NOT NULL,
+    head_number INTEGER NOT NULL,
+    head_hash TEXT NOT NULL,
+    head_time INTEGER NOT NULL,
+    genesis_hash TEXT,
+    checked_number INTEGER,
+    checked_time INTEGER,
+    safe_number INTEGER,
+    finalized_number INTEGER,
+    verified_number INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode)
+  ) STRICT, WITHOUT ROWID`,
+
+  // What an address held, by the block where that was seen first: a row for each change, so that the difference to the
+  // receipts since is money that no log and no transaction to the address has told of. `nonce`: transactions it has sent.
+  `CREATE TABLE balances (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    address TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    balance TEXT NOT NULL CHECK (balance NOT GLOB '*[^0-9]*' AND balance <> ''),
+    nonce INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, address, number)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX balances_block ON balances (chain, mode, number)",
+
+  // Addresses that a lost newer copy of this database may have handed out: money there belongs to a payment nobody knows.
+  `CREATE TABLE gap_addresses (
+    address TEXT PRIMARY KEY,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    wallet TEXT NOT NULL REFERENCES wallets (fingerprint),
+    wallet_index INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (wallet, wallet_index)
+  ) STRICT, WITHOUT ROWID`,
+
+  // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
+  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back.
+  `CREATE TABLE exceptions (
+    id TEXT PRIMARY KEY,
+    address TEXT NOT NULL,
+    key TEXT NOT NULL,
+    payment_id TEXT REFERENCES payments (id),
+    kind TEXT NOT NULL CHECK (kind IN
+      ('overpaid', 'paid_again', 'late', 'wrong_token', 'wrong_chain', 'unattributed', 'found_late', 'reorged',
+       'unknown_payment')),
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    tx_hash TEXT,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    block_number INTEGER,
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    outcome TEXT CHECK (outcome IN ('accepted', 'refunded', 'gone')),
+    UNIQUE (address, key),
+    CHECK ((closed_at IS NULL) = (outcome IS NULL))
+  ) STRICT`,
+  "CREATE INDEX exceptions_payment ON exceptions (payment_id) WHERE payment_id IS NOT NULL",
+  "CREATE INDEX exceptions_unknown ON exceptions (chain, mode) WHERE payment_id IS NULL",
+  "CREATE INDEX exceptions_open ON exceptions (opened_at) WHERE closed_at IS NULL"
+]

@@ -1,0 +1,78 @@
+/** What is to be paid, and where. */
+export const payments = [
+  // The counter belongs to the wallet (public key and chain code, hashed), never to an account or a mode: two accounts
+  // on one extended public key must never be given the same address.
+  `CREATE TABLE wallets (
+    fingerprint TEXT PRIMARY KEY,
+    next_index INTEGER NOT NULL CHECK (next_index >= 0)
+  ) STRICT, WITHOUT ROWID`,
+
+  // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
+  `CREATE TABLE account_wallets (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    fingerprint TEXT NOT NULL,
+    xpub BLOB NOT NULL,
+    PRIMARY KEY (account_id, mode)
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE quotes (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    valid_until INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+
+  `CREATE TABLE payments (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    merchant_ref TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    currency TEXT NOT NULL,
+    chain TEXT NOT NULL,
+    address TEXT NOT NULL UNIQUE,
+    wallet TEXT NOT NULL REFERENCES wallets (fingerprint),
+    wallet_index INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'detecting', 'confirmed', 'expired', 'failed')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    created_head INTEGER,
+    metadata TEXT NOT NULL,
+    webhook_url TEXT,
+    redirect_url TEXT,
+    quote_id TEXT UNIQUE REFERENCES quotes (id),
+    usd_value TEXT,
+    amount_received TEXT,
+    tx_hash TEXT,
+    confirmed_at INTEGER,
+    failure_reason TEXT,
+    ended_at INTEGER,
+    UNIQUE (account_id, mode, merchant_ref),
+    UNIQUE (wallet, wallet_index),
+    CHECK ((status = 'confirmed') = (confirmed_at IS NOT NULL) OR failure_reason IS 'reorged'),
+    CHECK ((status = 'failed') = (failure_reason IS NOT NULL)),
+    CHECK ((status IN ('pending', 'detecting')) = (ended_at IS NULL))
+  ) STRICT`,
+  // The list: newest first, by each combination of filters.
+  "CREATE INDEX payments_list ON payments (account_id, mode, created_at, sequence)",
+  "CREATE INDEX payments_list_status ON payments (account_id, mode, status, created_at, sequence)",
+  "CREATE INDEX payments_list_chain ON payments (account_id, mode, chain, created_at, sequence)",
+  "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
+  // What settlement looks at after a scan, and what a start loads into the match set.
+  "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
+  "CREATE INDEX payments_open ON payments (chain, mode, expires_at) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
+
+  `CREATE TABLE transitions (
+    payment_id TEXT NOT NULL REFERENCES payments (id),
+    ordinal INTEGER NOT NULL,
+    from_status TEXT NOT NULL,
+    to_status TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (payment_id, ordinal)
+  ) STRICT, WITHOUT ROWID`
+]

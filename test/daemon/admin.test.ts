@@ -1,0 +1,70 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { adminOf } from "../lib/admin.ts"
+import { type Answered, makeClient } from "../lib/api.ts"
+import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { silentListener } from "../lib/silentListener.ts"
+import { tilld } from "../lib/tilld.ts"
+
+/** The ports that a process listens on, by Linux. */
+const listeningPorts = (pid: number): ReadonlyArray<number> => {
+  const own = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)))
+  return ["tcp", "tcp6"].flatMap((table) =>
+    readFileSync(`/proc/${pid}/net/${table}`, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, , , state, , , , , , inode]) => state === "0A" && own.has(`socket:[${inode}]`))
+      .map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16))
+  )
+}
+
+describe("the operator's listener", () => {
+  it.scopedLive("serves health and metrics and nothing else, and no metrics are elsewhere", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+      const admin = yield* adminOf(daemon)
+      const error = ({ body, status }: Answered) => [status, body?.error.code]
+      expect((yield* admin("GET", "/healthz")).body).toEqual({ alive: true })
+      expect((yield* admin("GET", "/readyz")).body).toMatchObject({ chains: [{ chain: "base" }] })
+      expect((yield* admin("HEAD", "/metrics")).status).toBe(200)
+      for (const path of ["/", "/v1/payments", "/docs", "/openapi.json", "/metrics/", "/%6Detrics"]) {
+        expect(error(yield* admin("GET", path, { key: daemon.key })), path).toEqual([404, "NOT_FOUND"])
+      }
+      const posted = yield* admin("POST", "/metrics", { json: {} })
+      expect(error(posted)).toEqual([405, "METHOD_NOT_ALLOWED"])
+      expect(posted.headers.allow).toBe("GET, HEAD")
+      expect(posted.body.error.requestId).toBe(posted.headers["x-request-id"])
+
+      const open = yield* makeClient(daemon.url)
+      for (const key of [{}, { key: daemon.key }]) {
+        expect(error(yield* open("GET", "/metrics", key))).toEqual([404, "NOT_FOUND"])
+      }
+      expect((yield* open("GET", "/healthz")).status).toBe(200)
+      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+    })
+  )
+
+  it.scopedLive("is not there unless it is asked for", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      const daemon = yield* serve(yield* makeHome({ chains: new Map([["base", chain]]) }))
+      yield* daemon.hasRead(chain)
+      expect(daemon.lines().filter((line) => line.includes("for the operator"))).toEqual([])
+      if (existsSync("/proc/net/tcp")) expect(listeningPorts(daemon.pid)).toEqual([Number(new URL(daemon.url).port)])
+    })
+  )
+
+  it.scopedLive("whose port is taken keeps the daemon from starting, which exits 2 and names it", () =>
+    Effect.gen(function* () {
+      const { port } = yield* silentListener()
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const refused = yield* tilld(["serve", "--config", home.config], { env: { TILLD_ADMIN__PORT: String(port) } })
+      expect(refused).toMatchObject({ code: 2, stdout: "" })
+      expect(refused.stderr).toContain(`[admin]: Cannot listen on 127.0.0.1:${port}: the port is taken`)
+      expect(refused.stderr).not.toContain('"listening"')
+    })
+  )
+})
