@@ -25,8 +25,7 @@ const run = (command, args, options) =>
   })
 
 const checks = [
-  ["types", "tsc", "--noEmit"],
-  ["effect", "effect-language-service", "diagnostics", "--project", "tsconfig.json", "--strict", "--format", "text"],
+  ["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"],
   ["lint", "biome", "check", "--error-on-warnings", "."],
   ["boundaries", "depcruise", "--config", ".dependency-cruiser.cjs", "src"],
   ["unused", "knip"],
