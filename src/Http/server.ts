@@ -47,7 +47,10 @@ const keepAliveTimeout = 65_000
 /** Connections beyond the limit that are just being told so; whoever comes then is cut off. */
 const leaving = 256
 
-/** At a shutdown, when the requests in flight have ended: whoever is just about to send another on a live connection is told, and not cut off. */
+/**
+ * At a shutdown, when the requests in flight have ended: whoever is just about to send another on a live connection is
+ * told, and not cut off.
+ */
 const lastRequests = "100 millis"
 
 const listen = (server: Server, { host, port }: Address) =>

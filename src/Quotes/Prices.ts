@@ -78,15 +78,30 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
     (source): Known => ({ source, told: new Map(), silent: new Map(), trouble: undefined, failures: 0 })
   )
 
+  // What was said in this millisecond: a burst of payments asks for one price again and again.
+  const said = new Map<QuoteCurrency, PriceStatus>()
+  let saidAt = Number.NaN
+
   const of = (symbol: QuoteCurrency): PriceStatus => {
     if (symbol === "USD") return dollar
-    const told = all.flatMap((known) => known.told.get(symbol) ?? [])
-    const silent = all.flatMap((known) => known.trouble ?? known.silent.get(symbol) ?? [])
-    return combine(symbol, told, silent, clock.unsafeCurrentTimeMillis())
+    const now = clock.unsafeCurrentTimeMillis()
+    if (now !== saidAt) said.clear()
+    saidAt = now
+    const known = said.get(symbol) ?? combinedAt(symbol, now)
+    said.set(symbol, known)
+    return known
   }
 
+  const combinedAt = (symbol: QuoteCurrency, now: number): PriceStatus => {
+    const told = all.flatMap((known) => known.told.get(symbol) ?? [])
+    const silent = all.flatMap((known) => known.trouble ?? known.silent.get(symbol) ?? [])
+    return combine(symbol, told, silent, now)
+  }
+
+  const read = (known: Known) => Effect.tap(readInto(known), () => said.clear())
+
   const follow = (known: Known) =>
-    readInto(known).pipe(
+    read(known).pipe(
       Effect.zipRight(Effect.flatMap(pause(known), Effect.sleep)),
       Effect.forever,
       Effect.annotateLogs({ service: "prices" })
@@ -97,7 +112,7 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
     usd: (symbol) => of(symbol).price,
     told: () => all.flatMap(({ told }) => [...told.values()]),
     status: () => QuoteCurrency.literals.filter((symbol) => symbol !== "USD").map(of),
-    refresh: Effect.forEach(all, readInto, { concurrency: "unbounded", discard: true }),
+    refresh: Effect.forEach(all, read, { concurrency: "unbounded", discard: true }),
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
   })
 })

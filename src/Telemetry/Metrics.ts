@@ -25,7 +25,7 @@ const makeInstruments = () => ({
   ),
   httpRateLimited: new Counter({
     name: "tilld_http_rate_limited_requests_total",
-    help: "Requests to the API that were refused since their key had made too many."
+    help: "Requests to the API that were refused with 429: their key had made too many, or holds too many streams."
   }),
 
   payments: new Counter({
