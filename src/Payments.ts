@@ -130,8 +130,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
           const tx = yield* Tx
           const quoteId =
             request.quoteId === undefined ? undefined : yield* lockQuote(owner, request.quoteId, request, now)
-          const { address, ...source } = yield* addresses.take(owner)
+          const { address, ...source } = yield* addresses.take(tx, owner)
           const payment = yield* Repo.insert(
+            tx,
             {
               id: newPaymentId(now),
               account: owner.account,
@@ -160,7 +161,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             yield* refuseDuplicate(owner, request.merchantRef)
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
-          yield* outbox.publish(payment, now)
+          yield* outbox.publish(tx, payment, now)
           if (besides !== undefined) yield* besides(payment)
           tx.afterCommit(() => {
             // Before the answer: whoever pays at once must be seen.

@@ -12,7 +12,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
   {
     /** Tells of the status that `payment` has now reached, `at` Unix milliseconds. */
-    readonly publish: (payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
+    readonly publish: (tx: Tx["Type"], payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable>
     /** Deliveries are made due in this transaction: the dispatcher hears of it after the commit. */
     readonly announce: Effect.Effect<void, never, Tx>
     /** Completes once deliveries have been committed since it last did: what wakes the dispatcher. */
@@ -29,8 +29,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const announce = Effect.map(Tx, (tx) => tx.afterCommit(ring))
       const listeners = makeListeners()
 
-      const publish = Effect.fnUntraced(function* (payment: Payment, at: number) {
-        const tx = yield* Tx
+      const publish = Effect.fnUntraced(function* (tx: Tx["Type"], payment: Payment, at: number) {
         const kind = kindOf(payment.status)
         // A payment is created once; the other kinds can come again after a reorg.
         const id = eventId(payment.id, kind, kind === "payment.created" ? 0 : yield* ordinalOf(tx, payment))

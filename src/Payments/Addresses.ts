@@ -33,7 +33,10 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
   Addresses,
   {
     /** The next address of the owner's wallet. It is taken only if the transaction commits. */
-    readonly take: (owner: Owner) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable, Tx>
+    readonly take: (
+      tx: Tx["Type"],
+      owner: Owner
+    ) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable>
     /** The worker that derives and vets addresses ahead of their use. */
     readonly run: Effect.Effect<never>
   }
@@ -68,8 +71,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return pool
       }
 
-      const resolve = Effect.fnUntraced(function* (owner: Owner, key: string) {
-        const tx = yield* Tx
+      const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner, key: string) {
         const own = yield* walletsOf(tx, owner.account)
         const wallet = own.find((candidate) => candidate.mode === owner.mode)
         const xpub =
@@ -78,17 +80,16 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
             : wallet && secrets.open(wallet.sealed, walletContext(owner.account, owner.mode))
         if (xpub === undefined) return yield* new WalletNotConfigured({ mode: owner.mode })
         const pool = poolOf(Redacted.value(xpub), owner.mode)
-        yield* Repo.ensure(pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
+        yield* Repo.ensure(tx, pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
         tx.afterCommit(() => owners.set(key, pool))
         return pool
       })
 
-      const take = Effect.fnUntraced(function* (owner: Owner) {
-        const tx = yield* Tx
+      const take = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
         const key = `${owner.mode}:${owner.account}`
-        const pool = owners.get(key) ?? (yield* resolve(owner, key))
-        let index = yield* Repo.nextIndex(pool.fingerprint)
-        while (pool.hasHistory(index)) index = yield* Repo.nextIndex(pool.fingerprint)
+        const pool = owners.get(key) ?? (yield* resolve(tx, owner, key))
+        let index = yield* Repo.nextIndex(tx, pool.fingerprint)
+        while (pool.hasHistory(index)) index = yield* Repo.nextIndex(tx, pool.fingerprint)
         tx.afterCommit(() => {
           mark.note(pool.fingerprint, index + 1)
           pool.passed(index)
@@ -146,7 +147,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         Effect.gen(function* () {
           for (const mode of ["live", "test"] as const) {
             const xpub = settings.wallets[mode]
-            if (xpub !== undefined) yield* Repo.ensure(poolOf(Redacted.value(xpub), mode).fingerprint, 0)
+            if (xpub !== undefined) yield* Repo.ensure(yield* Tx, poolOf(Redacted.value(xpub), mode).fingerprint, 0)
           }
         })
       )

@@ -72,9 +72,9 @@ export interface AddressSource {
  * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already
  * has a payment of that `merchantRef` in that mode.
  */
-export const insert = (payment: NewPayment, source: AddressSource) =>
-  Effect.flatMap(Tx, (tx) => {
-    const inserted = tx.get<{ sequence: number; created_head: number | null }>(
+export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource) =>
+  Effect.map(
+    tx.get<{ sequence: number; created_head: number | null }>(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
          status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?,
@@ -103,19 +103,16 @@ export const insert = (payment: NewPayment, source: AddressSource) =>
         payment.quoteId ?? null,
         payment.usdValue ?? null
       ]
-    )
-    return Effect.map(
-      inserted,
-      (row): Payment | undefined =>
-        row && {
-          ...payment,
-          usdValue: payment.usdValue,
-          sequence: row.sequence,
-          createdHead: row.created_head ?? undefined,
-          endedAt: undefined
-        }
-    )
-  })
+    ),
+    (row): Payment | undefined =>
+      row && {
+        ...payment,
+        usdValue: payment.usdValue,
+        sequence: row.sequence,
+        createdHead: row.created_head ?? undefined,
+        endedAt: undefined
+      }
+  )
 
 /** Stores what a payment has become `at` that time, Unix milliseconds, and the transition when its status changed. */
 export const update = (before: Payment, after: Payment, at: number) =>

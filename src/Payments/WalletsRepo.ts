@@ -6,24 +6,20 @@ export const all = (db: Db) =>
   db.all<{ fingerprint: string; next_index: number }>("SELECT fingerprint, next_index FROM wallets")
 
 /** Makes the wallet known, its numbering starting at `start`, if it is not. */
-export const ensure = (fingerprint: string, start: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, ?) ON CONFLICT DO NOTHING", [fingerprint, start])
-  )
+export const ensure = (tx: Tx["Type"], fingerprint: string, start: number) =>
+  tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, ?) ON CONFLICT DO NOTHING", [fingerprint, start])
 
 /** Takes the wallet's next index. */
-export const nextIndex = (fingerprint: string) =>
-  Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.get<{ taken: number }>(
-        "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? RETURNING next_index - 1 AS taken",
-        [fingerprint]
-      ),
-      (row) => {
-        if (row === undefined) throw new Error(`wallet ${fingerprint} is not in the store`)
-        return row.taken
-      }
-    )
+export const nextIndex = (tx: Tx["Type"], fingerprint: string) =>
+  Effect.map(
+    tx.get<{ taken: number }>(
+      "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? RETURNING next_index - 1 AS taken",
+      [fingerprint]
+    ),
+    (row) => {
+      if (row === undefined) throw new Error(`wallet ${fingerprint} is not in the store`)
+      return row.taken
+    }
   )
 
 export const jumpTo = (fingerprint: string, next: number) =>

@@ -28,7 +28,7 @@ export const follow = Effect.fnUntraced(function* (
   for (const step of steps) {
     const { status } = step.payment
     yield* Repo.update(before, step.payment, at)
-    if (step.announced) yield* outbox.publish(step.payment, at)
+    if (step.announced) yield* outbox.publish(tx, step.payment, at)
     if (status !== before.status) tx.afterCommit(() => payments.add([status]))
     before = step.payment
   }

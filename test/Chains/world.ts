@@ -7,7 +7,7 @@ import { Chains } from "../../src/Chains.ts"
 import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
-import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
+import type { PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
@@ -101,7 +101,7 @@ export const realSettlement = Layer.effect(
     Layer.effect(
       Outbox,
       Effect.map(Announced, (announced) => ({
-        publish: (payment: Payment) => Effect.sync(() => void announced.push(payment.status)),
+        publish: (_, payment) => Effect.sync(() => void announced.push(payment.status)),
         announce: Effect.void,
         newDeliveries: Effect.never,
         listen: () => Effect.succeed(Effect.never)
@@ -179,6 +179,7 @@ export const pay = Effect.fnUntraced(function* (
       yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
       const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
       const payment = yield* Payments.insert(
+        tx,
         {
           id,
           account,

@@ -40,7 +40,7 @@ const takeFor = (who: Owner) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const addresses = yield* Addresses
-    return yield* writer.write(addresses.take(who))
+    return yield* writer.write(Effect.flatMap(Tx, (tx) => addresses.take(tx, who)))
   })
 const take = takeFor(owner)
 const takeMany = (n: number) => Effect.replicateEffect(take, n, { concurrency: "unbounded" })
@@ -60,7 +60,9 @@ it.live("a refused command gives its address back", () =>
     yield* Effect.gen(function* () {
       const writer = yield* Writer
       const addresses = yield* Addresses
-      yield* Effect.flip(writer.write(Effect.zipRight(addresses.take(owner), Effect.fail("refused"))))
+      yield* Effect.flip(
+        writer.write(Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, owner), Effect.fail("refused"))))
+      )
       expect((yield* take).index).toBe(0)
     }).pipe(Effect.provide(running(path)))
   }).pipe(Effect.scoped)

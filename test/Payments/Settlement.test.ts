@@ -61,7 +61,7 @@ const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> = {}) {
       yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
       yield* tx.run("INSERT INTO wallets VALUES (?, 1)", [wallet])
       yield* LedgerRepo.startScan(network, block(100), undefined)
-      const stored = yield* Repo.insert({ ...newPayment, ...over }, { wallet, index: 0 })
+      const stored = yield* Repo.insert(tx, { ...newPayment, ...over }, { wallet, index: 0 })
       return stored ?? (yield* Effect.dieMessage("not inserted"))
     })
   )
@@ -271,9 +271,12 @@ it.scoped("a crowd that ends at once ends in several commits", () =>
       Array.from({ length: 250 }, (_, i) => i),
       (i) =>
         writer.write(
-          Repo.insert(
-            { ...newPayment, id: newPaymentId(0), merchantRef: `crowd-${i}`, address: `0xcrowd${i}` },
-            { wallet, index: i + 1 }
+          Effect.flatMap(Tx, (tx) =>
+            Repo.insert(
+              tx,
+              { ...newPayment, id: newPaymentId(0), merchantRef: `crowd-${i}`, address: `0xcrowd${i}` },
+              { wallet, index: i + 1 }
+            )
           )
         ),
       { concurrency: "unbounded" }

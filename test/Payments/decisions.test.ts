@@ -7,7 +7,7 @@ import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
 import { Span } from "../../src/Chains/Span.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
-import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
+import type { NewPayment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
@@ -122,7 +122,7 @@ const start = Effect.gen(function* () {
       yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
       yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
       yield* LedgerRepo.startScan(network, block(100), undefined)
-      const stored = yield* Repo.insert(newPayment(), { wallet: "w", index: 0 })
+      const stored = yield* Repo.insert(tx, newPayment(), { wallet: "w", index: 0 })
       return stored ?? (yield* Effect.dieMessage("not inserted"))
     })
   )
@@ -387,10 +387,12 @@ it.scoped("abandon: every open payment of the chain fails, with its event; other
     const writer = yield* Writer
     const insert = (n: number, over: Partial<NewPayment>) =>
       writer.write(
-        Effect.map(
-          Repo.insert(newPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over }), { wallet: "w", index: n }),
-          (payment): Payment => payment ?? expect.unreachable()
-        )
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          const payment = newPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over })
+          const stored = yield* Repo.insert(tx, payment, { wallet: "w", index: n })
+          return stored ?? expect.unreachable()
+        })
       )
     yield* Effect.forEach(
       Array.from({ length: 230 }, (_, n) => n + 1),

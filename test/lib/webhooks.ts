@@ -164,7 +164,12 @@ export const publish = (payment: Payment, status: PaymentStatus, at = 0) =>
         [payment.id, status, at, payment.id]
       )
     )
-    yield* writer.write(Effect.zipRight(transition, outbox.publish({ ...payment, status }, at)))
+    yield* writer.write(
+      Effect.zipRight(
+        transition,
+        Effect.flatMap(Tx, (tx) => outbox.publish(tx, { ...payment, status }, at))
+      )
+    )
   })
 
 export interface DeliveryRow {
