@@ -18,36 +18,50 @@ const parsed = ts.getParsedCommandLineOfConfigFile(join(root, "tsconfig.json"), 
 const config = parsed.options.plugins?.find((plugin) => plugin.name === name)
 if (config === undefined) throw new Error(`tsconfig.json does not name the plugin ${name}`)
 
+// What breaks a rule, so that it shows when none was asked. Only in memory.
+const canary = { path: join(root, "src/canary.ts"), text: 'import { Effect } from "effect"\nEffect.log("floats")\n' }
+const files = [...parsed.fileNames, canary.path]
+const read = (file) => (file === canary.path ? canary.text : ts.sys.readFile(file))
+
 const languageServiceHost = {
   ...ts.sys,
+  readFile: read,
+  fileExists: (file) => file === canary.path || ts.sys.fileExists(file),
   useCaseSensitiveFileNames: () => ts.sys.useCaseSensitiveFileNames,
   getCompilationSettings: () => parsed.options,
+  getProjectReferences: () => parsed.projectReferences,
   getCurrentDirectory: () => root,
   getDefaultLibFileName: ts.getDefaultLibFilePath,
-  getScriptFileNames: () => parsed.fileNames,
+  getScriptFileNames: () => files,
   // Nothing changes while this runs.
   getScriptVersion: () => "1",
   getScriptSnapshot: (file) => {
-    const text = ts.sys.readFile(file)
+    const text = read(file)
     return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text)
   }
 }
-const typescript = ts.createLanguageService(languageServiceHost)
+const languageService = ts.createLanguageService(languageServiceHost)
 const service = require(`${name}/index.js`)({ typescript: ts }).create({
-  languageService: typescript,
+  languageService,
   languageServiceHost,
   serverHost: ts.sys,
   project: { getCurrentDirectory: () => root, log: () => {}, projectService: { logger: { info: () => {} } } },
   config
 })
 
+const brokenRules = (file) => service.getSemanticDiagnostics(file).filter(({ source }) => source === "effect")
+const [found, ...more] = brokenRules(canary.path)
+if (found?.category !== ts.DiagnosticCategory.Error || more.length > 0) {
+  throw new Error(`${name} does not find what is wrong with:\n${canary.text}`)
+}
+
+const program = languageService.getProgram()
 const diagnostics = [
   ...parsed.errors,
-  ...typescript.getCompilerOptionsDiagnostics(),
-  ...parsed.fileNames.flatMap((file) => [
-    ...typescript.getSyntacticDiagnostics(file),
-    ...service.getSemanticDiagnostics(file)
-  ])
+  ...languageService.getCompilerOptionsDiagnostics(),
+  ...program.getSyntacticDiagnostics(),
+  ...program.getSemanticDiagnostics(),
+  ...parsed.fileNames.flatMap(brokenRules)
 ]
 for (const { category, file, messageText, start } of diagnostics) {
   const { character, line } = file?.getLineAndCharacterOfPosition(start) ?? {}

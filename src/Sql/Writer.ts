@@ -7,7 +7,14 @@ import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 const groupSize = 256
 /** A group commits what it has after this time, so that nobody waits long behind a burst. */
 const groupMillis = 10
+/** Commands that go on coming are waited for as long. */
 const gatherMillis = 5
+
+/** A clock for intervals, which nobody sets back. */
+const stopwatch = Effect.map(Effect.clock, (clock) => () => {
+  const started = clock.unsafeCurrentTimeNanos()
+  return () => Number(clock.unsafeCurrentTimeNanos() - started) / 1e6
+})
 
 /**
  * The one writer of the database. Commands that arrive together share a commit; one refusal leaves the others standing,
@@ -47,8 +54,7 @@ const commitGroup = (
   guarded: boolean
 ): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable | NotGuarded> =>
   Effect.gen(function* () {
-    const clock = yield* Effect.clock
-    const started = clock.unsafeCurrentTimeMillis()
+    const millis = (yield* stopwatch)()
     const outcomes: Array<Outcome> = []
     let afterCommit: Array<() => void> = []
     const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
@@ -68,7 +74,7 @@ const commitGroup = (
         }
         if (guarded) yield* db.run("RELEASE command")
         outcomes.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
-        if (clock.unsafeCurrentTimeMillis() - started >= groupMillis) break
+        if (millis() >= groupMillis) break
       }
     }).pipe(Effect.provideService(Tx, tx))
     yield* db.run("COMMIT")
@@ -123,22 +129,18 @@ export const makeWriter = (
       answer(group.value.map(({ exit }) => exit))
     })
 
-    const clock = yield* Effect.clock
+    const startWatch = yield* stopwatch
     /**
      * Lets sockets and timers have their turn, which a loop that never waits would starve, and goes on while that brings
      * more commands: to sync the disk takes longer than to read a request, and one sync is enough for all.
      */
     const gather = Effect.gen(function* () {
-      const started = clock.unsafeCurrentTimeMillis()
+      const millis = startWatch()
       let before: number
       do {
         before = waiting.length
         yield* eventLoopTurn
-      } while (
-        waiting.length > before &&
-        waiting.length < groupSize &&
-        clock.unsafeCurrentTimeMillis() - started < gatherMillis
-      )
+      } while (waiting.length > before && waiting.length < groupSize && millis() < gatherMillis)
     })
 
     const loop = Effect.gen(function* () {

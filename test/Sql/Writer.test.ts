@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Option, Runtime, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase, tempStore } from "../lib/store.ts"
@@ -46,35 +46,6 @@ it.effect("commands that arrive together share a commit, and one refusal leaves 
     expect(new Set(seenInside)).toEqual(new Set([0]))
     expect(exits.filter(Exit.isFailure)).toHaveLength(4)
     expect(yield* keys).toHaveLength(36)
-  }).pipe(Effect.provide(tempStore))
-)
-
-it.effect("commands that come one in each turn of the event loop share a commit, until one brings none", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const reader = yield* Reader
-    const fork = Runtime.runFork(yield* Effect.runtime<never>())
-    const seenInside: Array<number> = []
-    const command = (i: number) =>
-      Effect.gen(function* () {
-        yield* put(`k${i}`, "v")
-        const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta")
-        seenInside.push(row?.n ?? -1)
-      })
-    const fibers = yield* Effect.async<ReadonlyArray<Fiber.Fiber<void, StoreUnavailable>>>((resume) => {
-      const forked: Array<Fiber.Fiber<void, StoreUnavailable>> = []
-      // The next turn is asked for before the writer asks for it, so that the command is there when the writer looks.
-      const turn = (i: number) => {
-        if (i < 20) setImmediate(turn, i + 1)
-        else resume(Effect.succeed(forked))
-        forked.push(fork(writer.write(command(i))))
-      }
-      turn(1)
-    })
-    yield* Fiber.joinAll(fibers)
-    expect(seenInside).toEqual(Array.from({ length: 20 }, () => 0))
-    yield* writer.write(command(21))
-    expect(seenInside.at(-1)).toBe(20)
   }).pipe(Effect.provide(tempStore))
 )
 

@@ -15,7 +15,7 @@ const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate
  * when nothing is left to run: what a seed does, it does each time. `TestClock` waits some milliseconds of real time at
  * each step for others to come to rest; here nobody else is running.
  *
- * Nothing but the writer's turn of the event loop happens outside of it, so that one turn with nothing to run afterwards
+ * Nothing but the writer's turns of the event loop happens outside of it, so that one turn with nothing to run afterwards
  * means rest.
  */
 export class VirtualTime {
