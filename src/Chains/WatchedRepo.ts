@@ -101,6 +101,17 @@ export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep
     (rows) => rows.map((row) => row.usd_value ?? undefined)
   )
 
+/** When the oldest open payment was made that no head of its chain was known to, in Unix milliseconds. */
+export const oldestUnplaced = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.get<{ oldest: number | null }>(
+      `SELECT min(created_at) AS oldest FROM payments
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head IS NULL`,
+      [chain, mode]
+    ),
+    (row) => row?.oldest ?? undefined
+  )
+
 /** The chain's first head is known: payments made before it count what comes above `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>

@@ -16,6 +16,7 @@ import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Range, readRange, type Source } from "./range.ts"
+import { latestStart } from "./startBlock.ts"
 import type { Contracts } from "./transfers.ts"
 
 /** What a watcher works with. It is the only one to change this network's rows. */
@@ -61,13 +62,10 @@ export type Outcome = Step & {
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
-const begin = Effect.fn("Watcher.begin")(function* (
-  { chain, genesis, network, writer }: Watch,
-  { client }: Provider,
-  head: Header
-) {
-  const { confirmations, startBlock } = chain
-  const start = startBlock === "latest" ? Math.max(head.number - confirmations, 0) : Math.max(startBlock - 1, 0)
+const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, { client }: Provider, head: Header) {
+  const { chain, genesis, network, reader, writer } = watch
+  const { startBlock } = chain
+  const start = startBlock === "latest" ? yield* latestStart(chain, client, reader, head) : Math.max(startBlock - 1, 0)
   if (start > head.number) {
     const reason = `start_block ${startBlock} is above the chain's head ${head.number}`
     return { _tag: "Waiting", scanned: undefined, reason } satisfies Step

@@ -21,10 +21,11 @@ layer(FiveChains.layer, { excludeTestServices: true })("a quote", (it) => {
   it.scoped("locks its rate in for one payment, however many ask for it at once", () =>
     Effect.gen(function* () {
       const daemon = yield* serve(yield* makeHome({ chains: yield* FiveChains }))
-      // Its gas price comes with the first look at the chain.
-      yield* daemon.logged("first head: reading starts", { chain: "base" })
       const request = { fromCurrency: "USD", toCurrency: "USDC", amount: "49.90", chain: "base" }
-      const quote = yield* daemon.call<Quote>("POST", "/v1/quotes", request)
+      // Its gas price comes with the first look at the chain.
+      const quote = yield* daemon
+        .call<Quote>("POST", "/v1/quotes", request)
+        .pipe(Effect.delay("20 millis"), Effect.repeat({ until: ({ status }) => status !== 503 }))
       expect(quote.status).toBe(201)
 
       const order = (merchantRef: string) => ({
