@@ -15,6 +15,7 @@ import { type ScanResult, Settlement } from "../../src/Payments/Settlement.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { someNewPayment } from "../lib/payments.ts"
 import { testRates } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
@@ -180,7 +181,7 @@ export const pay = Effect.fnUntraced(function* (
       const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
       const payment = yield* Payments.insert(
         tx,
-        {
+        someNewPayment({
           id,
           account,
           mode,
@@ -189,18 +190,9 @@ export const pay = Effect.fnUntraced(function* (
           currency: over.currency ?? "ETH",
           chain: over.chain ?? "ethereum",
           address,
-          status: "pending",
           createdAt: now,
-          expiresAt: now + 3_600_000,
-          metadata: "{}",
-          webhookUrl: undefined,
-          redirectUrl: undefined,
-          quoteId: undefined,
-          amountReceived: undefined,
-          txHash: undefined,
-          confirmedAt: undefined,
-          failureReason: undefined
-        },
+          expiresAt: now + 3_600_000
+        }),
         { wallet: "w", index: index?.n ?? 0 }
       )
       if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")

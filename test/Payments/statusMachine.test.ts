@@ -1,41 +1,17 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { BlockRef, Receipt } from "../../src/Domain/Receipt.ts"
 import { advance, type Horizon, type Rules, undone } from "../../src/Payments/statusMachine.ts"
+import { somePayment } from "../lib/payments.ts"
 
 const second = 1000
 const created = 1_700_000_000 * second
 const rules: Rules = { settleGrace: 60 * second, toleranceBps: 0 }
 const confirmations = 3
 
-const payment = (over: Partial<Payment> = {}): Payment => ({
-  sequence: 1,
-  id: newPaymentId(0),
-  account: AccountId.make("default"),
-  mode: "test",
-  merchantRef: "order-1",
-  amount: 1000n,
-  currency: "USDC",
-  chain: "base",
-  address: "0x0000000000000000000000000000000000000001",
-  status: "pending",
-  createdAt: created,
-  expiresAt: created + 3600 * second,
-  createdHead: 100,
-  metadata: "{}",
-  webhookUrl: undefined,
-  redirectUrl: undefined,
-  quoteId: undefined,
-  usdValue: undefined,
-  amountReceived: undefined,
-  txHash: undefined,
-  confirmedAt: undefined,
-  failureReason: undefined,
-  endedAt: undefined,
-  ...over
-})
+const payment = (over: Partial<Payment> = {}): Payment =>
+  somePayment({ currency: "USDC", createdAt: created, expiresAt: created + 3600 * second, ...over })
 
 const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
   const blockNumber = over.blockNumber ?? 101

@@ -1,8 +1,9 @@
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
+import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -13,6 +14,7 @@ import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
+import { someNewPayment } from "./payments.ts"
 import { testSettingsLayer } from "./settings.ts"
 import { temporaryDatabase } from "./store.ts"
 
@@ -101,55 +103,21 @@ export const newPayment = (webhookUrl?: string) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const n = ++made
-    const payment: Payment = {
-      sequence: n,
-      id: newPaymentId(0),
+    const payment = someNewPayment({
       ...merchant,
       merchantRef: `order ${n}`,
       amount: 1_000_000n,
       currency: "USDC",
-      chain: "base",
       address: `0x${n.toString(16).padStart(40, "0")}`,
-      status: "pending",
       createdAt: 0,
       expiresAt: 3_600_000,
-      createdHead: undefined,
       metadata: JSON.stringify({ note: "ünïcödé 💶" }),
-      webhookUrl,
-      redirectUrl: undefined,
-      quoteId: undefined,
-      usdValue: undefined,
-      amountReceived: undefined,
-      txHash: undefined,
-      confirmedAt: undefined,
-      failureReason: undefined,
-      endedAt: undefined
-    }
-    yield* writer.write(
-      Effect.flatMap(Tx, (tx) =>
-        tx.run(
-          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-             status, created_at, expires_at, metadata, webhook_url) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'w', ?, ?, ?, ?, ?, ?)`,
-          [
-            payment.id,
-            payment.account,
-            payment.mode,
-            payment.merchantRef,
-            payment.amount.toString(),
-            payment.currency,
-            payment.chain,
-            payment.address,
-            n,
-            payment.status,
-            payment.createdAt,
-            payment.expiresAt,
-            payment.metadata,
-            webhookUrl ?? null
-          ]
-        )
-      )
+      webhookUrl
+    })
+    const stored = yield* writer.write(
+      Effect.flatMap(Tx, (tx) => Payments.insert(tx, payment, { wallet: "w", index: n }))
     )
-    return payment
+    return stored ?? (yield* Effect.dieMessage("the payment is there already"))
   })
 
 /** Announces that the payment has reached `status`. */
