@@ -1,8 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Either, Exit, Logger, Redacted, TestClock } from "effect"
+import { Cause, Effect, Either, Exit, Logger, Redacted, TestClock } from "effect"
 import { makeProviders, type Provider, type Providers, WrongChain } from "../../src/Chains/Providers.ts"
 import { makeClient, type RpcClient, RpcError, type RpcReason } from "../../src/Chains/Rpc.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
+import { testChain } from "../lib/settings.ts"
 
 const hash = (digit: string): string => `0x${digit.repeat(64)}`
 
@@ -47,19 +48,8 @@ const errorOf = (host: string, reason: RpcReason, more: { retryAfter?: number; m
 
 const network = { chain: "base", mode: "test" } as const
 
-const settings = (nodes: ReadonlyArray<Node>, over: Partial<ChainSettings> = {}): ChainSettings => ({
-  ...network,
-  rpcUrls: nodes.map((node) => Redacted.make(node.client.host)),
-  chainId: 77,
-  confirmations: 3,
-  pollInterval: Duration.seconds(1),
-  balanceInterval: Duration.seconds(15),
-  startBlock: "latest",
-  tokens: [],
-  wrongTokens: [],
-  policies: [],
-  ...over
-})
+const settings = (nodes: ReadonlyArray<Node>, over: Partial<ChainSettings> = {}): ChainSettings =>
+  testChain({ ...network, rpcUrls: nodes.map((node) => Redacted.make(node.client.host)), chainId: 77, ...over })
 
 const providersOf = (nodes: ReadonlyArray<Node>, known?: string, over: Partial<ChainSettings> = {}) => {
   const genesis: { known: string | undefined } = { known }

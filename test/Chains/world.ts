@@ -16,40 +16,18 @@ import { type ChainSettings, Settings, type SettingsShape } from "../../src/Sett
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
-import { testRates } from "../lib/settings.ts"
+import { testChain, testSettings } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
-export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings => ({
-  chain: "ethereum",
-  mode: "test",
-  rpcUrls: [Redacted.make("model:ethereum")],
-  chainId: 77,
-  confirmations: 3,
-  pollInterval: Duration.seconds(1),
-  balanceInterval: Duration.seconds(15),
-  startBlock: "latest",
-  tokens: [],
-  wrongTokens: [],
-  policies: [],
-  ...over
-})
+export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings =>
+  testChain({ chain: "ethereum", rpcUrls: [Redacted.make("model:ethereum")], chainId: 77, ...over })
 
-export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape => ({
-  server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1", trustedProxies: [] },
-  admin: undefined,
-  database: { path: "" },
-  limits: { perMinute: 100, perHour: 1000 },
-  wallets: { live: undefined, test: undefined },
-  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
-  webhooks: { allowTargets: [], extraCaFile: "", concurrency: 1, concurrencyPerEndpoint: 1 },
-  rates: testRates(),
-  portal: { enabled: false, allow: [] },
-  log: { level: "error", format: "json" },
-  telemetry: { otlpEndpoint: "" },
-  retention: { requests: Duration.days(1), deliveries: Duration.days(1) },
-  alerts: { url: "" },
-  chains
-})
+/** Money counts as late for three days. */
+export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
+  testSettings("", {
+    payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
+    chains
+  })
 
 /** What a commit told the settlement. */
 export interface Settled extends ScanResult {
