@@ -1,27 +1,30 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either, Layer, Logger, TestClock } from "effect"
+import { Effect, Either, Layer, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
 import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
 import { Span } from "../../src/Chains/Span.ts"
-import type { Network } from "../../src/Domain/Chain.ts"
-import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
-import { Outbox } from "../../src/Events/Outbox.ts"
 import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
-import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { someNewPayment } from "../lib/payments.ts"
+import {
+  block,
+  confirmations,
+  lastOnTime,
+  network,
+  scanTo,
+  layer as settling,
+  start as startPayment,
+  transfer
+} from "./settling.ts"
 
-const network: Network = { chain: "base", mode: "test" }
-const confirmations = 3
 const hash = (digit: string) => `0x${digit.repeat(64)}`
-const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 /** What the node knows of transactions, by hash; its head is block 200. */
 const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
@@ -72,93 +75,14 @@ const node = Layer.succeed(Networks, {
   })
 })
 
-const layer = Layer.unwrapScoped(
-  Effect.map(temporaryDatabase, (path) =>
-    Settlement.layer.pipe(
-      Layer.provideMerge(Layer.mergeAll(Outbox.layer, node)),
-      Layer.provideMerge(Sql.layer(path)),
-      Layer.provideMerge(testSettingsLayer(path)),
-      Layer.provide(Logger.remove(Logger.defaultLogger))
-    )
-  )
+const layer = Layer.merge(settling, node)
+
+const start = Effect.zipRight(
+  Effect.sync(() => mined.clear()),
+  startPayment
 )
 
-/** A chain with a block a second whose block `n` has the time `n`; payments are made at block 100. */
-const lastOnTime = 100 + 3600 + 60
-const block = (number: number) => ({ number, hash: `0x${number}`, time: number })
-
-const newPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
-  id: newPaymentId(0),
-  account: AccountId.make("default"),
-  mode: "test",
-  merchantRef: "order-1",
-  amount: 1000n,
-  currency: "ETH",
-  chain: "base",
-  address,
-  status: "pending",
-  createdAt: 100_000,
-  expiresAt: 3_700_000,
-  metadata: "{}",
-  webhookUrl: undefined,
-  redirectUrl: undefined,
-  quoteId: undefined,
-  amountReceived: undefined,
-  txHash: undefined,
-  confirmedAt: undefined,
-  failureReason: undefined,
-  ...over
-})
-
-const start = Effect.gen(function* () {
-  mined.clear()
-  yield* TestClock.setTime(100_000)
-  const writer = yield* Writer
-  const settlement = yield* Settlement
-  yield* Effect.forkScoped(settlement.expire)
-  return yield* writer.write(
-    Effect.gen(function* () {
-      const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-      yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
-      yield* LedgerRepo.startScan(network, block(100), undefined)
-      const stored = yield* Repo.insert(tx, newPayment(), { wallet: "w", index: 0 })
-      return stored ?? (yield* Effect.dieMessage("not inserted"))
-    })
-  )
-})
-
-const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
-  address: address.toLowerCase(),
-  amount,
-  blockHash: `0x${blockNumber}`,
-  blockNumber,
-  blockTime: blockNumber,
-  currency: "ETH",
-  position: "tx:0",
-  txHash: `0xt${blockNumber}`,
-  ...over
-})
 const untold = { position: "unattributed", txHash: undefined } as const
-
-/** What the watcher does: the clock stands at the head's time. */
-const scanTo = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(head * 1000)
-    const writer = yield* Writer
-    const settlement = yield* Settlement
-    yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        const touched = yield* LedgerRepo.keepReceipts(network, transfers, true)
-        yield* LedgerRepo.keepBlocks(network, [head - confirmations + 1, head].map(block))
-        yield* LedgerRepo.moveScan(network, block(head))
-        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ?", [head, head])
-        yield* settlement.settle({ network, head: block(head) }, touched)
-      })
-    )
-    yield* Effect.repeatN(writer.write(Effect.void), 5)
-  })
 
 const look = (id: PaymentId) =>
   Effect.gen(function* () {
@@ -389,7 +313,7 @@ it.scoped("abandon: every open payment of the chain fails, with its event; other
       writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          const payment = newPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over })
+          const payment = someNewPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over })
           const stored = yield* Repo.insert(tx, payment, { wallet: "w", index: n })
           return stored ?? expect.unreachable()
         })
