@@ -204,17 +204,20 @@ export const explained = (db: Db, reader: Db, steps: Array<string>): Db => {
   }
 }
 
-/** Runs a test beside the dispatcher; a defect of the one ends the other. The stop's grace passes on the test's clock. */
+/** Stops a dispatcher, whose grace passes on the test's clock. */
+export const stopped = <E>(worker: Fiber.Fiber<never, E>, grace: "2 seconds" | "5 seconds") =>
+  Effect.gen(function* () {
+    const stop = yield* Effect.fork(Fiber.interrupt(worker))
+    yield* TestClock.adjust(grace)
+    yield* Fiber.join(stop)
+  })
+
+/** Runs a test beside the dispatcher; a defect of the one ends the other. */
 export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { run } = yield* Dispatcher
     const worker = yield* Effect.forkDaemon(run)
-    const stop = Effect.gen(function* () {
-      const stopped = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.join(stopped)
-    })
-    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stop)
+    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stopped(worker, "5 seconds"))
   })
 
 /** A test beside a dispatcher on a new store. */
