@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, health, reason, second, upTo, withTokens } from "./around.ts"
+import { alice, around, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, paymentById, scanned, until, watch, world } from "./world.ts"
 
@@ -34,8 +34,7 @@ describe("the first head", () => {
       expect(yield* scanned).toBeUndefined()
       chain.mineMany(8)
       chain.mine(coin(alice, 2n))
-      yield* second
-      yield* committedTo(30)
+      yield* readTo(30)
       expect(yield* scanned).toMatchObject({ start_number: 30, head_number: 30 })
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["2"])
     }).pipe(around(chain, { ...withTokens, startBlock: 30 }))
@@ -84,15 +83,11 @@ describe("a restart", () => {
       const path = yield* temporaryDatabase
       const alive = Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), notingSettlement))
       yield* Effect.gen(function* () {
-        yield* pay(alice)
-        yield* watch
-        yield* committedTo(10)
+        yield* watchedPayment(alice)
         chain.mine(kept)
-        yield* second
-        yield* committedTo(11)
+        yield* readTo(11)
         chain.mine(dropped)
-        yield* second
-        yield* committedTo(12)
+        yield* readTo(12)
       }).pipe(alive, Effect.scoped)
 
       chain.rollback(1)

@@ -3,7 +3,19 @@ import { Duration, Effect, Queue, Redacted, TestClock } from "effect"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Chains } from "../../src/Chains.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { address, alice, around, bridged, forget, lookAlike, second, usdc, withTokens } from "./around.ts"
+import {
+  address,
+  alice,
+  around,
+  bridged,
+  forget,
+  lookAlike,
+  readTo,
+  second,
+  usdc,
+  watchedPayment,
+  withTokens
+} from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
 import { chainSettings, committedTo, end, ledger, notingSettlement, pay, watch, world } from "./world.ts"
 
@@ -11,9 +23,7 @@ describe("reading", () => {
   it.scoped("stores coins and tokens at their positions, and nothing that does not count", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       const { hash } = chain.mine(
         coin(address(99), 1n),
         token(usdc, alice, 5n),
@@ -24,8 +34,7 @@ describe("reading", () => {
         coin(alice, 9n, { fails: true }),
         coin(alice, 0n)
       )
-      yield* second
-      const commit = yield* committedTo(11)
+      const commit = yield* readTo(11)
       expect(commit.touched).toEqual([payment.id])
       expect((yield* ledger).map((row) => [row.position, row.currency, row.amount, row.block_hash])).toEqual([
         ["log:1", "USDC", "5", hash],
@@ -45,8 +54,7 @@ describe("reading", () => {
       chain.mineMany(5)
       yield* TestClock.adjust("59 seconds")
       expect(chain.batches).toEqual([])
-      yield* second
-      yield* committedTo(15)
+      yield* readTo(15)
       expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
         ["eth_getBlockByNumber", "eth_gasPrice", "eth_chainId"]
       ])
@@ -57,8 +65,7 @@ describe("reading", () => {
       yield* committedTo(17)
       expect(chain.count("eth_getLogs")).toBe(1)
       chain.mine(coin(alice, 1n))
-      yield* second
-      yield* committedTo(18)
+      yield* readTo(18)
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18])
     }).pipe(around(chain))
   })
@@ -101,8 +108,7 @@ describe("reading", () => {
       expect(topics()).toEqual([[1, 1, 500]])
       matchSet.add("test", address(500))
       chain.mine(token(usdc, alice, 3n))
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       expect(topics()).toEqual([[1, 1, 500], [1]])
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["3"])
     }).pipe(around(chain))
@@ -111,9 +117,7 @@ describe("reading", () => {
   it.scoped("does not ask for the logs of all contracts when no token is configured", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       expect(chain.count("eth_getLogs")).toBe(0)
     }).pipe(around(chain, chainSettings()))
   })
@@ -121,18 +125,14 @@ describe("reading", () => {
   it.scoped("looks every second while a payment is open, and once a minute when none is", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       for (let i = 11; i < 15; i++) {
         chain.mine()
-        yield* second
-        yield* committedTo(i)
+        yield* readTo(i)
       }
       yield* end(payment.id, 1)
       chain.mine()
-      yield* second
-      yield* committedTo(15)
+      yield* readTo(15)
       yield* forget(chain)
       chain.mine()
       yield* TestClock.adjust("59 seconds")
@@ -153,9 +153,7 @@ it.scoped(
     return Effect.flatMap(temporaryDatabase, (path) =>
       Effect.gen(function* () {
         const looks = (chain: ModelChain) => chain.batches.filter(([call]) => call?.params[0] === "latest").length
-        yield* pay(alice)
-        yield* watch
-        yield* committedTo(10)
+        yield* watchedPayment(alice)
         yield* committedTo(10)
         const before = [looks(busy), looks(aside)]
         yield* Effect.repeatN(second, 19)
@@ -175,9 +173,7 @@ describe("the gas price", () => {
       const chains = yield* Chains
       const network = { chain: "ethereum", mode: "test" } as const
       expect(yield* chains.gas(network)).toBeUndefined()
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
       expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
       const before = chain.count("eth_gasPrice")
