@@ -2,32 +2,22 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { claim } from "../../src/Chains/claim.ts"
-import { Span } from "../../src/Chains/Span.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
 import { type BalanceModel, type Deed, inside, spends } from "./BalanceModel.ts"
 import { alice, base, bob, depsOf, inStore, network, noting, owing, round, scanTo, told } from "./oracleWorld.ts"
 
 const claimOf = (model: BalanceModel, hash: string | undefined) =>
   Effect.gen(function* () {
-    const provider = { client: model.client, span: new Span(), index: 0 }
+    const { provider, providers } = soleProvider(model.client)
     const watch: Watch = {
       network,
       chain: base,
       contracts: new Map(),
       watched: new AddressSet(),
       genesis: { known: undefined },
-      providers: {
-        current: Effect.succeed(provider),
-        other: () => Effect.succeed(undefined),
-        others: () => Effect.succeed([]),
-        verify: () => Effect.void,
-        failed: () => Effect.void,
-        succeeded: () => undefined,
-        nextTry: (now) => now,
-        health: () => [],
-        all: [provider]
-      },
+      providers,
       reader: yield* Reader,
       writer: yield* Writer,
       settlement: noting().settlement

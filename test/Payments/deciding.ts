@@ -1,11 +1,11 @@
 import { Effect, Either, Layer } from "effect"
 import { Networks } from "../../src/Chains/Networks.ts"
 import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
-import { Span } from "../../src/Chains/Span.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Reader } from "../../src/Sql.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
 import { confirmations, lastOnTime, layer as settling, start as startPayment } from "./settling.ts"
 
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
@@ -41,22 +41,8 @@ const client = makeClient({
       })
     )
 })
-const provider = { client, span: new Span(), index: 0 }
 const node = Layer.succeed(Networks, {
-  connected: () => ({
-    genesis: { known: undefined },
-    providers: {
-      current: Effect.succeed(provider),
-      other: () => Effect.succeed(undefined),
-      others: () => Effect.succeed([]),
-      failed: () => Effect.void,
-      verify: () => Effect.void,
-      succeeded: () => undefined,
-      nextTry: (now) => now,
-      health: () => [],
-      all: [provider]
-    }
-  })
+  connected: () => ({ genesis: { known: undefined }, providers: soleProvider(client).providers })
 })
 
 /** The settlement beside that node. */
