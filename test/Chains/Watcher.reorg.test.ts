@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { Reader } from "../../src/Sql.ts"
 import { address, alice, around, aroundReal, readTo, second, usdc, watchedPayment } from "./around.ts"
-import { coin, ModelChain, token } from "./ModelChain.ts"
+import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
 import { Announced, ledger, nextCommit, pay, paymentById, scanned, until } from "./world.ts"
 
 const storedBlocks = Effect.flatMap(Reader, (reader) =>
@@ -160,15 +160,22 @@ describe("a reorg", () => {
 })
 
 describe("a reorg, settled for real", () => {
+  /** A payment that was paid in block 11, below the head. */
+  const paidIn = (chain: ModelChain, paid: ModelTransaction) =>
+    Effect.gen(function* () {
+      const payment = yield* watchedPayment(alice)
+      chain.mine(paid)
+      chain.mine()
+      yield* readTo(12)
+      return payment
+    })
+
   it.scoped("with the receipt on both branches changes nothing, and the payment is confirmed once", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
+      const payment = yield* paidIn(chain, paid)
       const announced = yield* Announced
-      chain.mine(paid)
-      chain.mine()
-      yield* readTo(12)
       expect(announced).toEqual(["detecting"])
       chain.rollback(2)
       chain.mine()
@@ -192,11 +199,8 @@ describe("a reorg, settled for real", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
+      const payment = yield* paidIn(chain, paid)
       const announced = yield* Announced
-      chain.mine(paid)
-      chain.mine()
-      yield* readTo(12)
       chain.rollback(2)
       chain.mineMany(2)
       yield* second
