@@ -3,6 +3,8 @@ import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/RedeliveryRepo.ts"
+import { newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
+import { a, register } from "./endpoints.ts"
 
 export const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) =>
   Effect.gen(function* () {
@@ -11,6 +13,13 @@ export const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavaila
     const now = yield* Clock.currentTimeMillis
     return yield* writer.write(Effect.zipLeft(order(now), outbox.announce))
   })
+
+/** An event for an endpoint, that was tried once. */
+export const triedOnce = Effect.gen(function* () {
+  yield* register(a)
+  yield* publish(yield* newPayment(), "pending")
+  yield* untilRecorded(1)
+})
 
 export const idOf = (sequence: number) =>
   Effect.gen(function* () {

@@ -17,7 +17,7 @@ import {
   webhooksOn
 } from "../lib/webhooks.ts"
 import { a, minute, ok, onStore, refused, register, second } from "./endpoints.ts"
-import { commit, redeliver } from "./redelivering.ts"
+import { commit, redeliver, triedOnce } from "./redelivering.ts"
 
 it.scoped("what was delivered is sent once more, the same id and bytes, and stays delivered when that fails", () => {
   let answer = ok
@@ -25,9 +25,7 @@ it.scoped("what was delivered is sent once more, the same id and bytes, and stay
   return dispatching(
     client,
     Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending")
-      yield* untilRecorded(1)
+      yield* triedOnce
       yield* TestClock.adjust("1 hour")
       answer = refused
       expect(yield* redeliver(1)).toBe("ordered")
@@ -54,9 +52,7 @@ it.scoped("one that fails leaves the schedule as it was, and one that succeeds e
   return dispatching(
     client,
     Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending")
-      yield* untilRecorded(1)
+      yield* triedOnce
       yield* TestClock.adjust("30 seconds")
       expect(yield* redeliver(1)).toBe("ordered")
       yield* untilRecorded(2)
@@ -118,9 +114,7 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
     yield* dispatching(
       client,
       Effect.gen(function* () {
-        yield* register(a)
-        yield* publish(yield* newPayment(), "pending")
-        yield* untilRecorded(1)
+        yield* triedOnce
         answer = Deferred.await(gate)
         yield* TestClock.adjust("1 second")
         expect(yield* redeliver(1)).toBe("ordered")
