@@ -25,6 +25,17 @@ export interface Deed {
   readonly moves: ReadonlyArray<Move>
 }
 
+/** Deeds: one that moves nothing, and what is made of it. */
+export const nothing: Deed = { from: stranger, to: contract, value: 0n, names: [], fails: false, moves: [] }
+export const direct = (to: string, value: bigint): Deed => ({ ...nothing, to, value })
+export const spends = (from: string, value: bigint): Deed => ({ ...nothing, from, to: stranger, value })
+/** From inside a contract; `names` what the calldata does. */
+export const inside = (to: string, amount: bigint, names: ReadonlyArray<string> = []): Deed => ({
+  ...nothing,
+  names,
+  moves: [{ from: contract, to, amount }]
+})
+
 interface ModelBlock extends BlockRef {
   readonly deeds: ReadonlyArray<Deed & { readonly hash: string }>
   readonly balances: ReadonlyMap<string, bigint>

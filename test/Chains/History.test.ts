@@ -2,11 +2,10 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Either, Layer, Redacted } from "effect"
 import { History } from "../../src/Chains/History.ts"
 import { type Connected, Networks } from "../../src/Chains/Networks.ts"
-import type { Providers } from "../../src/Chains/Providers.ts"
 import { makeClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
-import { Span } from "../../src/Chains/Span.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { Settings } from "../../src/Settings.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
 import { chainSettings, settings } from "./world.ts"
 
 const address = (n: number): string => `0x${n.toString(16).padStart(40, "A")}`
@@ -55,22 +54,11 @@ const around = (known: Known, batches: Array<number>) => {
     chainSettings({ chain: "base", rpcUrls: [Redacted.make("b")] }),
     chainSettings({ chain: "polygon", mode: "live", rpcUrls: [Redacted.make("c")] })
   ]
-  const ready: Providers = {
-    current: Effect.die("no chain"),
-    other: () => Effect.succeed(undefined),
-    others: () => Effect.succeed([]),
-    failed: () => Effect.void,
-    verify: () => Effect.void,
-    succeeded: () => {},
-    nextTry: (now) => now,
-    health: () => [],
-    all: []
-  }
   const networks = {
     connected: ({ chain, mode }: Network): Connected => {
       const url = chains.find((one) => one.chain === chain && one.mode === mode)?.rpcUrls[0]
-      const provider = { client: client(url === undefined ? "" : Redacted.value(url)), span: new Span(), index: 0 }
-      return { providers: { ...ready, current: Effect.succeed(provider) }, genesis: { known: undefined } }
+      const { providers } = soleProvider(client(url === undefined ? "" : Redacted.value(url)))
+      return { providers, genesis: { known: undefined } }
     }
   }
   return History.layer.pipe(

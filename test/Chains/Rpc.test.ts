@@ -1,50 +1,13 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, Redacted, TestClock } from "effect"
-import { ask, getChainId, getGasPrice, getHead, getTokenBalance } from "../../src/Chains/calls.ts"
-import { makeClient, Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
-
-interface Call {
-  readonly id: number
-  readonly method: string
-}
-type Handler = (calls: ReadonlyArray<Call>, response: ServerResponse, request: IncomingMessage) => void
-
-const key = "s3cr3t-k3y-0123456789"
-
-/** A provider that answers as `handle` says, and how often it was connected to. */
-const provider = (handle: Handler) =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly connections: () => number; readonly close: () => void }>((resume) => {
-      let connections = 0
-      const server = createServer((request, response) => {
-        const parts: Array<Buffer> = []
-        request.on("data", (part: Buffer) => parts.push(part))
-        request.on("end", () => handle(JSON.parse(Buffer.concat(parts).toString()), response, request))
-      })
-      server.on("connection", () => connections++)
-      server.listen(0, "127.0.0.1", () => {
-        const { port } = server.address() as AddressInfo
-        const close = () => {
-          server.closeAllConnections()
-          server.close()
-        }
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v2/${key}`, connections: () => connections, close }))
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+import { Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
+import { answering, type Call, type Handler, key, provider, results } from "./httpNode.ts"
 
 const clientFor = (url: string) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(url)))
-const answering =
-  (answers: (calls: ReadonlyArray<Call>) => unknown): Handler =>
-  (calls, response) =>
-    response.setHeader("content-type", "application/json").end(JSON.stringify(answers(calls)))
-const results = (calls: ReadonlyArray<Call>) =>
-  calls.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: `0x${method.length}` }))
 
 const errorOf = <A>(effect: Effect.Effect<A, RpcError>) => Effect.flip(effect)
+
 const twoCalls = (client: RpcClient) =>
   client.send([
     { method: "a", params: [] },
@@ -321,56 +284,5 @@ describe("Rpc", () => {
       expect(error.detail).toContain("no such project ***")
       expect(error.message.length).toBeLessThan(600)
     }).pipe(Effect.provide(Rpc.layer))
-  )
-})
-
-describe("ask", () => {
-  const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
-    makeClient({
-      host: "model",
-      sendEach: () => Effect.succeed(said.map(Either.right)),
-      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
-    })
-  const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
-
-  it.effect("decodes each answer, and leaves out the calls that are not needed", () =>
-    Effect.gen(function* () {
-      const [id, none, head] = yield* ask(saying("0x4d", header), [getChainId, undefined, getHead])
-      expect(id).toBe(77)
-      expect(none).toBeUndefined()
-      expect(head).toEqual({ number: 16, hash: `0x${"a".repeat(64)}`, parentHash: header.parentHash, time: 100 })
-    })
-  )
-
-  it.effect.each([["77"], ["0x"], ["0x1g"], ["0x20000000000000"], [77], [{}], [["0x1"]], [true]])(
-    "refuses %o as a chain id",
-    ([answer]) => Effect.map(errorOf(ask(saying(answer), [getChainId])), ({ reason }) => expect(reason).toBe("garbage"))
-  )
-
-  it.effect.each([
-    [{ ...header, number: "latest" }],
-    [{ ...header, hash: "0x12" }],
-    [{ ...header, parentHash: undefined }],
-    [{ ...header, timestamp: -1 }],
-    ["0x10"]
-  ])("refuses %o as a header", ([answer]) =>
-    Effect.map(errorOf(ask(saying(answer), [getHead])), (error) => {
-      expect(error.reason).toBe("garbage")
-      expect(error.method).toBe('eth_getBlockByNumber("latest", false)')
-    })
-  )
-
-  it.effect("calls an answer of null missing", () =>
-    Effect.map(errorOf(ask(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
-  )
-
-  it.effect("reads amounts that no number holds", () =>
-    Effect.gen(function* () {
-      const [price] = yield* ask(saying(`0x${"f".repeat(64)}`), [getGasPrice])
-      expect(price).toBe(2n ** 256n - 1n)
-      const balance = getTokenBalance(`0x${"1".repeat(40)}`, `0x${"2".repeat(40)}`)
-      expect(yield* ask(saying(`0x${"f".repeat(64)}`, "0x"), [balance, balance])).toEqual([2n ** 256n - 1n, 0n])
-      expect((yield* errorOf(ask(saying("0x1"), [balance]))).reason).toBe("garbage")
-    })
   )
 })

@@ -1,35 +1,24 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
-import { temporaryDatabase } from "../lib/store.ts"
 import { bloomOf } from "../sim/bloom.ts"
-import { alice, around, reason, second, upTo, usdc, withTokens } from "./around.ts"
-import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { Announced, committedTo, ledger, pay, paymentById, realSettlement, watch, world } from "./world.ts"
+import { alice, around, aroundReal, readTo, reason, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
+import { Announced, ledger, paymentById } from "./world.ts"
 
 /** A chain of which only logs are read, and balances. */
-const ofLogs = { ...withTokens, chain: "base" as const, rpcUrls: [Redacted.make("model:ethereum")] }
-
-const aroundReal =
-  (chain: ModelChain, settings = withTokens) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), realSettlement))
-    )
+const ofLogs = { ...withTokens, chain: "base" as const }
 
 describe("a reorg", () => {
   it.scoped("that is longer than what the provider gives at once is one commit all the same", () => {
     const chain = new ModelChain(10)
     const paid = token(usdc, alice, 100n)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice, { currency: "USDC" })
+      const payment = yield* watchedPayment(alice, { currency: "USDC" })
       const announced = yield* Announced
-      yield* watch
-      yield* committedTo(10)
       chain.mine()
       chain.mine(paid)
-      yield* second
-      yield* committedTo(12)
+      yield* readTo(12)
       expect(announced).toEqual(["detecting"])
       // One block at a time from here on.
       let refused = 0
@@ -72,10 +61,8 @@ describe("a reorg", () => {
       }
     }
     return Effect.gen(function* () {
-      const payment = yield* pay(alice, { chain: "base" })
+      const payment = yield* watchedPayment(alice, { chain: "base" })
       const announced = yield* Announced
-      yield* watch
-      yield* committedTo(10)
       chain.mine(paid)
       for (let i = 0; i < 20; i++) yield* second
       yield* upTo(11)
@@ -94,12 +81,9 @@ describe("a reorg", () => {
   it.scoped("is not passed by while a node behind the balancer lacks the last block that was read", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice, { chain: "base", currency: "USDC" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
       chain.mine(token(usdc, alice, 5n))
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       chain.rollback(1)
       chain.mineMany(3)
       let denied = 0
@@ -120,9 +104,7 @@ describe("a range", () => {
   it.scoped("of logs that were read from a branch that comes and goes is not stored", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice, { chain: "base", currency: "USDC" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
       chain.mine()
       let state = "before"
       chain.intercept = (batch) => {
@@ -154,9 +136,7 @@ describe("a range", () => {
           }))
         : answer
     return Effect.gen(function* () {
-      yield* pay(alice, { currency: "USDC" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { currency: "USDC" })
       chain.mine(token(usdc, alice, 5n))
       yield* second
       expect(yield* Effect.raceFirst(reason, upTo(11))).toContain("came for a range that does not have it")
@@ -177,9 +157,7 @@ describe("a range", () => {
     }
     const bloom = bloomOf([usdc, transferTopic, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`])
     return Effect.gen(function* () {
-      yield* pay(alice, { chain: "base", currency: "USDC" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
       chain.mine(token(usdc, alice, 5n))
       yield* second
       expect(yield* Effect.raceFirst(reason, upTo(11))).toContain("the logs of block 11 were left out")
@@ -194,9 +172,7 @@ describe("a range", () => {
 it.scoped("a block that is stored for the end of a payment's time is of the branch that was read", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
-    yield* pay(alice, { chain: "base", currency: "USDC" })
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
     // The payment's time, and its grace, end with the time of block 366.
     chain.mineMany(370)
     let replaced = false

@@ -1,15 +1,13 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { alice, around, upTo, usdc } from "./around.ts"
+import { alice, around, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { committedTo, ledger, pay, watch } from "./world.ts"
+import { ledger } from "./world.ts"
 
 it.scoped("a block that is replaced after its logs were asked for loses no transfer", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     // More blocks than one batch has: the last of them are read after the logs.
     chain.mineMany(15)
     let replaced = false
@@ -45,9 +43,7 @@ it.scoped("a clock that is set back during a tick does not put the watcher to sl
   const chain = new ModelChain(10)
   const by = { millis: 0 }
   const test = Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     chain.intercept = () => {
       by.millis = 2 * 3_600_000
     }

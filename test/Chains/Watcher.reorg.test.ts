@@ -2,22 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { Reader } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { address, alice, around, second, usdc, withTokens } from "./around.ts"
-import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
-import {
-  Announced,
-  committedTo,
-  ledger,
-  nextCommit,
-  pay,
-  paymentById,
-  realSettlement,
-  scanned,
-  until,
-  watch,
-  world
-} from "./world.ts"
+import { address, alice, around, aroundReal, readTo, second, usdc, watchedPayment } from "./around.ts"
+import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
+import { Announced, ledger, nextCommit, pay, paymentById, scanned, until } from "./world.ts"
 
 const storedBlocks = Effect.flatMap(Reader, (reader) =>
   reader.all<{ number: number; hash: string }>("SELECT number, hash FROM blocks ORDER BY number")
@@ -29,13 +16,10 @@ describe("a reorg", () => {
     const chain = new ModelChain(10)
     const [first, later] = [coin(alice, 1n), token(usdc, alice, 2n)]
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       chain.mine(first)
       chain.mine(later)
-      yield* second
-      expect((yield* committedTo(12)).touched).toEqual([payment.id])
+      expect((yield* readTo(12)).touched).toEqual([payment.id])
 
       chain.rollback(2)
       chain.mineMany(2)
@@ -49,8 +33,7 @@ describe("a reorg", () => {
       expect((yield* storedBlocks).every(({ hash, number }) => chain.blocks[number]?.hash === hash)).toBe(true)
 
       chain.mine(later, first)
-      yield* second
-      expect((yield* committedTo(13)).touched).toEqual([payment.id])
+      expect((yield* readTo(13)).touched).toEqual([payment.id])
       expect(yield* counted).toEqual([
         [11, first.hash, 0],
         [12, later.hash, 0],
@@ -63,24 +46,19 @@ describe("a reorg", () => {
   it.scoped("to a branch and back counts the same rows again", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.mine(coin(alice, 1n))
       chain.mine()
-      yield* second
-      yield* committedTo(12)
+      yield* readTo(12)
       const branch = chain.blocks.slice(11)
       chain.rollback(2)
       chain.mineMany(3)
-      yield* second
-      yield* committedTo(13)
+      yield* readTo(13)
       expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([0])
       chain.rollback(3)
       chain.blocks.push(...branch)
       chain.mineMany(2)
-      yield* second
-      yield* committedTo(14)
+      yield* readTo(14)
       expect((yield* ledger).map(({ canonical, block_hash }) => [canonical, block_hash])).toEqual([
         [1, branch[0]?.hash]
       ])
@@ -90,14 +68,11 @@ describe("a reorg", () => {
   it.scoped("of many ticks is followed to the common ancestor, in one commit", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       const paid = coin(alice, 1n)
       for (let i = 11; i <= 50; i++) {
         chain.mine(...(i === 30 ? [paid] : []))
-        yield* second
-        yield* committedTo(i)
+        yield* readTo(i)
       }
       chain.rollback(25)
       chain.mineMany(4)
@@ -122,18 +97,14 @@ describe("a reorg", () => {
   it.scoped("below everything stored goes on from where reading started", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.mine(coin(alice, 1n))
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       chain.rollback(8)
       chain.mineMany(5)
       chain.mine(coin(alice, 2n))
       chain.mineMany(5)
-      yield* second
-      yield* committedTo(14)
+      yield* readTo(14)
       expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([
         ["2", 1],
         ["1", 0]
@@ -146,19 +117,15 @@ describe("a reorg", () => {
   it.scoped("lets a payment of the old branch be paid in a block that has an old number", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(address(1))
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(address(1))
       chain.mineMany(2)
-      yield* second
-      yield* committedTo(12)
+      yield* readTo(12)
       const payment = yield* pay(alice)
       expect(payment.createdHead).toBe(12)
       chain.rollback(2)
       chain.mine(coin(alice, 1n))
       chain.mineMany(2)
-      yield* second
-      yield* committedTo(13)
+      yield* readTo(13)
       expect((yield* paymentById(payment.id))?.createdHead).toBe(10)
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11])
     }).pipe(around(chain))
@@ -168,9 +135,7 @@ describe("a reorg", () => {
     const chain = new ModelChain(10)
     const [before, after] = [coin(alice, 1n), coin(alice, 2n)]
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.mine(before)
       chain.mine()
       chain.intercept = (batch) => {
@@ -188,33 +153,29 @@ describe("a reorg", () => {
       )
       expect(reason[0]?.reason).toContain("does not follow")
       expect(yield* ledger).toEqual([])
-      yield* second
-      yield* committedTo(12)
+      yield* readTo(12)
       expect(yield* counted).toEqual([[12, after.hash, 1]])
     }).pipe(around(chain))
   })
 })
 
 describe("a reorg, settled for real", () => {
-  const aroundReal =
-    (chain: ModelChain) =>
-    <A, E, R>(test: Effect.Effect<A, E, R>) =>
-      Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(test, world(path, [withTokens], modelRpc({ "model:ethereum": chain }), realSettlement))
-      )
+  /** A payment that was paid in block 11, below the head. */
+  const paidIn = (chain: ModelChain, paid: ModelTransaction) =>
+    Effect.gen(function* () {
+      const payment = yield* watchedPayment(alice)
+      chain.mine(paid)
+      chain.mine()
+      yield* readTo(12)
+      return payment
+    })
 
   it.scoped("with the receipt on both branches changes nothing, and the payment is confirmed once", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
+      const payment = yield* paidIn(chain, paid)
       const announced = yield* Announced
-      yield* watch
-      yield* committedTo(10)
-      chain.mine(paid)
-      chain.mine()
-      yield* second
-      yield* committedTo(12)
       expect(announced).toEqual(["detecting"])
       chain.rollback(2)
       chain.mine()
@@ -225,12 +186,10 @@ describe("a reorg, settled for real", () => {
       expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", amountReceived: 100n })
       // Its block now is 12: three confirmations with 14, where its first block would have had them with 13.
       chain.mine()
-      yield* second
-      yield* committedTo(13)
+      yield* readTo(13)
       expect(announced).toEqual(["detecting"])
       chain.mine()
-      yield* second
-      yield* committedTo(14)
+      yield* readTo(14)
       expect(announced).toEqual(["detecting", "confirmed"])
       expect(yield* paymentById(payment.id)).toMatchObject({ status: "confirmed", txHash: paid.hash })
     }).pipe(aroundReal(chain))
@@ -240,25 +199,17 @@ describe("a reorg, settled for real", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
+      const payment = yield* paidIn(chain, paid)
       const announced = yield* Announced
-      yield* watch
-      yield* committedTo(10)
-      chain.mine(paid)
-      chain.mine()
-      yield* second
-      yield* committedTo(12)
       chain.rollback(2)
       chain.mineMany(2)
       yield* second
       yield* nextCommit
       expect(yield* paymentById(payment.id)).toMatchObject({ status: "pending", amountReceived: undefined })
       chain.mine(paid)
-      yield* second
-      yield* committedTo(13)
+      yield* readTo(13)
       chain.mineMany(2)
-      yield* second
-      yield* committedTo(15)
+      yield* readTo(15)
       expect(announced).toEqual(["detecting", "detecting", "confirmed"])
     }).pipe(aroundReal(chain))
   })

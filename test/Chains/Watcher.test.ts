@@ -9,122 +9,21 @@ import {
   around,
   bridged,
   forget,
-  health,
   lookAlike,
-  reason,
+  readTo,
   second,
-  upTo,
   usdc,
+  watchedPayment,
   withTokens
 } from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
-import {
-  chainSettings,
-  committedTo,
-  end,
-  ledger,
-  notingSettlement,
-  pay,
-  paymentById,
-  scanned,
-  until,
-  watch,
-  world
-} from "./world.ts"
-
-describe("the first head", () => {
-  it.scoped("fixes the start a few blocks below it", () => {
-    const chain = new ModelChain(20)
-    return Effect.gen(function* () {
-      expect((yield* health)?.ready).toBe(false)
-      yield* watch
-      yield* committedTo(20)
-      expect(yield* scanned).toMatchObject({ start_number: 18, head_number: 20, head_hash: chain.blocks[20]?.hash })
-      expect(yield* upTo(20)).toMatchObject({ ready: true })
-    }).pipe(around(chain))
-  })
-
-  it.scoped("that comes long after a payment was made fixes the start below what the payment was paid with", () => {
-    // Ten seconds a block.
-    const chain = new ModelChain(1_000)
-    return Effect.gen(function* () {
-      yield* TestClock.setTime(10_000_000)
-      const payment = yield* pay(alice)
-      expect(payment.createdHead).toBeUndefined()
-      chain.mine(coin(alice, 1n))
-      chain.mine(coin(alice, 2n))
-      chain.mineMany(298)
-      yield* watch
-      yield* committedTo(1_300)
-      // The last block before the payment that a clock of this machine may take for younger.
-      expect((yield* scanned)?.start_number).toBe(940)
-      expect((yield* paymentById(payment.id))?.createdHead).toBe(939)
-      expect((yield* ledger).map(({ amount, block_number }) => [block_number, amount])).toEqual([
-        [1_001, "1"],
-        [1_002, "2"]
-      ])
-    }).pipe(around(chain))
-  })
-
-  it.scoped("is where a configured block says, and stays there", () => {
-    const chain = new ModelChain(20)
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      chain.mine(coin(alice, 1n))
-      yield* watch
-      expect(yield* reason).toContain("start_block 30 is above the chain's head 21")
-      expect(yield* scanned).toBeUndefined()
-      chain.mineMany(8)
-      chain.mine(coin(alice, 2n))
-      yield* second
-      yield* committedTo(30)
-      expect(yield* scanned).toMatchObject({ start_number: 30, head_number: 30 })
-      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["2"])
-    }).pipe(around(chain, { ...withTokens, startBlock: 30 }))
-  })
-
-  it.scoped("of another chain is refused until it is the right one", () => {
-    const chain = new ModelChain(20)
-    chain.chainId = 1
-    return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      expect(yield* reason).toContain("model serves chain 1, and chains.ethereum.test is chain 77")
-      expect(chain.count("eth_getBlockByNumber")).toBe(0)
-      yield* TestClock.adjust("1 minute")
-      expect(chain.count("eth_getBlockByNumber")).toBe(0)
-      chain.chainId = 77
-      yield* TestClock.adjust("10 seconds")
-      expect(yield* upTo(20)).toEqual({
-        chain: "ethereum",
-        mode: "test",
-        ready: true,
-        head: 20,
-        lagBlocks: 0,
-        providers: [{ host: "model", healthy: true }]
-      })
-
-      // What answers after an outage may be another node.
-      chain.failure = "unreachable"
-      yield* second
-      yield* reason
-      chain.failure = undefined
-      chain.chainId = 1
-      chain.mine()
-      yield* TestClock.adjust("10 seconds")
-      yield* until(health, (now) => now?.reason?.includes("serves chain 1") === true)
-      expect(yield* scanned).toMatchObject({ head_number: 20 })
-    }).pipe(around(chain))
-  })
-})
+import { chainSettings, committedTo, end, ledger, notingSettlement, pay, watch, world } from "./world.ts"
 
 describe("reading", () => {
   it.scoped("stores coins and tokens at their positions, and nothing that does not count", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       const { hash } = chain.mine(
         coin(address(99), 1n),
         token(usdc, alice, 5n),
@@ -135,8 +34,7 @@ describe("reading", () => {
         coin(alice, 9n, { fails: true }),
         coin(alice, 0n)
       )
-      yield* second
-      const commit = yield* committedTo(11)
+      const commit = yield* readTo(11)
       expect(commit.touched).toEqual([payment.id])
       expect((yield* ledger).map((row) => [row.position, row.currency, row.amount, row.block_hash])).toEqual([
         ["log:1", "USDC", "5", hash],
@@ -156,8 +54,7 @@ describe("reading", () => {
       chain.mineMany(5)
       yield* TestClock.adjust("59 seconds")
       expect(chain.batches).toEqual([])
-      yield* second
-      yield* committedTo(15)
+      yield* readTo(15)
       expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
         ["eth_getBlockByNumber", "eth_gasPrice", "eth_chainId"]
       ])
@@ -168,8 +65,7 @@ describe("reading", () => {
       yield* committedTo(17)
       expect(chain.count("eth_getLogs")).toBe(1)
       chain.mine(coin(alice, 1n))
-      yield* second
-      yield* committedTo(18)
+      yield* readTo(18)
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18])
     }).pipe(around(chain))
   })
@@ -212,8 +108,7 @@ describe("reading", () => {
       expect(topics()).toEqual([[1, 1, 500]])
       matchSet.add("test", address(500))
       chain.mine(token(usdc, alice, 3n))
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       expect(topics()).toEqual([[1, 1, 500], [1]])
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["3"])
     }).pipe(around(chain))
@@ -222,9 +117,7 @@ describe("reading", () => {
   it.scoped("does not ask for the logs of all contracts when no token is configured", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       expect(chain.count("eth_getLogs")).toBe(0)
     }).pipe(around(chain, chainSettings()))
   })
@@ -232,18 +125,14 @@ describe("reading", () => {
   it.scoped("looks every second while a payment is open, and once a minute when none is", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       for (let i = 11; i < 15; i++) {
         chain.mine()
-        yield* second
-        yield* committedTo(i)
+        yield* readTo(i)
       }
       yield* end(payment.id, 1)
       chain.mine()
-      yield* second
-      yield* committedTo(15)
+      yield* readTo(15)
       yield* forget(chain)
       chain.mine()
       yield* TestClock.adjust("59 seconds")
@@ -264,9 +153,7 @@ it.scoped(
     return Effect.flatMap(temporaryDatabase, (path) =>
       Effect.gen(function* () {
         const looks = (chain: ModelChain) => chain.batches.filter(([call]) => call?.params[0] === "latest").length
-        yield* pay(alice)
-        yield* watch
-        yield* committedTo(10)
+        yield* watchedPayment(alice)
         yield* committedTo(10)
         const before = [looks(busy), looks(aside)]
         yield* Effect.repeatN(second, 19)
@@ -279,46 +166,6 @@ it.scoped(
   }
 )
 
-describe("a restart", () => {
-  it.scoped("goes on behind the checkpoint, also when the chain has another branch by then", () => {
-    const chain = new ModelChain(10)
-    const [kept, dropped, missed] = [coin(alice, 1n), coin(alice, 2n), coin(alice, 3n)]
-    return Effect.gen(function* () {
-      const path = yield* temporaryDatabase
-      const alive = Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), notingSettlement))
-      yield* Effect.gen(function* () {
-        yield* pay(alice)
-        yield* watch
-        yield* committedTo(10)
-        chain.mine(kept)
-        yield* second
-        yield* committedTo(11)
-        chain.mine(dropped)
-        yield* second
-        yield* committedTo(12)
-      }).pipe(alive, Effect.scoped)
-
-      chain.rollback(1)
-      chain.mineMany(3)
-      chain.mine(missed)
-      chain.batches.length = 0
-      yield* Effect.gen(function* () {
-        yield* watch
-        yield* committedTo(15)
-        const rows = yield* ledger
-        expect(rows.map((row) => [row.tx_hash, row.canonical])).toEqual([
-          [kept.hash, 1],
-          [dropped.hash, 0],
-          [missed.hash, 1]
-        ])
-        // Block 11 was read before, and is still on the chain.
-        const full = chain.batches.flat().filter(({ params }) => params[1] === true)
-        expect([...new Set(full.map(({ params }) => Number(params[0])))]).toEqual([12, 13, 14, 15])
-      }).pipe(alive, Effect.scoped)
-    })
-  })
-})
-
 describe("the gas price", () => {
   it.scoped("is kept for two minutes, and asked for twice a minute", () => {
     const chain = new ModelChain(10)
@@ -326,9 +173,7 @@ describe("the gas price", () => {
       const chains = yield* Chains
       const network = { chain: "ethereum", mode: "test" } as const
       expect(yield* chains.gas(network)).toBeUndefined()
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
       expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
       const before = chain.count("eth_gasPrice")

@@ -4,27 +4,27 @@ import { Chains } from "../../src/Chains.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, forget, health, reason, second, upTo, usdc, withTokens } from "./around.ts"
-import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
 import {
-  chainSettings,
-  committedTo,
-  ledger,
-  nextCommit,
-  notingSettlement,
-  pay,
-  scanned,
-  watch,
-  world
-} from "./world.ts"
+  alice,
+  around,
+  forget,
+  health,
+  readTo,
+  reason,
+  second,
+  upTo,
+  usdc,
+  watchedPayment,
+  withTokens
+} from "./around.ts"
+import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
+import { chainSettings, committedTo, ledger, nextCommit, notingSettlement, scanned, watch, world } from "./world.ts"
 
 describe("a provider in trouble", () => {
   it.scoped("is asked again, and everything is caught up with in parts", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.failure = "unreachable"
       for (let i = 0; i < 250; i++)
         chain.mine(...(i % 100 === 7 ? [coin(alice, BigInt(i)), token(usdc, alice, 1n)] : []))
@@ -46,9 +46,7 @@ describe("a provider in trouble", () => {
   it.scoped("that refuses large parts gets smaller ones", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.mineMany(80)
       chain.intercept = (batch) => {
         chain.failure = batch.length > 9 ? "refused" : undefined
@@ -64,12 +62,9 @@ describe("a provider in trouble", () => {
   it.scoped("that is behind is waited for: nothing goes backwards", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       chain.mine(coin(alice, 1n))
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       yield* forget(chain)
       chain.behind = 4
       yield* second
@@ -136,9 +131,7 @@ describe("a provider in trouble", () => {
   ])("that answers with %s changes nothing", ([, distort]) => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* forget(chain)
       chain.distort = ({ method, params }, answer) => distort(params[1] === true ? "full" : method, answer)
       chain.mine(coin(alice, 1n), token(usdc, alice, 2n))
@@ -170,13 +163,10 @@ describe("a provider in trouble", () => {
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
     broken.failure = "timeout"
     return Effect.gen(function* () {
-      yield* pay(alice, { chain: "base" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { chain: "base" })
       for (let i = 11; i < 15; i++) {
         sound.mine(coin(alice, 1n))
-        yield* second
-        expect((yield* committedTo(i)).network.chain).toBe("base")
+        expect((yield* readTo(i)).network.chain).toBe("base")
       }
       const all = yield* Effect.flatMap(Chains, (it) => it.health)
       expect(all.map((one) => [one.chain, one.ready, one.head])).toEqual([
@@ -209,9 +199,7 @@ it.scoped("a store that cannot be written to is tried again, and nothing is half
   })
   return Effect.flatMap(temporaryDatabase, (path) =>
     Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       full = true
       chain.mine(coin(alice, 1n))
       yield* second
@@ -219,8 +207,7 @@ it.scoped("a store that cannot be written to is tried again, and nothing is half
       expect(yield* ledger).toEqual([])
       expect(yield* scanned).toMatchObject({ head_number: 10 })
       full = false
-      yield* second
-      yield* committedTo(11)
+      yield* readTo(11)
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["1"])
     }).pipe(Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), settlement)))
   )

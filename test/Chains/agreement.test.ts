@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, aroundTwo, health, second, upTo, usdc } from "./around.ts"
+import { alice, aroundTwo, health, readTo, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
-import { committedTo, pay, until, watch } from "./world.ts"
+import { until } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
   Effect.map(
@@ -16,17 +16,14 @@ const agreed = Effect.flatMap(Reader, (reader) =>
 const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
   Effect.gen(function* () {
     const { number } = chain.mine(...transactions)
-    yield* second
-    return yield* committedTo(number)
+    return yield* readTo(number)
   })
 
 describe("a receipt that one provider has told of", () => {
   it.scoped("counts as agreed once another has its transaction in the same block", () => {
     const first = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
       expect(yield* until(agreed, (rows) => rows.length > 0 && rows.every((one) => one === 1))).toEqual([1, 1])
       expect((yield* health)?.reason).toBeUndefined()
@@ -45,9 +42,7 @@ describe("a receipt that one provider has told of", () => {
     other.distort = ({ method }, answer) =>
       method === "eth_getTransactionReceipt" && lie !== undefined ? lie(answer as object) : answer
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n))
       for (const each of lies) {
         lie = each
@@ -67,9 +62,7 @@ describe("a receipt that one provider has told of", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       const writer = yield* Writer
       yield* writer.write(
         Effect.flatMap(Tx, (tx) =>
@@ -110,9 +103,7 @@ describe("a receipt that one provider has told of", () => {
     const other = first.twin()
     other.failure = "unreachable"
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n))
       yield* next(first)
       yield* upTo(12)
@@ -134,9 +125,7 @@ describe("a second provider whose node has stopped following the chain", () => {
     const first = new ModelChain(10)
     const stopped = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       for (let paid = 1; paid <= 3; paid++) {
         yield* next(first, token(usdc, alice, 5n))
         yield* Effect.raceFirst(
@@ -169,9 +158,7 @@ describe("the second pass", () => {
     const other = first.twin()
     forgetful(first, keep)
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       const { head } = yield* next(first, token(usdc, alice, 5n), token(usdc, alice, 7n))
       expect(yield* rows).toHaveLength(kept)
       // The model has no tags: what is four times as deep as the confirmations is final. Tags have a pace of their own.
@@ -202,9 +189,7 @@ describe("the second pass", () => {
       return answer
     }
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 64; i++) yield* next(first)
       expect(yield* rows).toHaveLength(1)

@@ -1,9 +1,10 @@
-import { Effect, Queue, Redacted, TestClock } from "effect"
+import { Effect, type Layer, Queue, Redacted, TestClock } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
+import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { type ModelChain, modelRpc } from "./ModelChain.ts"
-import { chainSettings, notingSettlement, until, world } from "./world.ts"
+import { chainSettings, committedTo, notingSettlement, pay, realSettlement, until, watch, world } from "./world.ts"
 
 export const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
 export const alice = address(0xa11ce)
@@ -20,13 +21,18 @@ export const withTokens = chainSettings({
   wrongTokens: [{ name: "USDC.e", address: bridged }]
 })
 
-/** A world around one model chain, with a database of its own; nothing is watched until `watch`. */
-export const around =
+const settledBy =
+  <S, E, R>(settlement: Layer.Layer<Settlement | S, E, R>) =>
   (chain: ModelChain, settings = withTokens) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  <A, E2, R2>(test: Effect.Effect<A, E2, R2>) =>
     Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
+      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), settlement))
     )
+
+/** A world around one model chain, with a database of its own; nothing is watched until `watch`. */
+export const around = settledBy(notingSettlement)
+/** The same, with the real settlement. */
+export const aroundReal = settledBy(realSettlement)
 
 /** Of a chain with two providers. */
 export const withTwo = {
@@ -52,5 +58,10 @@ export const upTo = (head: number) => until(health, (now) => now?.head === head 
 /** Waits until the chain is not read, and gives the reason. */
 export const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
 export const second = TestClock.adjust("1 second")
+/** A second later, when the watcher looks again: waits for the commit whose head is `number`, and gives it. */
+export const readTo = (number: number) => Effect.zipRight(second, committedTo(number))
+/** A payment on a chain of ten blocks that is watched, and read to its end. */
+export const watchedPayment = (to: string, over: Parameters<typeof pay>[1] = {}) =>
+  Effect.zipLeft(pay(to, over), Effect.zipRight(watch, committedTo(10)))
 /** Forgets the batches that the node has answered so far. */
 export const forget = (chain: ModelChain) => Effect.asVoid(Queue.takeAll(chain.answered))

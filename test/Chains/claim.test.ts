@@ -2,53 +2,22 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { claim } from "../../src/Chains/claim.ts"
-import { Span } from "../../src/Chains/Span.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
-import { base, depsOf, inStore, network, noting, owe, round, scanTo, told } from "./oracleWorld.ts"
-
-const alice = `0x${"a1".repeat(20)}`
-const bob = `0x${"b0".repeat(20)}`
-
-/** A contract pays somebody, whom the calldata names or not. */
-const inside = (to: string, amount: bigint, names: ReadonlyArray<string> = []): Deed => ({
-  from: stranger,
-  to: contract,
-  value: 0n,
-  fails: false,
-  names,
-  moves: [{ from: contract, to, amount }]
-})
-const spends = (from: string, value: bigint): Deed => ({
-  from,
-  to: stranger,
-  value,
-  fails: false,
-  names: [],
-  moves: []
-})
+import { soleProvider } from "../lib/soleProvider.ts"
+import { type BalanceModel, type Deed, inside, spends } from "./BalanceModel.ts"
+import { alice, base, bob, depsOf, inStore, network, noting, owing, round, scanTo, told } from "./oracleWorld.ts"
 
 const claimOf = (model: BalanceModel, hash: string | undefined) =>
   Effect.gen(function* () {
-    const provider = { client: model.client, span: new Span(), index: 0 }
+    const { provider, providers } = soleProvider(model.client)
     const watch: Watch = {
       network,
       chain: base,
       contracts: new Map(),
       watched: new AddressSet(),
       genesis: { known: undefined },
-      providers: {
-        current: Effect.succeed(provider),
-        other: () => Effect.succeed(undefined),
-        others: () => Effect.succeed([]),
-        verify: () => Effect.void,
-        failed: () => Effect.void,
-        succeeded: () => undefined,
-        nextTry: (now) => now,
-        health: () => [],
-        all: [provider]
-      },
+      providers,
       reader: yield* Reader,
       writer: yield* Writer,
       settlement: noting().settlement
@@ -62,12 +31,9 @@ const ledger = (address: string, deeds: ReadonlyArray<{ readonly hash: string }>
     lines.map((line) => deeds.reduce((text, { hash }, place) => text.replace(hash, `${place}`), line)).sort()
   )
 
-/** A block with these transactions, compared with what alice is owed. */
+/** A block with these transactions, compared with what is owed. */
 const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
   Effect.gen(function* () {
-    yield* scanTo(model.head)
-    yield* owe(alice)
-    yield* owe(bob)
     const block = model.mine(deeds)
     yield* round(depsOf(model.client), model.head)
     return block.deeds
@@ -76,7 +42,7 @@ const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
 describe("a claim of one of several transactions that paid an address in one block", () => {
   it.scoped("takes its money from the one that was taken to have brought it all", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("claim")
+      const model = yield* owing("claim", alice, bob)
       const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 50n), inside(alice, 10n))
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 100"])
       yield* claimOf(model, deeds[1]?.hash)
@@ -89,9 +55,8 @@ describe("a claim of one of several transactions that paid an address in one blo
 
   it.scoped("also where one of them brought nothing at all, and where nobody has the block's states any more", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("old")
-      const nothing = { ...inside(bob, 1n, [alice]) }
-      const deeds = yield* looked(model, nothing, inside(alice, 60n))
+      const model = yield* owing("old", alice, bob)
+      const deeds = yield* looked(model, inside(bob, 1n, [alice]), inside(alice, 60n))
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 60"])
       for (let i = 0; i < 5; i++) model.mine([])
       yield* scanTo(model.head)
@@ -103,9 +68,7 @@ describe("a claim of one of several transactions that paid an address in one blo
 
   it.scoped("where the owner spends in the same block", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("spent")
-      yield* scanTo(model.head)
-      yield* owe(alice)
+      const model = yield* owing("spent", alice)
       model.mine([inside(alice, 20n, [alice])])
       yield* round(depsOf(model.client), model.head)
       const { deeds } = model.mine([inside(alice, 40n, [alice]), inside(alice, 60n), spends(alice, 7n)])
@@ -118,7 +81,7 @@ describe("a claim of one of several transactions that paid an address in one blo
 
   it.scoped("is refused where the ledger would have more than came", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("refused")
+      const model = yield* owing("refused", alice, bob)
       const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
       const writer = yield* Writer
       // As if it had come by a transfer to the address itself, which no trace is asked about.
@@ -133,7 +96,7 @@ describe("a claim of one of several transactions that paid an address in one blo
 
   it.scoped("brings what is missing", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("missing")
+      const model = yield* owing("missing", alice, bob)
       const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
       const writer = yield* Writer
       yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '40'")))

@@ -2,12 +2,22 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { alice, aroundTwo, health, second, usdc, withTokens, withTwo } from "./around.ts"
-import { coin, ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
-import { committedTo, ledger, notingSettlement, pay, scanned, until, watch, world } from "./world.ts"
+import {
+  alice,
+  around,
+  aroundTwo,
+  health,
+  readTo,
+  second,
+  usdc,
+  watchedPayment,
+  withTokens,
+  withTwo
+} from "./around.ts"
+import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
+import { ledger, scanned, until } from "./world.ts"
 
-const around = (first: ModelChain, other: ModelChain, over: object = {}) =>
+const aroundBoth = (first: ModelChain, other: ModelChain, over: object = {}) =>
   aroundTwo(first, other, { ...withTwo, ...over })
 const agreed = Effect.flatMap(Reader, (reader) =>
   reader.all<{ tx_hash: string; agreed: number; amount: string }>(
@@ -17,9 +27,14 @@ const agreed = Effect.flatMap(Reader, (reader) =>
 const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
   Effect.gen(function* () {
     const { number } = chain.mine(...transactions)
-    yield* second
-    return yield* committedTo(number)
+    return yield* readTo(number)
   })
+/** A second later, when everything has been read. */
+const caughtUp = (chain: ModelChain) =>
+  Effect.zipRight(
+    second,
+    until(scanned, (now) => now?.head_number === chain.height)
+  )
 const fakeLog = (chain: ModelChain, txHash: string) => {
   const block = chain.blocks.at(-1)
   return {
@@ -45,9 +60,7 @@ describe("agreement", () => {
       return [...(answer as Array<unknown>), fakeLog(first, `0x${"f".repeat(64)}`)]
     }
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       other.failure = "unreachable"
       yield* next(first)
       expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
@@ -62,7 +75,7 @@ describe("agreement", () => {
       yield* second
       yield* second
       expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
-    }).pipe(around(first, other))
+    }).pipe(aroundBoth(first, other))
   })
 
   it.scoped("a log invented for a real transaction is not agreed to by its receipt", () => {
@@ -74,13 +87,11 @@ describe("agreement", () => {
         ? [...(answer as Array<unknown>), fakeLog(first, real.hash)]
         : answer
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(first, real)
       for (let i = 0; i < 6; i++) yield* next(first)
       expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
-    }).pipe(around(first, other))
+    }).pipe(aroundBoth(first, other))
   })
 })
 
@@ -102,13 +113,10 @@ describe("a reorg between two calls", () => {
       }
       limit(chain)
       return Effect.gen(function* () {
-        yield* pay(alice, { chain: "base", currency: "USDC" })
-        yield* watch
-        yield* committedTo(10)
+        yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
         const paid = token(usdc, alice, 5n)
         chain.mine(paid)
-        yield* second
-        yield* committedTo(11)
+        yield* readTo(11)
         expect((yield* ledger).map((r) => r.canonical)).toEqual([1])
         // Far behind, so that a part is not the whole.
         chain.mineMany(2500)
@@ -119,24 +127,11 @@ describe("a reorg between two calls", () => {
         )
         for (let i = 0; i < 3; i++) {
           chain.mine()
-          yield* second
-          yield* until(scanned, (s) => s?.head_number === chain.height)
+          yield* caughtUp(chain)
         }
         expect(chain.blocks.flatMap((b) => b.transactions).length).toBe(0)
         expect((yield* ledger).map((r) => r.canonical)).toEqual([0])
-      }).pipe((t) =>
-        Effect.flatMap(temporaryDatabase, (path) =>
-          Effect.provide(
-            t,
-            world(
-              path,
-              [{ ...withTokens, chain: "base" as const }],
-              modelRpc({ "model:ethereum": chain }),
-              notingSettlement
-            )
-          )
-        )
-      )
+      }).pipe(around(chain, { ...withTokens, chain: "base" }))
     }
   )
 })
@@ -150,16 +145,13 @@ describe("the balance oracle", () => {
       reader.get<{ n: number | null }>("SELECT checked_number AS n FROM scans")
     )
     return Effect.gen(function* () {
-      yield* pay(alice, { chain: "base" })
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice, { chain: "base" })
       for (let i = 0; i < 40; i++) {
         first.mine()
-        yield* second
-        yield* until(scanned, (s) => s?.head_number === first.height)
+        yield* caughtUp(first)
       }
       expect((yield* checked)?.n ?? 0).toBeGreaterThan(10)
-    }).pipe(around(first, other, { chain: "base" }))
+    }).pipe(aroundBoth(first, other, { chain: "base" }))
   })
 })
 
@@ -167,9 +159,7 @@ describe("a reorg too deep to be one", () => {
   const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
   const deep = (chain: ModelChain) =>
     Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       yield* next(chain, token(usdc, alice, 5n))
       for (let i = 0; i < 6; i++) yield* next(chain)
     })
@@ -192,7 +182,7 @@ describe("a reorg too deep to be one", () => {
       expect(yield* logHashes).toEqual([["5", 1]])
       const now = yield* until(health, (state) => state?.providers[0]?.healthy === false)
       expect(now?.providers[0]?.reason).toContain("inconsistent")
-    }).pipe(around(first, other))
+    }).pipe(aroundBoth(first, other))
   })
 
   it.scoped("is followed when another provider has the same blocks", () => {
@@ -203,7 +193,7 @@ describe("a reorg too deep to be one", () => {
       yield* second
       yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
       expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(around(first, first.twin()))
+    }).pipe(aroundBoth(first, first.twin()))
   })
 
   it.scoped("is a sole provider's to say", () => {
@@ -216,7 +206,7 @@ describe("a reorg too deep to be one", () => {
       yield* second
       yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
       expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(around(first, other))
+    }).pipe(aroundBoth(first, other))
   })
 })
 
@@ -230,20 +220,17 @@ describe("the second pass", () => {
         reader.get<{ n: number }>("SELECT verified_number AS n FROM scans")
       )
       return Effect.gen(function* () {
-        yield* pay(alice, { chain: "base" })
-        yield* watch
-        yield* committedTo(10)
+        yield* watchedPayment(alice, { chain: "base" })
         for (let i = 0; i < 240; i++) {
           first.mineMany(120)
-          yield* second
-          yield* until(scanned, (s) => s?.head_number === first.height)
+          yield* caughtUp(first)
         }
         for (let i = 0; i < 40; i++) {
           yield* second
         }
         yield* until(scanned, (s) => s?.head_number === first.height)
         expect(first.height - ((yield* verified)?.n ?? 0)).toBeLessThan(120 * 40)
-      }).pipe(around(first, other, { chain: "base" }))
+      }).pipe(aroundBoth(first, other, { chain: "base" }))
     },
     60_000
   )

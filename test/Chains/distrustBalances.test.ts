@@ -1,12 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readBalances } from "../../src/Chains/oracle.ts"
-import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
-import { depsOf, inStore, owe, round, scanTo, told, wanted } from "./oracleWorld.ts"
+import { type BalanceModel, direct } from "./BalanceModel.ts"
+import { alice, depsOf, inStore, owing, round, told, wanted } from "./oracleWorld.ts"
 
-const alice = `0x${"a1".repeat(20)}`
-const nothing: Deed = { from: stranger, to: contract, value: 0n, names: [], fails: false, moves: [] }
-const direct = (to: string, value: bigint): Deed => ({ ...nothing, to, value })
 const lying = (client: BalanceModel["client"], word: bigint) => {
   const lie = `0x${word.toString(16).padStart(64, "0")}`
   const twist = (calls: Parameters<typeof client.send>[0], answers: ReadonlyArray<unknown>) =>
@@ -19,9 +16,7 @@ const lying = (client: BalanceModel["client"], word: bigint) => {
 describe("a stale or invented balance", () => {
   it.scoped("one too low answer of eth_call does not become new money when the truth comes back", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("low")
-      yield* scanTo(model.head)
-      yield* owe(alice)
+      const model = yield* owing("low", alice)
       model.mine([direct(alice, 60n)])
       yield* round(depsOf(model.client), model.head)
       expect(yield* told(alice)).toEqual(["1 tx:0 60"])
@@ -35,9 +30,7 @@ describe("a stale or invented balance", () => {
   )
   it.scoped("one too high answer of eth_call does not become money", () =>
     Effect.gen(function* () {
-      const model = new BalanceModel("high")
-      yield* scanTo(model.head)
-      yield* owe(alice)
+      const model = yield* owing("high", alice)
       model.mine([])
       const asked = yield* wanted(model.head)
       const lied = yield* round(depsOf(lying(model.client, 100n)), model.head)

@@ -2,9 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { examinePolicies } from "../../src/Doctor/chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, aroundTwo, health, second, upTo, usdc, withTwo } from "./around.ts"
+import { alice, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { committedTo, pay, scanned, until, watch } from "./world.ts"
+import { scanned, until, watch } from "./world.ts"
 
 const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
 const finalized = Effect.flatMap(Reader, (reader) =>
@@ -19,9 +19,7 @@ describe("a tag that a policy requires", () => {
     const other = first.twin()
     other.finalized = 7
     return Effect.gen(function* () {
-      yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      yield* watchedPayment(alice)
       expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
       expect(yield* upTo(10)).toMatchObject({ ready: true })
     }).pipe(aroundTwo(first, other, settings))
@@ -48,9 +46,7 @@ describe("a tag that a policy requires", () => {
     const first = new ModelChain(10)
     first.finalized = 7
     return Effect.gen(function* () {
-      const payment = yield* pay(alice)
-      yield* watch
-      yield* committedTo(10)
+      const payment = yield* watchedPayment(alice)
       first.mine(token(usdc, alice, 5n))
       first.mineMany(hours(1))
       yield* second

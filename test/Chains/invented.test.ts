@@ -1,9 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader } from "../../src/Sql.ts"
-import { alice, aroundTwo, bridged, second, upTo, usdc } from "./around.ts"
+import { alice, aroundTwo, bridged, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { committedTo, pay, watch } from "./world.ts"
 
 it.scoped.each<[string, object]>([
   ["amount", { data: `0x${"500".padStart(64, "0")}` }],
@@ -15,9 +14,7 @@ it.scoped.each<[string, object]>([
   first.distort = ({ method }, answer) =>
     method === "eth_getLogs" ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, ...over })) : answer
   return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     first.mine(token(usdc, alice, 5n))
     first.mineMany(5)
     for (let i = 0; i < 10; i++) yield* second

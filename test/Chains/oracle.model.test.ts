@@ -4,39 +4,40 @@ import * as fc from "fast-check"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { sum } from "../../src/Domain/Amount.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
-import { BalanceModel, contract, type Deed, stranger } from "./BalanceModel.ts"
-import { depsOf, inStore, network, owe, receipts, round, scanTo } from "./oracleWorld.ts"
+import { BalanceModel, contract, type Deed, nothing, stranger } from "./BalanceModel.ts"
+import { alice, bob, depsOf, inStore, network, owe, receipts, round, scanTo } from "./oracleWorld.ts"
 
-const addresses = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`] as const
-const deed: Deed = { from: stranger, to: contract, value: 0n, names: [], fails: false, moves: [] }
+const addresses = [alice, bob] as const
 
 const who = fc.constantFrom(...addresses)
 // Few and small, so that what comes and what goes is often the same.
 const wei = fc.bigInt({ min: 1n, max: 6n })
 
 const payments: fc.Arbitrary<Deed> = fc.oneof(
-  fc.record({ to: who, value: wei }).map(({ to, value }) => ({ ...deed, to, value })),
-  fc.record({ to: who, value: wei }).map(({ to, value }) => ({ ...deed, to, value, fails: true })),
+  fc.record({ to: who, value: wei }).map(({ to, value }) => ({ ...nothing, to, value })),
+  fc.record({ to: who, value: wei }).map(({ to, value }) => ({ ...nothing, to, value, fails: true })),
   fc
     .record({ to: who, amount: wei })
-    .map(({ amount, to }) => ({ ...deed, names: [to], moves: [{ from: contract, to, amount }] })),
-  fc.record({ to: who, amount: wei }).map(({ amount, to }) => ({ ...deed, moves: [{ from: contract, to, amount }] })),
+    .map(({ amount, to }) => ({ ...nothing, names: [to], moves: [{ from: contract, to, amount }] })),
+  fc
+    .record({ to: who, amount: wei })
+    .map(({ amount, to }) => ({ ...nothing, moves: [{ from: contract, to, amount }] })),
   fc.tuple(wei, wei).map((amounts) => ({
-    ...deed,
+    ...nothing,
     moves: addresses.map((to, i) => ({ from: contract, to, amount: amounts[i] ?? 1n }))
   })),
-  who.map((name) => ({ ...deed, names: [name] })),
+  who.map((name) => ({ ...nothing, names: [name] })),
   fc
     .record({ to: who, amount: wei })
-    .map(({ amount, to }) => ({ ...deed, fails: true, names: [to], moves: [{ from: contract, to, amount }] }))
+    .map(({ amount, to }) => ({ ...nothing, fails: true, names: [to], moves: [{ from: contract, to, amount }] }))
 )
 
 const spends: fc.Arbitrary<Deed> = fc.oneof(
-  fc.record({ from: who, value: wei, fails: fc.boolean() }).map((over) => ({ ...deed, to: stranger, ...over })),
-  who.map((from) => ({ ...deed, from, to: from, value: 1n })),
-  fc.constant({ ...deed, from: addresses[0], to: addresses[1], value: 2n }),
+  fc.record({ from: who, value: wei, fails: fc.boolean() }).map((over) => ({ ...nothing, to: stranger, ...over })),
+  who.map((from) => ({ ...nothing, from, to: from, value: 1n })),
+  fc.constant({ ...nothing, from: addresses[0], to: addresses[1], value: 2n }),
   // A contract that gives something back to whoever pays it.
-  who.map((from) => ({ ...deed, from, value: 4n, moves: [{ from: contract, to: from, amount: 3n }] }))
+  who.map((from) => ({ ...nothing, from, value: 4n, moves: [{ from: contract, to: from, amount: 3n }] }))
 )
 
 interface Story {

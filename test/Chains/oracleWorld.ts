@@ -14,11 +14,15 @@ import type { Settlement } from "../../src/Payments/Settlement.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
+import { BalanceModel } from "./BalanceModel.ts"
 import { chainSettings } from "./world.ts"
 
 /** Not ethereum, where full blocks tell of what is sent to an address itself. */
 export const base = chainSettings({ chain: "base", mode: "test" })
 export const network: Network = { chain: "base", mode: "test" }
+
+export const alice = `0x${"a1".repeat(20)}`
+export const bob = `0x${"b2".repeat(20)}`
 
 export const inStore = <A, E, R>(test: Effect.Effect<A, E, R>) => Effect.provide(test, Layer.fresh(tempStore))
 
@@ -84,6 +88,25 @@ export const owe = (
     )
   )
 
+/** A model whose head the watcher has read, and payments to these addresses. */
+export const owing = Effect.fnUntraced(function* (name: string, ...owed: ReadonlyArray<string>) {
+  const model = new BalanceModel(name)
+  yield* scanTo(model.head)
+  for (const address of owed) yield* owe(address)
+  return model
+})
+
+/** An address of its own that is compared for the first time. */
+export const firstAsked = (address: string): Asked => ({
+  address,
+  own: true,
+  known: { number: 0, balance: 0n, nonce: 0, assumed: true },
+  comparedTo: 0,
+  credits: [],
+  withNonce: false,
+  doubts: []
+})
+
 export const depsOf = (
   client: RpcClient,
   others: ReadonlyArray<RpcClient> = [],
@@ -143,3 +166,10 @@ export const told = (address: string) =>
       .filter((row) => row.address === address.toLowerCase())
       .map((row) => `${row.block_number} ${row.position} ${row.amount}`)
   )
+
+/** As `told`, where it does not matter by which transaction. */
+export const toldOfAny = (address: string) =>
+  Effect.map(told(address), (lines) => lines.map((line) => line.replace(/0x\w+/, "?")))
+
+/** The watcher's scan, as it is stored. */
+export const scan = Effect.flatMap(Reader, (reader) => Ledger.scan(reader, network))

@@ -1,96 +1,14 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
-import type { ChainName } from "../../src/Domain/Chain.ts"
-import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
-import { AccountId } from "../../src/Domain/Ids.ts"
+import { expect, it } from "vitest"
 import { hdWallet } from "../../src/Payments/hdWallet.ts"
 import { testXpub } from "../lib/settings.ts"
-import { Dice } from "../sim/Dice.ts"
-import { epoch, Place } from "../sim/Place.ts"
-import { planOf } from "../sim/payWays.ts"
-import { contractOf } from "../sim/plans.ts"
-import { Stage } from "../sim/simulate.ts"
-import { paymaster, type Transaction, transaction, transferLog } from "../sim/transactions.ts"
-import type { World } from "../sim/World.ts"
+import { epoch } from "../sim/Place.ts"
+import { paymaster } from "../sim/transactions.ts"
+import { ask, confirm, exceptions, logs, minute, onStage, payments, placeOf, second, send } from "./reportScene.ts"
 
 // Ways in which public gateways and indexers have lost, invented or doubled money, each as its own users wrote it down.
 // Behind every test the simulation's ledger compares the database with the chain after each commit.
 
-const second = 1_000
-const minute = 60 * second
-
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.make()
-})
-afterAll(() => stage.close())
-
-/** A test on these chains, which ends with everything read and everything right. */
-const scene = (chains: ReadonlyArray<ChainName>, test: (world: World) => Promise<void>) => async () => {
-  const dice = new Dice("reports")
-  const traits = { latency: 0, traces: true, overrides: true }
-  const world = stage.world(
-    "reports",
-    chains.map((chain) => new Place(planOf(chain), dice, traits))
-  )
-  try {
-    await world.start()
-    await test(world)
-    await world.heal()
-    await world.confirmAll()
-    expect(world.ledger.isCaughtUp()).toBe(true)
-  } finally {
-    await world.end()
-  }
-}
-
-const placeOf = (world: World, chain: ChainName): Place => {
-  const place = world.places.find(({ plan }) => plan.chain === chain)
-  if (place === undefined) throw new Error(`the scene is without ${chain}`)
-  return place
-}
-
-/** Asks for 1,000 base units, and gives the address. */
-const ask = async (
-  world: World,
-  chain: ChainName,
-  currency: PaymentCurrency,
-  over: { readonly account?: string; readonly expiresIn?: number } = {}
-) => {
-  const owner = { account: AccountId.make(over.account ?? "default"), mode: "test" } as const
-  const payment = await world.create({ amount: 1_000n, currency, chain, expiresIn: over.expiresIn ?? 60 }, owner)
-  if (payment === undefined) throw new Error("the daemon is dead")
-  return payment.address.toLowerCase()
-}
-
-let sent = 0
-const send = (world: World, chain: ChainName, over: Partial<Transaction>): Transaction => {
-  const made = transaction(`report ${sent++}`, over)
-  placeOf(world, chain).chain.submit(made)
-  return made
-}
-const usdc = (chain: ChainName): string => contractOf(planOf(chain), "USDC")
-const logs = (
-  chain: ChainName,
-  ...pays: ReadonlyArray<readonly [to: string, value: bigint]>
-): Partial<Transaction> => ({
-  to: usdc(chain),
-  logs: pays.map(([to, value]) => transferLog(usdc(chain), to, value))
-})
-
-const payments = (world: World) =>
-  world.ledger
-    .payments()
-    .map(({ amount_received, failure_reason, status }) =>
-      [status, failure_reason, amount_received].filter((part) => part !== null).join(" ")
-    )
-const exceptions = (world: World) =>
-  world.ledger.exceptions().map(({ amount, currency, kind }) => `${kind} ${amount} ${currency}`)
-
-/** Enough blocks for everything that has been sent, read and decided. */
-const confirm = async (world: World) => {
-  await world.pass(15 * second)
-  await world.confirmAll()
-}
+const scene = onStage()
 
 // https://github.com/btcpayserver-tether/BTCPayServer.Plugins.USDt/pull/63
 it(

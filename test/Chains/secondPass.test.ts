@@ -2,19 +2,16 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, around, aroundTwo, health, second, upTo, usdc } from "./around.ts"
+import { alice, around, aroundTwo, health, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { committedTo, ledger, pay, watch } from "./world.ts"
+import { ledger } from "./world.ts"
 
 it.scoped("the second pass counts again what is in the ledger, and on the chain, and does not count", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     chain.mine(token(usdc, alice, 5n))
-    yield* second
-    yield* committedTo(11)
+    yield* readTo(11)
     const writer = yield* Writer
     yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
     chain.mineMany(30)
@@ -30,16 +27,12 @@ it.scoped("what the first provider left out is found also when it is the second 
   const other = first.twin()
   first.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
   return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     first.mine(token(usdc, alice, 5n))
-    yield* second
-    yield* committedTo(11)
+    yield* readTo(11)
     first.failure = "unreachable"
     first.mine()
-    yield* second
-    yield* committedTo(12)
+    yield* readTo(12)
     // It is well again, and is the one to be asked besides the one that serves.
     first.failure = undefined
     first.mineMany(29)
@@ -62,9 +55,7 @@ const transferTo = (address: string) => ({
 /** A minute in which blocks come, and the second pass its time. */
 const aMinute = (chain: ModelChain) =>
   Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     chain.mineMany(31)
     let healthy = true
     for (let i = 0; i < 70; i++) {
@@ -117,9 +108,7 @@ it.scoped("what one provider invents in a block of the chain is not agreed to be
     return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
   }
   return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    yield* committedTo(10)
+    yield* watchedPayment(alice)
     first.mineMany(31)
     for (let i = 0; i < 70; i++) yield* second
     yield* upTo(41)

@@ -15,40 +15,19 @@ import { type ScanResult, Settlement } from "../../src/Payments/Settlement.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { testRates } from "../lib/settings.ts"
+import { someNewPayment } from "../lib/payments.ts"
+import { testChain, testSettings } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
-export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings => ({
-  chain: "ethereum",
-  mode: "test",
-  rpcUrls: [Redacted.make("model:ethereum")],
-  chainId: 77,
-  confirmations: 3,
-  pollInterval: Duration.seconds(1),
-  balanceInterval: Duration.seconds(15),
-  startBlock: "latest",
-  tokens: [],
-  wrongTokens: [],
-  policies: [],
-  ...over
-})
+export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings =>
+  testChain({ chain: "ethereum", rpcUrls: [Redacted.make("model:ethereum")], chainId: 77, ...over })
 
-export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape => ({
-  server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1", trustedProxies: [] },
-  admin: undefined,
-  database: { path: "" },
-  limits: { perMinute: 100, perHour: 1000 },
-  wallets: { live: undefined, test: undefined },
-  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
-  webhooks: { allowTargets: [], extraCaFile: "", concurrency: 1, concurrencyPerEndpoint: 1 },
-  rates: testRates(),
-  portal: { enabled: false, allow: [] },
-  log: { level: "error", format: "json" },
-  telemetry: { otlpEndpoint: "" },
-  retention: { requests: Duration.days(1), deliveries: Duration.days(1) },
-  alerts: { url: "" },
-  chains
-})
+/** Money counts as late for three days. */
+export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
+  testSettings("", {
+    payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
+    chains
+  })
 
 /** What a commit told the settlement. */
 export interface Settled extends ScanResult {
@@ -180,7 +159,7 @@ export const pay = Effect.fnUntraced(function* (
       const index = yield* tx.get<{ n: number }>("SELECT count(*) AS n FROM payments")
       const payment = yield* Payments.insert(
         tx,
-        {
+        someNewPayment({
           id,
           account,
           mode,
@@ -189,18 +168,9 @@ export const pay = Effect.fnUntraced(function* (
           currency: over.currency ?? "ETH",
           chain: over.chain ?? "ethereum",
           address,
-          status: "pending",
           createdAt: now,
-          expiresAt: now + 3_600_000,
-          metadata: "{}",
-          webhookUrl: undefined,
-          redirectUrl: undefined,
-          quoteId: undefined,
-          amountReceived: undefined,
-          txHash: undefined,
-          confirmedAt: undefined,
-          failureReason: undefined
-        },
+          expiresAt: now + 3_600_000
+        }),
         { wallet: "w", index: index?.n ?? 0 }
       )
       if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")

@@ -154,13 +154,19 @@ const closable = Effect.gen(function* () {
 
 const waiting = "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
 
+/** The same, with a request that waits. */
+const closableAtWork = Effect.gen(function* () {
+  const server = yield* closable
+  const busy = yield* dial(server.address)
+  busy.write(waiting)
+  yield* Deferred.await(server.started)
+  return { ...server, busy }
+})
+
 describe("at a shutdown", () => {
   it.scopedLive("what is in flight finishes, live connections hear 503, new ones nobody", () =>
     Effect.gen(function* () {
-      const { address, close, go, started } = yield* closable
-      const busy = yield* dial(address)
-      busy.write(waiting)
-      yield* Deferred.await(started)
+      const { address, busy, close, go } = yield* closableAtWork
       const idle = yield* dial(address)
       idle.write(get)
       yield* idle.received(/\{"body":""\}$/)
@@ -184,10 +190,7 @@ describe("at a shutdown", () => {
 
   it.scoped("whoever sends another request when the last is answered hears 503, and is not cut off", () =>
     Effect.gen(function* () {
-      const { address, close, go, started } = yield* closable
-      const busy = yield* dial(address)
-      busy.write(waiting)
-      yield* Deferred.await(started)
+      const { address, busy, close, go } = yield* closableAtWork
       const idle = yield* dial(address)
       const closing = yield* Effect.fork(close)
       yield* TestClock.adjust("100 millis")

@@ -45,6 +45,25 @@ const takeFor = (who: Owner) =>
 const take = takeFor(owner)
 const takeMany = (n: number) => Effect.replicateEffect(take, n, { concurrency: "unbounded" })
 
+/** A database of which three addresses have been taken. */
+const threeTaken = Effect.tap(temporaryDatabase, (path) => Effect.provide(takeMany(3), running(path)))
+
+const shop: Owner = { account: AccountId.make("shop"), mode: "test" }
+/** Another account, with a wallet of its own. */
+const addShop = (xpub: string) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const secrets = yield* Secrets
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
+        const sealed = secrets.seal(xpub, walletContext(shop.account, "test"))
+        yield* insertWallet(shop.account, { mode: "test", fingerprint: hdWallet(xpub).fingerprint, sealed })
+      })
+    )
+  })
+
 it.live("200 at once get 200 addresses, the first of the wallet", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -70,8 +89,7 @@ it.live("a refused command gives its address back", () =>
 
 it.live("an ordinary restart skips nothing", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(takeMany(3), running(path))
+    const path = yield* threeTaken
     expect((yield* Effect.provide(take, running(path))).index).toBe(3)
   }).pipe(Effect.scoped)
 )
@@ -101,8 +119,7 @@ const skipped = (from: number, to: number) =>
 
 it.live("a restored older copy goes on where the newer one stood, and what it skips is watched from then on", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(takeMany(3), running(path))
+    const path = yield* threeTaken
     expect((yield* Effect.provide(gap, running(path))).rows).toEqual([])
     copyFileSync(path, `${path}.backup`)
     yield* Effect.provide(takeMany(40), running(path))
@@ -118,8 +135,7 @@ it.live("a restored older copy goes on where the newer one stood, and what it sk
 
 it.effect("skipped addresses are watched as long as those of ended payments", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(takeMany(3), running(path))
+    const path = yield* threeTaken
     rmSync(`${path}.index`)
     expect((yield* Effect.provide(gap, running(path))).watched).toBe(1000)
     yield* TestClock.adjust("30 days")
@@ -130,8 +146,7 @@ it.effect("skipped addresses are watched as long as those of ended payments", ()
 
 it.live("without the file beside the database numbering jumps by a thousand, once", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(takeMany(3), running(path))
+    const path = yield* threeTaken
     rmSync(`${path}.index`)
     expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
     const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
@@ -142,8 +157,7 @@ it.live("without the file beside the database numbering jumps by a thousand, onc
 
 it.live("a new database beside an old file hands out nothing again, and watches all that was handed out", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(takeMany(3), running(path))
+    const path = yield* threeTaken
     for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
     const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
     expect(index).toBe(3)
@@ -154,29 +168,18 @@ it.live("a new database beside an old file hands out nothing again, and watches 
 it.live("a restored copy watches what it skips of an account's own wallet too", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const shop = AccountId.make("shop")
     const own = hdWallet(shopXpub)
-    const takeForShop = takeFor({ account: shop, mode: "test" })
     yield* Effect.gen(function* () {
-      const writer = yield* Writer
-      const secrets = yield* Secrets
-      yield* writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
-          const sealed = secrets.seal(shopXpub, walletContext(shop, "test"))
-          yield* insertWallet(shop, { mode: "test", fingerprint: own.fingerprint, sealed })
-        })
-      )
-      yield* takeForShop
+      yield* addShop(shopXpub)
+      yield* takeFor(shop)
     }).pipe(Effect.provide(running(path)))
     copyFileSync(path, `${path}.backup`)
-    yield* Effect.provide(Effect.zip(takeForShop, takeForShop), running(path))
+    yield* Effect.provide(Effect.zip(takeFor(shop), takeFor(shop)), running(path))
     restore(path)
     const found = yield* Effect.provide(gap, running(path))
     expect(found.rows.map(({ address }) => address)).toEqual([own.address(1), own.address(2)])
     expect(found.watched).toBe(2)
-    expect((yield* Effect.provide(takeForShop, running(path))).index).toBe(3)
+    expect((yield* Effect.provide(takeFor(shop), running(path))).index).toBe(3)
   }).pipe(Effect.scoped)
 )
 
@@ -203,22 +206,12 @@ it.live("an address with a history is skipped once it is known", () =>
 it.live("accounts on one extended public key share the numbering, and each mode needs a wallet", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const shop = AccountId.make("shop")
     yield* Effect.gen(function* () {
-      const writer = yield* Writer
-      const secrets = yield* Secrets
-      yield* writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
-          const sealed = secrets.seal(testXpub, walletContext(shop, "test"))
-          yield* insertWallet(shop, { mode: "test", fingerprint: wallet.fingerprint, sealed })
-        })
-      )
+      yield* addShop(testXpub)
       expect((yield* take).index).toBe(0)
-      expect((yield* takeFor({ account: shop, mode: "test" })).index).toBe(1)
+      expect((yield* takeFor(shop)).index).toBe(1)
       expect((yield* take).index).toBe(2)
-      const refused = yield* Effect.flip(takeFor({ account: shop, mode: "live" }))
+      const refused = yield* Effect.flip(takeFor({ ...shop, mode: "live" }))
       expect(refused).toMatchObject({ _tag: "WalletNotConfigured", mode: "live" })
     }).pipe(Effect.provide(running(path)))
   }).pipe(Effect.scoped)

@@ -1,7 +1,9 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import type { Mode } from "../../src/Domain/Chain.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
+import { amountRule, expiresInRule, redirectRule, right, urlRule, wrong } from "./fields.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
@@ -21,20 +23,20 @@ const order = (fields: Record<string, unknown> = {}) => {
   return { merchantRef: `order ${orders}`, amount: "1000000", currency: "USDC", chain: "base", ...fields }
 }
 
-const amountRule =
-  'must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1'
-const merchantRefRule = "must be a string of 1 to 128 printable characters"
-const expiresInRule = "must be an integer from 60 to 86400, in seconds"
-const urlRule = "must be an https URL of at most 2048 characters, without user info"
-const redirectRule = `${urlRule}; http is possible on localhost with a test key`
+/** Somebody with a key, and payments that are asked for with it. */
+const merchant = (mode?: Mode) =>
+  Effect.gen(function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey(mode)
+    return { api, key, create: (json: unknown) => api.call("POST", "/v1/payments", { key, json }) }
+  })
 
 layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
   it.effect("a payment is made, found by its id and listed", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, create, key } = yield* merchant()
       const metadata = { orderId: 17, nested: { list: [1, "two", null, true] }, "": 0.1 }
-      const made = yield* api.call("POST", "/v1/payments", { key, json: order({ metadata, expiresIn: 60 }) })
+      const made = yield* create(order({ metadata, expiresIn: 60 }))
       expect(made.status).toBe(201)
       const { createdAt, expiresAt, id } = made.body
       expect(made.headers.location).toBe(`/v1/payments/${id}`)
@@ -60,9 +62,8 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("what is left out has its default", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const { body } = yield* api.call("POST", "/v1/payments", { key, json: order() })
+      const { create } = yield* merchant()
+      const { body } = yield* create(order())
       expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(3_600_000)
       expect(body.metadata).toEqual({})
     })
@@ -70,11 +71,10 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a merchantRef is taken once in each mode; the refusal names the payment", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { create } = yield* merchant()
       const json = order()
-      const first = yield* api.call("POST", "/v1/payments", { key, json })
-      const second = yield* api.call("POST", "/v1/payments", { key, json: { ...json, amount: "5" } })
+      const first = yield* create(json)
+      const second = yield* create({ ...json, amount: "5" })
       expect(second.status).toBe(409)
       expect(second.body.error).toEqual({
         code: "DUPLICATE_MERCHANT_REF",
@@ -87,10 +87,9 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("an id that is malformed, foreign or of the other mode is the same 404", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, create, key } = yield* merchant()
       const live = yield* api.newKey("live")
-      const made = yield* api.call("POST", "/v1/payments", { key, json: order() })
+      const made = yield* create(order())
       const answers = yield* Effect.forEach(
         [`pay_${"A".repeat(22)}`, "nonsense", "%ff", "%00", "a%2Fb", encodeURIComponent("'; --"), "x".repeat(5_000)],
         (id) => api.call("GET", `/v1/payments/${id}`, { key }),
@@ -110,8 +109,7 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("everything that is wrong is said at once, and nothing is echoed", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* merchant()
       const secret = "sk-looks-like-a-secret"
       const answer = yield* api.call("POST", "/v1/payments?dryRun=1", {
         key,
@@ -152,102 +150,34 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a body that is no object, and one with thousands of faults, are answered briefly", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { create } = yield* merchant()
       for (const json of [[], null, "text", 5, true]) {
-        const answer = yield* api.call("POST", "/v1/payments", { key, json })
+        const answer = yield* create(json)
         expect([answer.status, problemsIn(answer)]).toEqual([400, { "": "must be a JSON object" }])
       }
       const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`f${i}`, 0]))
-      const { body, text } = yield* api.call("POST", "/v1/payments", { key, json: many })
+      const { body, text } = yield* create(many)
       expect(body.error.details).toHaveLength(101)
       expect(body.error.details[100]).toEqual({ path: "", message: "has 4904 problems more" })
       expect(text.length).toBeLessThan(10_000)
     })
   )
 
-  const wrong: ReadonlyArray<readonly [field: string, rule: string, values: ReadonlyArray<unknown>]> = [
-    ["merchantRef", merchantRefRule, ["", "x".repeat(129), "a\nb", "a\u0000b", "a\u200bb", "\ud800", 5, null, {}]],
-    [
-      "amount",
-      amountRule,
-      ["0", "01", "-1", "+1", "1.0", "1e6", "0x10", " 1", "1 ", "", 1, null, "１", String(2n ** 256n), "1".repeat(79)]
-    ],
-    ["currency", "must be ETH, USDC, USDT, DAI or WBTC", ["MATIC", "usdc", "USD", "", null, ["USDC"]]],
-    ["chain", "must be ethereum, polygon, arbitrum, optimism or base", ["Base", "solana", "", 1]],
-    ["expiresIn", expiresInRule, [59, 86_401, 60.5, -1, 0, null, "60", 1e300]],
-    [
-      "webhookUrl",
-      urlRule,
-      [
-        "http://example.com",
-        "example.com",
-        "//example.com",
-        "https://",
-        "https://u@example.com",
-        "https://u:p@example.com",
-        "https://example.com/ a",
-        " https://example.com",
-        "ftp://example.com",
-        `https://example.com/${"x".repeat(2_029)}`,
-        "",
-        null
-      ]
-    ],
-    [
-      "redirectUrl",
-      redirectRule,
-      [
-        "http://example.com",
-        "/thanks",
-        "javascript:alert(1)",
-        "https://u:p@example.com",
-        "http://localhost.example.com",
-        "http://10.0.0.1",
-        "http://u@localhost",
-        null
-      ]
-    ]
-  ]
-
   it.effect.each(wrong)("%s %s", ([field, rule, values]) =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { create } = yield* merchant()
       for (const value of values) {
-        const answer = yield* api.call("POST", "/v1/payments", { key, json: order({ [field]: value }) })
+        const answer = yield* create(order({ [field]: value }))
         expect([answer.status, problemsIn(answer)], JSON.stringify(value)).toEqual([400, { [field]: rule }])
       }
     })
   )
 
-  const right: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>]> = [
-    ["merchantRef", ["x", "y".repeat(128), "Bestellung Nr. 5/ü – 注文", "😀".repeat(128)]],
-    ["amount", ["1", String(2n ** 256n - 1n)]],
-    ["expiresIn", [60, 86_400, 60.0]],
-    [
-      "webhookUrl",
-      ["https://example.com", `https://example.com/${"x".repeat(2_028)}`, "HTTPS://EXAMPLE.COM:8443/a?b=c#d"]
-    ],
-    [
-      "redirectUrl",
-      [
-        "https://example.com/thanks?order=5",
-        "http://localhost:3000/x",
-        "http://shop.localhost",
-        "http://127.0.0.1",
-        "http://[::1]:80/"
-      ]
-    ],
-    ["metadata", [{}, { a: null }, JSON.parse('{"__proto__":{"a":1}}')]]
-  ]
-
   it.effect.each(right)("%s may be at its bounds", ([field, values]) =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { create } = yield* merchant()
       for (const value of values) {
-        const { body, status } = yield* api.call("POST", "/v1/payments", { key, json: order({ [field]: value }) })
+        const { body, status } = yield* create(order({ [field]: value }))
         expect(status, JSON.stringify(value)).toBe(201)
         if (field in body) expect(body[field]).toEqual(value)
       }
@@ -256,20 +186,15 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a live key takes no http for redirects, and says so with everything else", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey("live")
-      const answer = yield* api.call("POST", "/v1/payments", {
-        key,
-        json: order({ redirectUrl: "http://localhost", amount: "0" })
-      })
+      const { create } = yield* merchant("live")
+      const answer = yield* create(order({ redirectUrl: "http://localhost", amount: "0" }))
       expect(problemsIn(answer)).toEqual({ amount: amountRule, redirectUrl: redirectRule })
     })
   )
 
   it.effect("metadata is named down to its faults, numbers that would change among them", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* merchant()
       const body = JSON.stringify(order({ metadata: { ids: [1, "N"], deep: { a: { b: { c: { d: {} } } } } } }))
       const answer = yield* api.call("POST", "/v1/payments", {
         key,
@@ -285,8 +210,7 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a body that is not JSON is INVALID_JSON", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* merchant()
       const post = (body: string | Uint8Array) =>
         Effect.map(
           api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
@@ -311,10 +235,8 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("what this installation does not offer is a problem that says what it does", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const problems = (fields: Record<string, unknown>) =>
-        Effect.map(api.call("POST", "/v1/payments", { key, json: order(fields) }), problemsIn)
+      const { create } = yield* merchant()
+      const problems = (fields: Record<string, unknown>) => Effect.map(create(order(fields)), problemsIn)
       expect(yield* problems({ chain: "ethereum" })).toEqual({
         chain: "ethereum is not available to this key: choose base or polygon"
       })
@@ -329,12 +251,8 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a mode without a wallet is not the merchant's fault", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey("live")
-      const { body, status } = yield* api.call("POST", "/v1/payments", {
-        key,
-        json: order({ chain: "ethereum", currency: "ETH" })
-      })
+      const { create } = yield* merchant("live")
+      const { body, status } = yield* create(order({ chain: "ethereum", currency: "ETH" }))
       expect([status, body.error.code, body.error.message]).toEqual([
         503,
         "WALLET_NOT_CONFIGURED",
@@ -345,10 +263,9 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("everything that this installation has against a request is told at once", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { create } = yield* merchant()
       const json = order({ currency: "WBTC", chain: "base", webhookUrl: "https://10.0.0.7/hook" })
-      const { body, status } = yield* api.call("POST", "/v1/payments", { key, json })
+      const { body, status } = yield* create(json)
       expect(status).toBe(400)
       expect(body.error.details.map(({ path }: { readonly path: string }) => path)).toEqual([
         expect.stringMatching(/^(chain|currency)$/),
@@ -359,14 +276,9 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
 
   it.effect("a quote is refused with its own code, and locked once", () =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, create, key } = yield* merchant()
       const refusal = (fields: Record<string, unknown>) =>
-        Effect.map(api.call("POST", "/v1/payments", { key, json: order(fields) }), ({ body: { error }, status }) => [
-          status,
-          error.code,
-          error.details
-        ])
+        Effect.map(create(order(fields)), ({ body: { error }, status }) => [status, error.code, error.details])
       expect(yield* refusal({ quoteId: "quote_x" })).toEqual([422, "QUOTE_NOT_FOUND", undefined])
       const quote = yield* api.call("POST", "/v1/quotes", {
         key,

@@ -1,37 +1,21 @@
 import { expect, it } from "@effect/vitest"
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf } from "../../src/Payments/exceptions.ts"
 import { type Horizon, type Rules, undone } from "../../src/Payments/statusMachine.ts"
+import { somePayment } from "../lib/payments.ts"
 
 const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
 
-const confirmed = (currency: "ETH" | "USDC"): Payment => ({
-  sequence: 1,
-  id: newPaymentId(0),
-  account: AccountId.make("default"),
-  mode: "test",
-  merchantRef: "order-1",
-  amount: 1000n,
-  currency,
-  chain: "base",
-  address: "0x0000000000000000000000000000000000000001",
-  status: "confirmed",
-  createdAt: 100_000,
-  expiresAt: 3_700_000,
-  createdHead: 100,
-  metadata: "{}",
-  webhookUrl: undefined,
-  redirectUrl: undefined,
-  quoteId: undefined,
-  usdValue: undefined,
-  amountReceived: 1000n,
-  txHash: "0xt101",
-  confirmedAt: 103_000,
-  failureReason: undefined,
-  endedAt: 103_000
-})
+const confirmed = (currency: "ETH" | "USDC"): Payment =>
+  somePayment({
+    currency,
+    status: "confirmed",
+    amountReceived: 1000n,
+    txHash: "0xt101",
+    confirmedAt: 103_000,
+    endedAt: 103_000
+  })
 
 const gone = (of: Payment): Receipt => ({
   chain: of.chain,

@@ -1,180 +1,14 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either, Layer, Logger, TestClock } from "effect"
-import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
-import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
-import { Networks } from "../../src/Chains/Networks.ts"
-import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
-import { Span } from "../../src/Chains/Span.ts"
-import type { Network } from "../../src/Domain/Chain.ts"
-import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { Effect } from "effect"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
-import { Outbox } from "../../src/Events/Outbox.ts"
 import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
-import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-
-const network: Network = { chain: "base", mode: "test" }
-const confirmations = 3
-const hash = (digit: string) => `0x${digit.repeat(64)}`
-const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-
-/** What the node knows of transactions, by hash; its head is block 200. */
-const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
-const quantity = (value: number) => `0x${value.toString(16)}`
-const client = makeClient({
-  host: "node",
-  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-  sendEach: (calls) =>
-    Effect.succeed(
-      calls.map(({ method, params }) => {
-        if (method === "eth_getBlockByNumber") {
-          return Either.right({
-            number: quantity(200),
-            hash: hash("e"),
-            parentHash: hash("d"),
-            timestamp: quantity(200)
-          })
-        }
-        const known = mined.get(String(params[0]))
-        if (known === undefined) return Either.right(null)
-        if (known.blockNumber === 0) {
-          return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
-        }
-        return Either.right({
-          transactionHash: params[0],
-          blockHash: hash("b"),
-          blockNumber: quantity(known.blockNumber),
-          status: known.status
-        })
-      })
-    )
-})
-const provider = { client, span: new Span(), index: 0 }
-const node = Layer.succeed(Networks, {
-  connected: () => ({
-    genesis: { known: undefined },
-    providers: {
-      current: Effect.succeed(provider),
-      other: () => Effect.succeed(undefined),
-      others: () => Effect.succeed([]),
-      failed: () => Effect.void,
-      verify: () => Effect.void,
-      succeeded: () => undefined,
-      nextTry: (now) => now,
-      health: () => [],
-      all: [provider]
-    }
-  })
-})
-
-const layer = Layer.unwrapScoped(
-  Effect.map(temporaryDatabase, (path) =>
-    Settlement.layer.pipe(
-      Layer.provideMerge(Layer.mergeAll(Outbox.layer, node)),
-      Layer.provideMerge(Sql.layer(path)),
-      Layer.provideMerge(testSettingsLayer(path)),
-      Layer.provide(Logger.remove(Logger.defaultLogger))
-    )
-  )
-)
-
-/** A chain with a block a second whose block `n` has the time `n`; payments are made at block 100. */
-const lastOnTime = 100 + 3600 + 60
-const block = (number: number) => ({ number, hash: `0x${number}`, time: number })
-
-const newPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
-  id: newPaymentId(0),
-  account: AccountId.make("default"),
-  mode: "test",
-  merchantRef: "order-1",
-  amount: 1000n,
-  currency: "ETH",
-  chain: "base",
-  address,
-  status: "pending",
-  createdAt: 100_000,
-  expiresAt: 3_700_000,
-  metadata: "{}",
-  webhookUrl: undefined,
-  redirectUrl: undefined,
-  quoteId: undefined,
-  amountReceived: undefined,
-  txHash: undefined,
-  confirmedAt: undefined,
-  failureReason: undefined,
-  ...over
-})
-
-const start = Effect.gen(function* () {
-  mined.clear()
-  yield* TestClock.setTime(100_000)
-  const writer = yield* Writer
-  const settlement = yield* Settlement
-  yield* Effect.forkScoped(settlement.expire)
-  return yield* writer.write(
-    Effect.gen(function* () {
-      const tx = yield* Tx
-      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-      yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
-      yield* LedgerRepo.startScan(network, block(100), undefined)
-      const stored = yield* Repo.insert(tx, newPayment(), { wallet: "w", index: 0 })
-      return stored ?? (yield* Effect.dieMessage("not inserted"))
-    })
-  )
-})
-
-const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
-  address: address.toLowerCase(),
-  amount,
-  blockHash: `0x${blockNumber}`,
-  blockNumber,
-  blockTime: blockNumber,
-  currency: "ETH",
-  position: "tx:0",
-  txHash: `0xt${blockNumber}`,
-  ...over
-})
-const untold = { position: "unattributed", txHash: undefined } as const
-
-/** What the watcher does: the clock stands at the head's time. */
-const scanTo = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(head * 1000)
-    const writer = yield* Writer
-    const settlement = yield* Settlement
-    yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        const touched = yield* LedgerRepo.keepReceipts(network, transfers, true)
-        yield* LedgerRepo.keepBlocks(network, [head - confirmations + 1, head].map(block))
-        yield* LedgerRepo.moveScan(network, block(head))
-        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ?", [head, head])
-        yield* settlement.settle({ network, head: block(head) }, touched)
-      })
-    )
-    yield* Effect.repeatN(writer.write(Effect.void), 5)
-  })
-
-const look = (id: PaymentId) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const events = yield* reader.all<{ kind: string }>("SELECT kind FROM events WHERE payment_id = ? ORDER BY rowid", [
-      id
-    ])
-    const exceptions = yield* Exceptions.ofPayment(reader, id)
-    return {
-      payment: yield* Repo.byId(reader, id),
-      events: events.map(({ kind }) => kind),
-      exceptions: exceptions.map(({ amount, kind, status }) => `${status} ${kind} ${amount}`)
-    }
-  })
-
-const end = lastOnTime + confirmations
+import { someNewPayment } from "../lib/payments.ts"
+import { end, hash, layer, look, mined, start, untold } from "./deciding.ts"
+import { network, scanTo, transfer } from "./settling.ts"
 
 it.scoped("accept: an expired payment whose money came late becomes confirmed by it, with its event, once", () =>
   Effect.gen(function* () {
@@ -270,99 +104,6 @@ it.scoped("accept: nothing where nothing came, and nobody where there is no such
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: closes what is open, and needs something that is", () =>
-  Effect.gen(function* () {
-    const { id } = yield* start
-    yield* scanTo(end)
-    yield* scanTo(end + 9, transfer(end + 5, 7n), transfer(end + 6, 8n))
-    expect((yield* refunded(id))?.exceptions).toHaveLength(2)
-    const after = yield* look(id)
-    expect(after.exceptions).toEqual(["refunded late 7", "refunded late 8"])
-    expect(after.payment?.status).toBe("expired")
-    expect(yield* Effect.flip(refunded(id))).toMatchObject({ _tag: "NothingToDecide" })
-    expect(yield* look(id)).toEqual(after)
-    expect(yield* refunded("pay_none")).toBeUndefined()
-  }).pipe(Effect.provide(layer))
-)
-
-/** The money without a transaction turns out to have been brought by these. */
-const found = (...transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.gen(function* () {
-    yield* TestClock.adjust("1 second")
-    const writer = yield* Writer
-    const settlement = yield* Settlement
-    yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        yield* tx.run("DELETE FROM receipts WHERE position = 'unattributed'")
-        const touched = yield* LedgerRepo.keepReceipts(network, transfers, true)
-        yield* settlement.settle({ network, head: block(130) }, touched)
-      })
-    )
-  })
-
-it.scoped(
-  "refunded: money that was sent back confirms nothing when its transaction turns up; the payment expires",
-  () =>
-    Effect.gen(function* () {
-      const { id } = yield* start
-      yield* scanTo(130, transfer(120, 1000n, untold))
-      expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
-      yield* refunded(id)
-      // Of that block or one before, and of several transactions as well.
-      yield* found(transfer(120, 300n, { position: "call:0xa" }), transfer(117, 700n, { position: "call:0xb" }))
-      const after = yield* look(id)
-      expect([after.payment?.status, after.payment?.amountReceived]).toEqual(["pending", undefined])
-      expect([after.events, after.exceptions]).toEqual([["payment.detecting"], ["refunded unattributed 1000"]])
-      yield* scanTo(end)
-      const ended = yield* look(id)
-      expect(ended.payment?.status).toBe("expired")
-      expect(ended.exceptions).toEqual(["refunded unattributed 1000"])
-    }).pipe(Effect.provide(layer))
-)
-
-it.scoped("refunded: while nobody finds the transaction the payment expires at its deadline all the same", () =>
-  Effect.gen(function* () {
-    const { id } = yield* start
-    yield* scanTo(130, transfer(120, 1000n, untold))
-    yield* refunded(id)
-    yield* scanTo(end)
-    expect((yield* look(id)).payment?.status).toBe("expired")
-  }).pipe(Effect.provide(layer))
-)
-
-it.scoped("refunded: other money than what was sent back counts", () =>
-  Effect.gen(function* () {
-    const { id } = yield* start
-    yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n, untold))
-    yield* refunded(id)
-    yield* found(transfer(120, 1100n, { position: "call:0xa" }))
-    expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 500n })
-    yield* scanTo(140, transfer(131, 500n))
-    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt131" })
-  }).pipe(Effect.provide(layer))
-)
-
-it.scoped("what was decided is open again when it is more money by now", () =>
-  Effect.gen(function* () {
-    const { id } = yield* start
-    yield* scanTo(130, transfer(120, 300n, untold))
-    yield* refunded(id)
-    yield* scanTo(131)
-    expect((yield* look(id)).exceptions).toEqual(["refunded unattributed 300"])
-    const writer = yield* Writer
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
-    yield* scanTo(132, transfer(120, 450n, untold))
-    const after = yield* look(id)
-    expect(after.exceptions).toEqual(["open unattributed 450"])
-    expect(after.payment).toMatchObject({ status: "detecting", amountReceived: 450n })
-    yield* refunded(id)
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '200'")))
-    yield* scanTo(133, transfer(120, 200n, untold))
-    expect((yield* look(id)).exceptions).toEqual(["refunded unattributed 450"])
-  }).pipe(Effect.provide(layer))
-)
-
 it.scoped("money of a lost payment is decided on by its own id", () =>
   Effect.gen(function* () {
     yield* start
@@ -389,7 +130,7 @@ it.scoped("abandon: every open payment of the chain fails, with its event; other
       writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          const payment = newPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over })
+          const payment = someNewPayment({ merchantRef: `m${n}`, address: `0x${n}`, ...over })
           const stored = yield* Repo.insert(tx, payment, { wallet: "w", index: n })
           return stored ?? expect.unreachable()
         })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
 import type { Rules } from "../../src/Payments/statusMachine.ts"
+import { somePayment } from "../lib/payments.ts"
 
 const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
 /** A chain with a block a second whose block `n` has the time `n`; the payment was made at block 100. */
@@ -13,32 +13,8 @@ const lastOnTime = 100 + 3600 + 60
 /** When the payment ended, where it did. */
 const endedAt = 500_000
 
-const payment = (over: Partial<Payment> = {}): Payment => ({
-  sequence: 1,
-  id: newPaymentId(0),
-  account: AccountId.make("default"),
-  mode: "test",
-  merchantRef: "order-1",
-  amount: 1000n,
-  currency: "USDC",
-  chain: "base",
-  address: "0x0000000000000000000000000000000000000001",
-  status: "detecting",
-  createdAt,
-  expiresAt: createdAt + 3_600_000,
-  createdHead: 100,
-  metadata: "{}",
-  webhookUrl: undefined,
-  redirectUrl: undefined,
-  quoteId: undefined,
-  usdValue: undefined,
-  amountReceived: undefined,
-  txHash: undefined,
-  confirmedAt: undefined,
-  failureReason: undefined,
-  endedAt: undefined,
-  ...over
-})
+const payment = (over: Partial<Payment> = {}): Payment =>
+  somePayment({ currency: "USDC", status: "detecting", createdAt, expiresAt: createdAt + 3_600_000, ...over })
 
 /** Stored when its block was mined. */
 const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Partial<Receipt> = {}): Receipt => ({

@@ -1,12 +1,8 @@
 import { expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Logger, Redacted, Scope, TestClock } from "effect"
-import type { EventKind } from "../../src/Domain/Event.ts"
-import { verifySignature } from "../../src/Sandbox/Receiver.ts"
+import { Deferred, Effect, Exit, Scope, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
-import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
@@ -17,34 +13,12 @@ import {
   merchant,
   newPayment,
   publish,
-  rememberingClient,
+  stopped,
   stubClient,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
-
-const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-const events: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
-const second = 1_000
-const minute = 60 * second
-const hour = 60 * minute
-
-const a = "https://a.example/hook"
-const b = "https://b.example/hook"
-const c = "https://c.example/hook"
-
-const register = (url: string) =>
-  Effect.flatMap(Webhooks, (webhooks) => webhooks.create(merchant, { url, events, secret: Redacted.make(secret) }))
-
-/** A client whose answers the test decides, by URL. */
-const scripted = (answers: Readonly<Record<string, Effect.Effect<Outcome>>>) => {
-  const { layer, sent } = rememberingClient(({ url }) => answers[url] ?? Effect.succeed({ status: 204 }))
-  return { layer, sent, to: (url: string) => sent.filter((request) => request.url === url).length }
-}
-
-const ok = Effect.succeed({ status: 200 })
-const refused = Effect.succeed({ status: 500, bodyStart: "no" })
-const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
+import { a, b, hangs, hour, minute, ok, onStore, refused, register, scripted, second } from "./endpoints.ts"
 
 it.scoped("six attempts, each timed from the end of the one before; failed after the fifth", () =>
   dispatching(
@@ -123,7 +97,7 @@ it.scoped("one target's first attempts keep the order of a payment's events; ret
         yield* untilRecorded(3)
         expect([client.to(a), client.to(b)]).toEqual([1, 3])
         const kinds = client.sent.filter(({ url }) => url === b).map(({ body }) => JSON.parse(body.toString()).event)
-        expect(kinds).toEqual(events)
+        expect(kinds).toEqual(["payment.created", "payment.detecting", "payment.confirmed"])
         // A failed attempt has ended too: the next event goes, and the retry comes a minute later.
         yield* Deferred.succeed(gate, { status: 500 })
         yield* untilRecorded(6)
@@ -135,71 +109,6 @@ it.scoped("one target's first attempts keep the order of a payment's events; ret
     )
   })
 )
-
-it.scoped("a target that hangs delays no other", () => {
-  const client = scripted({ [a]: hangs })
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* register(a)
-      for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(), "pending")
-      yield* register(b)
-      for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(), "pending")
-      // Not a tick of the clock: 20 of b's are through while the first of a's 40 hangs.
-      yield* untilRecorded(20)
-      expect([client.to(a), client.to(b)]).toEqual([1, 20])
-      yield* TestClock.adjust("30 seconds")
-      yield* untilRecorded(21)
-      expect(client.to(a)).toBe(3)
-    }),
-    { concurrency: 4, concurrencyPerEndpoint: 2 }
-  )
-})
-
-it.scoped("targets that hang leave half of the slots to the others, before and after it is known that they do", () => {
-  const client = scripted({ [a]: hangs, [b]: hangs })
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* register(a)
-      yield* register(b)
-      for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(), "pending")
-      yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(1)
-      expect([client.to(a), client.to(b), client.to(c)]).toEqual([1, 1, 1])
-      yield* TestClock.adjust("30 seconds")
-      yield* untilRecorded(3)
-      yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(4)
-      expect(client.to(c)).toBe(2)
-      expect([client.to(a), client.to(b)]).toEqual([3, 3])
-    }),
-    { concurrency: 8, concurrencyPerEndpoint: 2 }
-  )
-})
-
-it.scoped("however many new targets hang, one that has answered before is not delayed", () => {
-  const silent = Array.from({ length: 40 }, (_, i) => `https://silent${i}.example/`)
-  const client = scripted(Object.fromEntries(silent.map((url) => [url, hangs])))
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(1)
-      for (const url of silent) yield* publish(yield* newPayment(url), "pending")
-      for (let i = 0; i < 10; i++) yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(11)
-      expect([client.to(c), client.sent.length]).toEqual([11, 11 + 4])
-      // They hang a second time, as slow ones: there are slots for others that are new.
-      yield* TestClock.adjust("30 seconds")
-      yield* untilRecorded(15)
-      yield* publish(yield* newPayment(c), "pending")
-      yield* untilRecorded(16)
-      expect(client.to(c)).toBe(12)
-    }),
-    { concurrency: 8, concurrencyPerEndpoint: 2 }
-  )
-})
 
 it.scoped(
   "an attempt that ended before the clock was set back is stored when others end, however many are under way",
@@ -226,85 +135,6 @@ it.scoped(
   }
 )
 
-it.scoped("more targets than slots, and a backlog longer than what is read at once, all get their turn", () => {
-  const client = scripted({})
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* register(a)
-      for (let i = 0; i < 60; i++) yield* publish(yield* newPayment(`https://shop${i}.example/`), "pending")
-      yield* untilRecorded(120)
-      expect(new Set(client.sent.map(({ url }) => url)).size).toBe(61)
-      expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["delivered"]))
-      const reader = yield* Reader
-      expect(yield* reader.all("SELECT * FROM lanes")).toEqual([])
-    }),
-    { concurrency: 2, concurrencyPerEndpoint: 1 }
-  )
-})
-
-it.scoped("targets with long backlogs take turns with those that came after them", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const client = scripted({})
-    yield* Effect.gen(function* () {
-      for (const url of [a, b]) for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(url), "pending", 0)
-      yield* publish(yield* newPayment(c), "pending", 1)
-      yield* TestClock.adjust("1 second")
-      yield* besideDispatcher(untilRecorded(41))
-      expect(client.sent.findIndex(({ url }) => url === c)).toBeLessThan(15)
-    }).pipe(Effect.provide(webhooksOn(path, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 })))
-  })
-)
-
-it.scoped("signs with the endpoint's secret, and a payment's own URL with the account's default", () => {
-  const client = scripted({})
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(b), "pending")
-      yield* untilRecorded(2)
-      const own = Redacted.value((yield* defaultSecrets(merchant)).current)
-      const [row] = yield* deliveries
-      for (const { url, headers, body } of client.sent) {
-        const signed = { "x-service-signature": headers["X-Service-Signature"] }
-        expect(verifySignature({ headers: signed, body: Buffer.from(body) }, url === a ? secret : own)).toBe(true)
-        expect(headers["webhook-id"]).toBe(row?.event_id)
-        expect(headers["webhook-timestamp"]).toBe("0")
-        expect(JSON.parse(body.toString()).data.metadata).toEqual({ note: "ünïcödé 💶" })
-      }
-    })
-  )
-})
-
-it.scoped("a retry is signed with the secret of its own time", () => {
-  const client = scripted({ [b]: refused })
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* publish(yield* newPayment(b), "pending")
-      yield* untilRecorded(1)
-      const keys = yield* SigningKeys
-      const before = (yield* defaultSecrets(merchant)).current
-      const after = (yield* keys.rotate(merchant, Duration.zero)).current
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(2)
-      const [first, second] = client.sent.map(({ body, headers }) => ({
-        headers: { "x-service-signature": headers["X-Service-Signature"] },
-        time: headers["webhook-timestamp"],
-        id: headers["webhook-id"],
-        body: Buffer.from(body)
-      }))
-      if (first === undefined || second === undefined) return expect.fail("there were two attempts")
-      expect([first.id, first.body]).toEqual([second.id, second.body])
-      expect([first.time, second.time]).toEqual(["0", "60"])
-      expect(verifySignature(first, Redacted.value(before))).toBe(true)
-      expect(verifySignature(second, Redacted.value(after))).toBe(true)
-    })
-  )
-})
-
 it.scoped("an attempt that a stop cuts off does not count, and the next start sends the same id and bytes", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -315,9 +145,7 @@ it.scoped("an attempt that a stop cuts off does not count, and the next start se
       const worker = yield* Effect.fork(Effect.flatMap(Dispatcher, (dispatcher) => dispatcher.run))
       yield* TestClock.adjust("1 second")
       expect(cut.to(a)).toBe(1)
-      const stop = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.join(stop)
+      yield* stopped(worker, "5 seconds")
       expect(yield* attempts).toEqual([])
     }).pipe(Effect.provide(webhooksOn(path, cut.layer)))
 
@@ -344,9 +172,7 @@ it.scoped("a stop lets an attempt end that is about to, and stores it", () =>
       yield* publish(yield* newPayment(), "pending")
       const worker = yield* Effect.fork(Effect.flatMap(Dispatcher, (dispatcher) => dispatcher.run))
       yield* TestClock.adjust("1 second")
-      const stop = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* TestClock.adjust("2 seconds")
-      yield* Fiber.join(stop)
+      yield* stopped(worker, "2 seconds")
       expect(client.to(a)).toBe(1)
       expect((yield* deliveries).map((row) => row.status)).toEqual(["delivered", "pending"])
     }).pipe(Effect.provide(webhooksOn(path, client.layer, { concurrency: 1 })))
@@ -405,9 +231,8 @@ it.scoped("an endpoint that is deleted during an attempt gets no other", () =>
 )
 
 it.scoped("health tells the backlog and its age", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
+  onStore(
+    Effect.gen(function* () {
       const { health } = yield* Dispatcher
       expect(yield* health).toEqual({ due: 0, oldestDueMillis: 0 })
       yield* register(a)
@@ -417,53 +242,9 @@ it.scoped("health tells the backlog and its age", () =>
       yield* publish(yield* newPayment(), "pending", hour)
       yield* TestClock.adjust("10 seconds")
       expect(yield* health).toEqual({ due: 4, oldestDueMillis: 10 * second })
-    }).pipe(
-      Effect.provide(
-        webhooksOn(
-          path,
-          stubClient(() => Effect.never)
-        )
-      )
-    )
-  })
-)
-
-it.scoped("a secret that does not open fails its own attempts, with a remedy in the log, and nobody else's", () => {
-  const client = scripted({})
-  const logged: Array<string> = []
-  const log = Logger.make(({ logLevel, message }) => {
-    if (logLevel._tag === "Error") logged.push(String(message))
-  })
-  const damage = (sql: string) =>
-    Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql))))
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      const damaged = yield* register(a)
-      yield* register(c)
-      yield* defaultSecrets(merchant)
-      yield* damage("UPDATE endpoints SET secret = zeroblob(60) WHERE rowid = 1")
-      yield* damage("UPDATE default_secrets SET secret = zeroblob(60)")
-      yield* publish(yield* newPayment(b), "pending")
-      yield* untilRecorded(3)
-      expect(client.sent.map(({ url }) => url)).toEqual([c])
-      const error = "secret unreadable"
-      expect(yield* attempts).toMatchObject([{ error }, { status: 204, error: null }, { error }])
-      expect((yield* deliveries).map((row) => row.next_attempt_at)).toEqual([minute, null, minute])
-      expect(logged.toSorted()).toEqual([
-        expect.stringContaining("default webhook secret of account default, mode test"),
-        expect.stringContaining(`webhook endpoint ${damaged.id}`)
-      ])
-      expect(logged.every((line) => /POST \/v1\/webhooks|--rotate --overlap 0s/.test(line))).toBe(true)
-      // The remedy, with nothing restarted.
-      const keys = yield* SigningKeys
-      yield* keys.rotate(merchant, Duration.zero)
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(5)
-      expect(client.to(b)).toBe(1)
     })
-  ).pipe(Effect.provide(Logger.add(log)))
-})
+  )
+)
 
 it.scoped("a defect in an attempt ends the worker", () =>
   Effect.gen(function* () {

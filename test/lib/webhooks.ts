@@ -1,8 +1,9 @@
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
-import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
+import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -13,6 +14,7 @@ import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
+import { someNewPayment } from "./payments.ts"
 import { testSettingsLayer } from "./settings.ts"
 import { temporaryDatabase } from "./store.ts"
 
@@ -101,55 +103,21 @@ export const newPayment = (webhookUrl?: string) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const n = ++made
-    const payment: Payment = {
-      sequence: n,
-      id: newPaymentId(0),
+    const payment = someNewPayment({
       ...merchant,
       merchantRef: `order ${n}`,
       amount: 1_000_000n,
       currency: "USDC",
-      chain: "base",
       address: `0x${n.toString(16).padStart(40, "0")}`,
-      status: "pending",
       createdAt: 0,
       expiresAt: 3_600_000,
-      createdHead: undefined,
       metadata: JSON.stringify({ note: "ünïcödé 💶" }),
-      webhookUrl,
-      redirectUrl: undefined,
-      quoteId: undefined,
-      usdValue: undefined,
-      amountReceived: undefined,
-      txHash: undefined,
-      confirmedAt: undefined,
-      failureReason: undefined,
-      endedAt: undefined
-    }
-    yield* writer.write(
-      Effect.flatMap(Tx, (tx) =>
-        tx.run(
-          `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-             status, created_at, expires_at, metadata, webhook_url) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'w', ?, ?, ?, ?, ?, ?)`,
-          [
-            payment.id,
-            payment.account,
-            payment.mode,
-            payment.merchantRef,
-            payment.amount.toString(),
-            payment.currency,
-            payment.chain,
-            payment.address,
-            n,
-            payment.status,
-            payment.createdAt,
-            payment.expiresAt,
-            payment.metadata,
-            webhookUrl ?? null
-          ]
-        )
-      )
+      webhookUrl
+    })
+    const stored = yield* writer.write(
+      Effect.flatMap(Tx, (tx) => Payments.insert(tx, payment, { wallet: "w", index: n }))
     )
-    return payment
+    return stored ?? (yield* Effect.dieMessage("the payment is there already"))
   })
 
 /** Announces that the payment has reached `status`. */
@@ -236,17 +204,20 @@ export const explained = (db: Db, reader: Db, steps: Array<string>): Db => {
   }
 }
 
-/** Runs a test beside the dispatcher; a defect of the one ends the other. The stop's grace passes on the test's clock. */
+/** Stops a dispatcher, whose grace passes on the test's clock. */
+export const stopped = <E>(worker: Fiber.Fiber<never, E>, grace: "2 seconds" | "5 seconds") =>
+  Effect.gen(function* () {
+    const stop = yield* Effect.fork(Fiber.interrupt(worker))
+    yield* TestClock.adjust(grace)
+    yield* Fiber.join(stop)
+  })
+
+/** Runs a test beside the dispatcher; a defect of the one ends the other. */
 export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { run } = yield* Dispatcher
     const worker = yield* Effect.forkDaemon(run)
-    const stop = Effect.gen(function* () {
-      const stopped = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.join(stopped)
-    })
-    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stop)
+    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stopped(worker, "5 seconds"))
   })
 
 /** A test beside a dispatcher on a new store. */

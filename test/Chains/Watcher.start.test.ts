@@ -1,0 +1,127 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { temporaryDatabase } from "../lib/store.ts"
+import { alice, around, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
+import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
+import { committedTo, ledger, notingSettlement, pay, paymentById, scanned, until, watch, world } from "./world.ts"
+
+describe("the first head", () => {
+  it.scoped("fixes the start a few blocks below it", () => {
+    const chain = new ModelChain(20)
+    return Effect.gen(function* () {
+      expect((yield* health)?.ready).toBe(false)
+      yield* watch
+      yield* committedTo(20)
+      expect(yield* scanned).toMatchObject({ start_number: 18, head_number: 20, head_hash: chain.blocks[20]?.hash })
+      expect(yield* upTo(20)).toMatchObject({ ready: true })
+    }).pipe(around(chain))
+  })
+
+  it.scoped("that comes long after a payment was made fixes the start below what the payment was paid with", () => {
+    // Ten seconds a block.
+    const chain = new ModelChain(1_000)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(10_000_000)
+      const payment = yield* pay(alice)
+      expect(payment.createdHead).toBeUndefined()
+      chain.mine(coin(alice, 1n))
+      chain.mine(coin(alice, 2n))
+      chain.mineMany(298)
+      yield* watch
+      yield* committedTo(1_300)
+      // The last block before the payment that a clock of this machine may take for younger.
+      expect((yield* scanned)?.start_number).toBe(940)
+      expect((yield* paymentById(payment.id))?.createdHead).toBe(939)
+      expect((yield* ledger).map(({ amount, block_number }) => [block_number, amount])).toEqual([
+        [1_001, "1"],
+        [1_002, "2"]
+      ])
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is where a configured block says, and stays there", () => {
+    const chain = new ModelChain(20)
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      chain.mine(coin(alice, 1n))
+      yield* watch
+      expect(yield* reason).toContain("start_block 30 is above the chain's head 21")
+      expect(yield* scanned).toBeUndefined()
+      chain.mineMany(8)
+      chain.mine(coin(alice, 2n))
+      yield* readTo(30)
+      expect(yield* scanned).toMatchObject({ start_number: 30, head_number: 30 })
+      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["2"])
+    }).pipe(around(chain, { ...withTokens, startBlock: 30 }))
+  })
+
+  it.scoped("of another chain is refused until it is the right one", () => {
+    const chain = new ModelChain(20)
+    chain.chainId = 1
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      expect(yield* reason).toContain("model serves chain 1, and chains.ethereum.test is chain 77")
+      expect(chain.count("eth_getBlockByNumber")).toBe(0)
+      yield* TestClock.adjust("1 minute")
+      expect(chain.count("eth_getBlockByNumber")).toBe(0)
+      chain.chainId = 77
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* upTo(20)).toEqual({
+        chain: "ethereum",
+        mode: "test",
+        ready: true,
+        head: 20,
+        lagBlocks: 0,
+        providers: [{ host: "model", healthy: true }]
+      })
+
+      // What answers after an outage may be another node.
+      chain.failure = "unreachable"
+      yield* second
+      yield* reason
+      chain.failure = undefined
+      chain.chainId = 1
+      chain.mine()
+      yield* TestClock.adjust("10 seconds")
+      yield* until(health, (now) => now?.reason?.includes("serves chain 1") === true)
+      expect(yield* scanned).toMatchObject({ head_number: 20 })
+    }).pipe(around(chain))
+  })
+})
+
+describe("a restart", () => {
+  it.scoped("goes on behind the checkpoint, also when the chain has another branch by then", () => {
+    const chain = new ModelChain(10)
+    const [kept, dropped, missed] = [coin(alice, 1n), coin(alice, 2n), coin(alice, 3n)]
+    return Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      const alive = Effect.provide(world(path, [withTokens], modelRpc({ "model:ethereum": chain }), notingSettlement))
+      yield* Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        chain.mine(kept)
+        yield* readTo(11)
+        chain.mine(dropped)
+        yield* readTo(12)
+      }).pipe(alive, Effect.scoped)
+
+      chain.rollback(1)
+      chain.mineMany(3)
+      chain.mine(missed)
+      chain.batches.length = 0
+      yield* Effect.gen(function* () {
+        yield* watch
+        yield* committedTo(15)
+        const rows = yield* ledger
+        expect(rows.map((row) => [row.tx_hash, row.canonical])).toEqual([
+          [kept.hash, 1],
+          [dropped.hash, 0],
+          [missed.hash, 1]
+        ])
+        // Block 11 was read before, and is still on the chain.
+        const full = chain.batches.flat().filter(({ params }) => params[1] === true)
+        expect([...new Set(full.map(({ params }) => Number(params[0])))]).toEqual([12, 13, 14, 15])
+      }).pipe(alive, Effect.scoped)
+    })
+  })
+})

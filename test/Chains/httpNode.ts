@@ -1,0 +1,43 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect } from "effect"
+
+export interface Call {
+  readonly id: number
+  readonly method: string
+}
+
+export type Handler = (calls: ReadonlyArray<Call>, response: ServerResponse, request: IncomingMessage) => void
+
+export const key = "s3cr3t-k3y-0123456789"
+
+/** A provider that answers as `handle` says, and how often it was connected to. */
+export const provider = (handle: Handler) =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly url: string; readonly connections: () => number; readonly close: () => void }>((resume) => {
+      let connections = 0
+      const server = createServer((request, response) => {
+        const parts: Array<Buffer> = []
+        request.on("data", (part: Buffer) => parts.push(part))
+        request.on("end", () => handle(JSON.parse(Buffer.concat(parts).toString()), response, request))
+      })
+      server.on("connection", () => connections++)
+      server.listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo
+        const close = () => {
+          server.closeAllConnections()
+          server.close()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v2/${key}`, connections: () => connections, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+export const answering =
+  (answers: (calls: ReadonlyArray<Call>) => unknown): Handler =>
+  (calls, response) =>
+    response.setHeader("content-type", "application/json").end(JSON.stringify(answers(calls)))
+
+export const results = (calls: ReadonlyArray<Call>) =>
+  calls.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: `0x${method.length}` }))

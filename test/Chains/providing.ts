@@ -1,0 +1,86 @@
+import { Effect, Either, Logger, Redacted, TestClock } from "effect"
+import { makeProviders, type Provider, type Providers } from "../../src/Chains/Providers.ts"
+import { makeClient, type RpcClient, RpcError, type RpcReason } from "../../src/Chains/Rpc.ts"
+import type { ChainSettings } from "../../src/Settings.ts"
+import { testChain } from "../lib/settings.ts"
+
+export const hash = (digit: string): string => `0x${digit.repeat(64)}`
+
+/** A node in this process, and what it is asked. */
+export class Node {
+  chainId = 77
+  /** Of block 0; undefined where it is not kept. */
+  genesis: string | undefined = hash("a")
+  failure: RpcReason | undefined
+  /** What it fails with when asked for block 0. */
+  genesisFailure: RpcReason | undefined
+  /** Methods, in order. */
+  asked: Array<string> = []
+  readonly client: RpcClient
+
+  constructor(host: string) {
+    this.client = makeClient({
+      host,
+      counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+      sendEach: (calls) =>
+        Effect.suspend(() => {
+          this.asked.push(...calls.map(({ method }) => method))
+          const ofGenesis = calls.some(({ method }) => method !== "eth_chainId")
+          const reason = this.failure ?? (ofGenesis ? this.genesisFailure : undefined)
+          return reason === undefined
+            ? Effect.succeed(calls.map(({ method }) => Either.right(this.#answer(method))))
+            : errorOf(host, reason)
+        })
+    })
+  }
+
+  #answer(method: string): unknown {
+    if (method === "eth_chainId") return `0x${this.chainId.toString(16)}`
+    return this.genesis === undefined
+      ? null
+      : { number: "0x0", hash: this.genesis, parentHash: hash("0"), timestamp: "0x0" }
+  }
+}
+
+export const errorOf = (host: string, reason: RpcReason, more: { retryAfter?: number; maxBlocks?: number } = {}) =>
+  new RpcError({ host, method: "eth_getLogs", reason, detail: "as the test wants", ...more })
+
+const network = { chain: "base", mode: "test" } as const
+
+const settings = (nodes: ReadonlyArray<Node>, over: Partial<ChainSettings> = {}): ChainSettings =>
+  testChain({ ...network, rpcUrls: nodes.map((node) => Redacted.make(node.client.host)), chainId: 77, ...over })
+
+export const providersOf = (nodes: ReadonlyArray<Node>, known?: string, over: Partial<ChainSettings> = {}) => {
+  const genesis: { known: string | undefined } = { known }
+  const client = (url: Redacted.Redacted<string>) => {
+    const node = nodes.find((one) => one.client.host === Redacted.value(url))
+    if (node === undefined) throw new Error("no such node")
+    return node.client
+  }
+  return Effect.map(makeProviders(network, settings(nodes, over), { client }, genesis), (providers) => ({
+    providers,
+    genesis
+  }))
+}
+
+export const hostOf = (provider: Provider | undefined) => provider?.client.host
+export const currentHost = (providers: Providers) => Effect.map(providers.current, hostOf)
+export const now = TestClock.currentTimeMillis
+
+export const wait = Effect.fnUntraced(function* (providers: Providers) {
+  const at = yield* now
+  return providers.nextTry(at) - at
+})
+
+/** The serving provider fails. */
+export const fail = Effect.fnUntraced(function* (
+  providers: Providers,
+  reason: RpcReason,
+  more: { retryAfter?: number; maxBlocks?: number } = {}
+) {
+  const provider = yield* providers.current
+  yield* providers.failed(provider, errorOf(provider.client.host, reason, more))
+  return provider
+})
+
+export const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))

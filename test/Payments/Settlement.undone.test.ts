@@ -1,0 +1,84 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, TestClock } from "effect"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
+import {
+  alarms,
+  block,
+  confirmations,
+  confirmedOnce,
+  createdAt,
+  exceptions,
+  layer,
+  look,
+  network,
+  tick,
+  transfer
+} from "./settling.ts"
+
+it.scoped("a confirmed payment whose money is gone for good: failed reorged, with its event and an alarm", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 132, finalized: 119 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 133, finalized: 120 })
+    const after = yield* look(payment)
+    expect(after.payment).toMatchObject({
+      status: "failed",
+      failureReason: "reorged",
+      confirmedAt: createdAt,
+      amountReceived: undefined
+    })
+    expect(after.events.map((event) => event.kind)).toEqual([
+      "payment.detecting",
+      "payment.confirmed",
+      "payment.failed"
+    ])
+    expect(JSON.parse(after.events.at(-1)?.body ?? "").data).toMatchObject({
+      failureReason: "reorged",
+      txHash: "0xt120"
+    })
+    expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
+    // It comes back all the same: money that was on time and was not there when the payment ended.
+    yield* TestClock.setTime(140_000)
+    yield* tick({ head: 140, ancestor: 119, transfers: [transfer(120, 1000n)] })
+    expect((yield* look(payment)).payment?.status).toBe("failed")
+    expect(yield* exceptions(payment)).toEqual(["gone reorged 1000 0xt120", "open found_late 1000 0xt120"])
+    expect(alarms).toHaveLength(2)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("without a finalized tag that takes four times the confirmations; money that comes back undoes nothing", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 121, ancestor: 119 })
+    yield* tick({ head: 120 + 4 * confirmations - 1 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 140, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
+    yield* tick({ head: 200 })
+    const { events } = yield* look(payment)
+    expect(events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("a payment that was undone while nobody looked is found after a restart", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+    const { settle } = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+      Effect.provide(testSettingsLayer(""))
+    )
+    yield* writer.write(
+      Effect.gen(function* () {
+        yield* LedgerRepo.moveScan(network, block(200))
+        yield* settle({ network, head: block(200) }, [])
+      })
+    )
+    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+  }).pipe(Effect.provide(layer))
+)

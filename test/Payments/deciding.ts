@@ -1,0 +1,75 @@
+import { Effect, Either, Layer } from "effect"
+import { Networks } from "../../src/Chains/Networks.ts"
+import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import { Reader } from "../../src/Sql.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
+import { confirmations, lastOnTime, layer as settling, start as startPayment } from "./settling.ts"
+
+export const hash = (digit: string) => `0x${digit.repeat(64)}`
+
+/** What the node knows of transactions, by hash; its head is block 200. */
+export const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
+const quantity = (value: number) => `0x${value.toString(16)}`
+const client = makeClient({
+  host: "node",
+  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+  sendEach: (calls) =>
+    Effect.succeed(
+      calls.map(({ method, params }) => {
+        if (method === "eth_getBlockByNumber") {
+          return Either.right({
+            number: quantity(200),
+            hash: hash("e"),
+            parentHash: hash("d"),
+            timestamp: quantity(200)
+          })
+        }
+        const known = mined.get(String(params[0]))
+        if (known === undefined) return Either.right(null)
+        if (known.blockNumber === 0) {
+          return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
+        }
+        return Either.right({
+          transactionHash: params[0],
+          blockHash: hash("b"),
+          blockNumber: quantity(known.blockNumber),
+          status: known.status
+        })
+      })
+    )
+})
+const node = Layer.succeed(Networks, {
+  connected: () => ({ genesis: { known: undefined }, providers: soleProvider(client).providers })
+})
+
+/** The settlement beside that node. */
+export const layer = Layer.merge(settling, node)
+
+/** One payment, and a node that knows of no transaction. */
+export const start = Effect.zipRight(
+  Effect.sync(() => mined.clear()),
+  startPayment
+)
+
+/** What is over a transfer whose transaction nobody found. */
+export const untold = { position: "unattributed", txHash: undefined } as const
+
+export const look = (id: PaymentId) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const events = yield* reader.all<{ kind: string }>("SELECT kind FROM events WHERE payment_id = ? ORDER BY rowid", [
+      id
+    ])
+    const exceptions = yield* Exceptions.ofPayment(reader, id)
+    return {
+      payment: yield* Repo.byId(reader, id),
+      events: events.map(({ kind }) => kind),
+      exceptions: exceptions.map(({ amount, kind, status }) => `${status} ${kind} ${amount}`)
+    }
+  })
+
+/** The head at which an unpaid payment ends. */
+export const end = lastOnTime + confirmations

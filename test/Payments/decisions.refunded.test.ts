@@ -1,0 +1,102 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import { refunded } from "../../src/Payments/decisions.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { end, layer, look, start, untold } from "./deciding.ts"
+import { block, network, scanTo, transfer } from "./settling.ts"
+
+it.scoped("refunded: closes what is open, and needs something that is", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 7n), transfer(end + 6, 8n))
+    expect((yield* refunded(id))?.exceptions).toHaveLength(2)
+    const after = yield* look(id)
+    expect(after.exceptions).toEqual(["refunded late 7", "refunded late 8"])
+    expect(after.payment?.status).toBe("expired")
+    expect(yield* Effect.flip(refunded(id))).toMatchObject({ _tag: "NothingToDecide" })
+    expect(yield* look(id)).toEqual(after)
+    expect(yield* refunded("pay_none")).toBeUndefined()
+  }).pipe(Effect.provide(layer))
+)
+
+/** The money without a transaction turns out to have been brought by these. */
+const found = (...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.gen(function* () {
+    yield* TestClock.adjust("1 second")
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("DELETE FROM receipts WHERE position = 'unattributed'")
+        const touched = yield* LedgerRepo.keepReceipts(network, transfers, true)
+        yield* settlement.settle({ network, head: block(130) }, touched)
+      })
+    )
+  })
+
+it.scoped(
+  "refunded: money that was sent back confirms nothing when its transaction turns up; the payment expires",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* start
+      yield* scanTo(130, transfer(120, 1000n, untold))
+      expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
+      yield* refunded(id)
+      // Of that block or one before, and of several transactions as well.
+      yield* found(transfer(120, 300n, { position: "call:0xa" }), transfer(117, 700n, { position: "call:0xb" }))
+      const after = yield* look(id)
+      expect([after.payment?.status, after.payment?.amountReceived]).toEqual(["pending", undefined])
+      expect([after.events, after.exceptions]).toEqual([["payment.detecting"], ["refunded unattributed 1000"]])
+      yield* scanTo(end)
+      const ended = yield* look(id)
+      expect(ended.payment?.status).toBe("expired")
+      expect(ended.exceptions).toEqual(["refunded unattributed 1000"])
+    }).pipe(Effect.provide(layer))
+)
+
+it.scoped("refunded: while nobody finds the transaction the payment expires at its deadline all the same", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n, untold))
+    yield* refunded(id)
+    yield* scanTo(end)
+    expect((yield* look(id)).payment?.status).toBe("expired")
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("refunded: other money than what was sent back counts", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n, untold))
+    yield* refunded(id)
+    yield* found(transfer(120, 1100n, { position: "call:0xa" }))
+    expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 500n })
+    yield* scanTo(140, transfer(131, 500n))
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt131" })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("what was decided is open again when it is more money by now", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 300n, untold))
+    yield* refunded(id)
+    yield* scanTo(131)
+    expect((yield* look(id)).exceptions).toEqual(["refunded unattributed 300"])
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
+    yield* scanTo(132, transfer(120, 450n, untold))
+    const after = yield* look(id)
+    expect(after.exceptions).toEqual(["open unattributed 450"])
+    expect(after.payment).toMatchObject({ status: "detecting", amountReceived: 450n })
+    yield* refunded(id)
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '200'")))
+    yield* scanTo(133, transfer(120, 200n, untold))
+    expect((yield* look(id)).exceptions).toEqual(["refunded unattributed 450"])
+  }).pipe(Effect.provide(layer))
+)

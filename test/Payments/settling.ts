@@ -1,0 +1,168 @@
+import { Effect, Layer, Logger, TestClock } from "effect"
+import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { someNewPayment } from "../lib/payments.ts"
+import { testChain, testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+export const network: Network = { chain: "base", mode: "test" }
+export const elsewhere: Network = { chain: "optimism", mode: "test" }
+export const confirmations = 3
+export const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+export const wallet = "w"
+
+/** Messages of the alarms, which are all that is logged. */
+export const alarms: Array<unknown> = []
+const heard = Logger.replace(
+  Logger.defaultLogger,
+  Logger.make(({ message }) => void alarms.push(Array.isArray(message) ? message[0] : message))
+)
+
+/** The settlement of these chains, on a new store. */
+export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
+  Layer.unwrapScoped(
+    Effect.map(temporaryDatabase, (path) =>
+      Settlement.layer.pipe(
+        Layer.provideMerge(Outbox.layer),
+        Layer.provideMerge(Sql.layer(path)),
+        Layer.provideMerge(testSettingsLayer(path, { chains: chains.map(testChain) })),
+        Layer.provideMerge(heard),
+        Layer.provide(Layer.effectDiscard(Effect.sync(() => alarms.splice(0))))
+      )
+    )
+  )
+export const layer = withChains({})
+
+/** A chain with a block a second whose block `n` has the time `n`; a payment is made at block 100. */
+export const createdAt = 100_000
+const expiresAt = createdAt + 3_600_000
+export const lastOnTime = expiresAt / 1000 + 60
+
+export const block = (number: number) => ({ number, hash: `0x${number}`, time: number })
+
+/** A payment that is watched from block 100 on, and the expiry of payments beside the test. */
+export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> = {}) {
+  yield* TestClock.setTime(createdAt)
+  const writer = yield* Writer
+  const payment = yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
+      yield* tx.run("INSERT INTO wallets VALUES (?, 1)", [wallet])
+      yield* LedgerRepo.startScan(network, block(100), undefined)
+      const stored = yield* Repo.insert(tx, someNewPayment({ address, createdAt, expiresAt, ...over }), {
+        wallet,
+        index: 0
+      })
+      return stored ?? (yield* Effect.dieMessage("not inserted"))
+    })
+  )
+  const settlement = yield* Settlement
+  yield* Effect.forkScoped(settlement.expire)
+  return payment
+})
+export const start = Effect.suspend(() => startWith())
+
+/** To the payment, in the one transaction of its block that matters. */
+export const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
+  address: address.toLowerCase(),
+  amount,
+  blockHash: `0x${blockNumber}`,
+  blockNumber,
+  blockTime: blockNumber,
+  currency: "ETH",
+  position: "tx:0",
+  txHash: `0xt${blockNumber}`,
+  ...over
+})
+
+export const usdcElsewhere = (number: number, amount: bigint): DatedTransfer => ({
+  ...transfer(number, amount),
+  currency: "USDC",
+  position: "log:0"
+})
+
+interface Tick {
+  readonly head: number
+  readonly on?: Network
+  readonly transfers?: ReadonlyArray<DatedTransfer>
+  /** The common ancestor, where there was a reorg. */
+  readonly ancestor?: number
+  readonly agreed?: boolean
+  /** Where balances were compared; otherwise at the head. */
+  readonly checked?: number
+  readonly finalized?: number
+}
+
+/** Expiry follows in commits of its own: this gives it all the turns that it may want. */
+const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
+
+/** What the watcher does at the end of a tick. */
+export const tick = ({ ancestor, agreed = true, finalized, head, on = network, transfers = [], ...tick }: Tick) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        const touched = new Set<LedgerRepo.Touched>()
+        if (ancestor !== undefined) {
+          for (const id of yield* LedgerRepo.orphanAbove(on, block(ancestor))) touched.add(id)
+        }
+        for (const id of yield* LedgerRepo.keepReceipts(on, transfers, agreed)) touched.add(id)
+        yield* LedgerRepo.keepBlocks(on, [head - confirmations + 1, head].map(block))
+        yield* LedgerRepo.moveScan(on, block(head))
+        const checked = tick.checked ?? head
+        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ?", [
+          checked,
+          checked,
+          on.chain
+        ])
+        yield* LedgerRepo.setTags(on, { safe: undefined, finalized })
+        yield* settlement.settle({ network: on, head: block(head) }, touched)
+      })
+    )
+    yield* untilExpired
+  })
+
+/** The same, with the clock at the head's time. */
+export const scanTo = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.zipRight(TestClock.setTime(head * 1000), tick({ head, transfers }))
+
+/** `<status> <kind> <amount> <transaction>` of each. */
+export const exceptions = (payment: Payment) =>
+  Effect.gen(function* () {
+    const all = yield* Exceptions.ofPayment(yield* Reader, payment.id)
+    return all.map(({ amount, kind, status, txHash }) => `${status} ${kind} ${amount} ${txHash}`)
+  })
+
+/** The payment as it is stored, with its events and transitions. */
+export const look = (payment: Payment) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const stored = yield* Repo.byId(reader, payment.id)
+    const events = yield* reader.all<{ kind: string; created_at: number; body: string }>(
+      "SELECT kind, created_at, body FROM events WHERE payment_id = ? ORDER BY rowid",
+      [payment.id]
+    )
+    const transitions = yield* reader.all<{ to_status: string; at: number }>(
+      "SELECT to_status, at FROM transitions WHERE payment_id = ? ORDER BY ordinal",
+      [payment.id]
+    )
+    return { payment: stored, events, transitions }
+  })
+
+/** A payment that has been confirmed by all of its money. */
+export const confirmedOnce = Effect.gen(function* () {
+  const payment = yield* start
+  yield* tick({ head: 130, transfers: [transfer(120, 1000n)] })
+  return payment
+})

@@ -1,0 +1,228 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Redacted } from "effect"
+import { load } from "../../src/Settings.ts"
+import { testXpub } from "../lib/settings.ts"
+import { loadText, masterXprv, masterXpub, phrase, privateKey, problemsOf, small } from "./loading.ts"
+
+describe("what is refused", () => {
+  it.effect("every problem at once, each with its place and what to do", () =>
+    Effect.gen(function* () {
+      const { at, message } = yield* problemsOf(
+        `
+sever = 1
+[server]
+prt = 80
+port = 70000
+public_url = "ftp://pay.example.com"
+trusted_proxies = ["10.0.0.1", "300.1.1.1/8", "127.1/8", "10.0.0.0/8"]
+[database]
+path = ":memory:"
+[wallets]
+live = "${masterXpub}"
+[payments]
+settle_grace = "-5 seconds"
+late_window = 30
+tolerance_bps = 10000
+[webhooks]
+extra_ca_file = "/nowhere/ca.pem"
+concurrency = "many"
+[rates]
+sources = ["kraken", "binance"]
+fixed = { ETH = 2500.5, USD = "1", MXN = "0" }
+[log]
+level = "verbose"
+[chains.solana.live]
+[chains.ethereum.test]
+rpc_urls = []
+chain_id = 1
+[chains.arbitrum.live]
+rpc_urls = ["wss://rpc.example.com", "https://rpc.example.com"]
+[chains.arbitrum.live.tokens.ETH]
+address = "0x"
+[chains.arbitrum.live.tokens.DAI]
+address = "0xDA10009cBd5D07dd0CeCc66161FC93D7c9000dA1"
+[chains.base.live]
+rpc_urls = ["https://rpc.example.com"]
+[chains.base.live.tokens.WBTC]
+address = "0xda10009cbd5d07dd0cecc66161fc93d7c9000da1"
+decimals = 40
+[chains.polygon.live]
+rpc_urls = "https://rpc.example.com"
+chain_id = 4242
+policy = [{ above_usd = "1", require = "soon" }, 5]
+[chains.polygon.live.tokens]
+USDC = { address = "0x5fd84259d66cd46123540766be93dfe6d43130d7" }
+DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
+`,
+        { TILLD_SERVER__POTR: "1", TILLD_LOG__FORMAT: "xml", TILLD_ADMIN__PORT: "99999", TILLD_LIMITS__PER_HOUR: "" }
+      )
+      const place = (path: string, ...words: ReadonlyArray<string>) =>
+        expect(at[path]?.toLowerCase(), path).toMatch(new RegExp(words.join(".*").toLowerCase()))
+      place("TILLD_SERVER__POTR", "TILLD_SERVER__PORT")
+      place("sever", 'did you mean "server"')
+      place("server.prt", 'did you mean "port"')
+      place("server.port", "0 to 65535", "found 70000")
+      place("server.public_url", "http or https")
+      place("server.trusted_proxies[0]", "CIDR")
+      place("server.trusted_proxies[1]", "CIDR")
+      place("server.trusted_proxies[2]", "CIDR")
+      place("database.path", "file")
+      place("wallets.live", "extended public key", "depth 3")
+      place("wallets.test", "missing", "chains.ethereum.test")
+      place("payments.settle_grace", "duration", "-5 seconds")
+      place("payments.late_window", "duration", "found 30")
+      place("payments.tolerance_bps", "0 to 5000")
+      place("webhooks.extra_ca_file", "cannot be read")
+      place("webhooks.concurrency", "whole number", '"many"')
+      place("rates.sources[1]", "kraken", '"binance"')
+      place("rates.fixed.ETH", "quotes")
+      place("rates.fixed.MXN", "above 0")
+      place("rates.fixed.USD", "not a key")
+      place("log.level", "debug", "verbose")
+      place("TILLD_LOG__FORMAT", "json", "xml")
+      place("TILLD_ADMIN__PORT", "65535")
+      place("TILLD_LIMITS__PER_HOUR", "whole number")
+      place("chains.solana", "ethereum, polygon")
+      place("chains.ethereum.test.rpc_urls", "at least one")
+      place("chains.ethereum.test.chain_id", "chains.ethereum.live")
+      place("chains.ethereum.test.confirmations", "missing", "presets")
+      place("chains.arbitrum.live.rpc_urls[0]", "http")
+      place("chains.arbitrum.live.tokens.ETH", "own coin", "remove")
+      place("chains.arbitrum.live.tokens.DAI.address", "checksum")
+      place("chains.base.live.tokens.WBTC", "not taken on base", "ETH, USDC")
+      place("chains.base.live.tokens.WBTC.decimals", "0 to 36")
+      place("chains.polygon.live.rpc_urls", "array")
+      place("chains.polygon.live.poll_interval", "missing")
+      place("chains.polygon.live.tokens.USDC.decimals", "missing")
+      place("chains.polygon.live.tokens.DAI.address", "contract of USDC")
+      place("chains.polygon.live.policy[0].require", "finalized")
+      place("chains.polygon.live.policy[1]", "section")
+      // And nothing that is right, such as the last proxy and the second RPC.
+      expect(Object.keys(at)).toHaveLength(41)
+      expect(message).toContain("41 problems")
+    })
+  )
+
+  it.effect("nothing at all, and a file that is not there", () =>
+    Effect.gen(function* () {
+      const { at } = yield* problemsOf("")
+      expect(Object.keys(at)).toEqual(["server.public_url", "chains"])
+      const none = yield* Effect.flip(Effect.asVoid(load({ path: "/nowhere/tilld.toml", env: {} })))
+      expect(none.message).toMatch(/no file \/nowhere\/tilld.toml.*example.*--config/s)
+    })
+  )
+
+  it.effect("malformed TOML, with its line and column and without the line itself", () =>
+    Effect.gen(function* () {
+      const { message } = yield* problemsOf('[server]\nhost = "a"\nport = "hunter2\n', { TILLD_NOT_A_KEY: "x" })
+      expect(message).toMatch(/line 3, column \d+/)
+      expect(message).toContain("TILLD_NOT_A_KEY")
+      expect(message).not.toContain("hunter2")
+    })
+  )
+
+  it.effect("one wallet for both modes", () =>
+    Effect.gen(function* () {
+      const { at } = yield* problemsOf(small.replace("[wallets]", `[wallets]\nlive = "${testXpub}"`))
+      expect(Object.keys(at)).toEqual(["wallets.test"])
+      expect(at["wallets.test"]).toContain("wallets.live too")
+    })
+  )
+
+  it.effect("keys of a prototype, dates and tables where values belong", () =>
+    Effect.gen(function* () {
+      const { at } = yield* problemsOf(
+        `${small}__proto__ = 1\nconstructor = 2\n[log]\nlevel = 1979-05-27\nformat = { a = 1 }\n`
+      )
+      expect(Object.keys(at).sort()).toEqual([
+        "chains.base.test.__proto__",
+        "chains.base.test.constructor",
+        "log.format",
+        "log.level"
+      ])
+    })
+  )
+})
+
+describe("secrets", () => {
+  const hidden: ReadonlyArray<readonly [what: string, text: string, place: string]> = [
+    ["a private key", `0x${privateKey}`, "private key"],
+    ["a private key without 0x", privateKey.toUpperCase(), "private key"],
+    ["an extended private key", masterXprv, "extended private key"],
+    ["a recovery phrase", phrase, "recovery phrase"],
+    [
+      "a phrase of another language",
+      "ábaco abdomen abeja abierto abogado abono aborto abrazo abrir abuelo abuso acabar",
+      "phrase"
+    ]
+  ]
+
+  it.effect.each(hidden)("%s is refused wherever it stands, and not shown", ([, secret, what]) =>
+    Effect.gen(function* () {
+      const texts = [
+        small.replace(testXpub, secret),
+        small.replace("https://pay.example.com/", secret),
+        `${small}[log]\nlevel = "${secret}"\n`,
+        `${small}[nonsense]\n"a b" = ["x", "${secret}"]\n`
+      ]
+      for (const text of texts) {
+        const { at, message } = yield* problemsOf(text)
+        expect(Object.values(at).filter((problem) => problem.includes(what))).toHaveLength(1)
+        expect(message).not.toContain(secret)
+        expect(message).not.toContain(secret.slice(4, 40))
+      }
+      const byEnvironment = yield* problemsOf(small, { TILLD_WALLETS__LIVE: secret })
+      expect(byEnvironment.at["TILLD_WALLETS__LIVE"]).toContain(what)
+      expect(byEnvironment.message).not.toContain(secret)
+    })
+  )
+
+  it.effect("also in a comment, in a file that does not parse, and as a key", () =>
+    Effect.gen(function* () {
+      const texts = [
+        `${small}# ${masterXprv}`,
+        `${small}# old: ${privateKey}`,
+        `${small}# 1. ${phrase.split(" ").join("\n# 2. ")}`,
+        `[server\n${masterXprv}`,
+        `${small}${privateKey} = 1`
+      ]
+      for (const text of texts) {
+        const { message } = yield* problemsOf(text)
+        expect(message).toMatch(/line \d+: holds what looks like/)
+        for (const secret of [masterXprv, privateKey, phrase]) expect(message).not.toContain(secret)
+      }
+    })
+  )
+
+  it.effect("are not shown by any other problem, nor by the settings themselves", () =>
+    Effect.gen(function* () {
+      const { message } = yield* problemsOf(`
+[server]
+public_url = "https://user:hunter2@pay.example.com"
+host = 5
+[wallets]
+test = "${testXpub.slice(0, -1)}X"
+[alerts]
+url = "gopher://hunter2"
+[chains.base.test]
+rpc_urls = ["ws://rpc.example.com/hunter2", "hunter2"]
+[chains.base.live]
+rpc_urls = "https://x.io/hunter2"
+`)
+      expect(message).toContain("8 problems")
+      expect(message).not.toContain("hunter2")
+      expect(message).not.toContain(testXpub.slice(0, 30))
+      const { settings } = yield* loadText(small)
+      expect(JSON.stringify(settings)).not.toMatch(/xpub|0123456789abcdef/)
+      expect(String(Exit.succeed(settings))).not.toMatch(/xpub6|0123456789abcdef/)
+    })
+  )
+
+  it.effect("64 hex digits in the path of an RPC URL are a provider's key, and no private one", () =>
+    Effect.gen(function* () {
+      const url = `https://rpc.example.com/base/${privateKey}`
+      const { settings } = yield* loadText(small.replace("https://rpc.example.com/v1/0123456789abcdef", url))
+      expect(settings.chains[0]?.rpcUrls.map(Redacted.value)).toEqual([url])
+    })
+  )
+})
