@@ -124,11 +124,19 @@ export class Ledger {
     return found
   }
 
+  /**
+   * Nothing counts before the chain's first head is known. From then on all does: nobody knew the address before the
+   * payment was made, whatever the daemon takes for its first block.
+   */
+  #beginsAbove({ created_head }: PaymentRow): number {
+    return created_head === null ? Number.POSITIVE_INFINITY : -1
+  }
+
   /** What counts for a payment on the branch that ends with `head`: surely, and at most. */
   #counted(payment: PaymentRow, head: Block) {
     const watched = this.#watched(payment.chain)
     const deadline = payment.expires_at + settleGrace
-    const right = this.#creditsTo(payment.address, head, payment.created_head ?? Number.POSITIVE_INFINITY).filter(
+    const right = this.#creditsTo(payment.address, head, this.#beginsAbove(payment)).filter(
       ({ credit }) => this.#currencyOf(watched, credit.contract) === payment.currency
     )
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
@@ -281,7 +289,7 @@ export class Ledger {
   #othersTo(payment: PaymentRow) {
     return [...this.#chains].flatMap(([chain, watched]) => {
       const head = this.#scanned(chain)
-      const above = chain === payment.chain ? (payment.created_head ?? 0) : -1
+      const above = chain === payment.chain ? this.#beginsAbove(payment) : -1
       return (head === undefined ? [] : this.#creditsTo(payment.address, head, above)).flatMap(({ block, credit }) => {
         const currency = this.#currencyOf(watched, credit.contract)
         const isOther = currency !== undefined && (chain !== payment.chain || currency !== payment.currency)

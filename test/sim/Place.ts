@@ -44,6 +44,11 @@ export class Place {
     this.providers = Array.from({ length: providers }, (_, i) => provider(i))
   }
 
+  /** None of its providers answers for the first seconds: payments are made before the daemon knows any block. */
+  isSilentFor(seconds: number): void {
+    for (const i of this.providers.keys()) this.breaks(i, "down", 1, epoch, epoch + seconds * 1000)
+  }
+
   /**
    * Something goes wrong with a provider until then, Unix milliseconds. Not while the other lies, and no lie while the
    * other has something: what both leave out nobody can know.

@@ -40,10 +40,10 @@ export class Stage {
   /** What goes wrong when a seed's chains, payments and daemon go these steps; undefined when nothing does. */
   async run(seed: string, steps: ReadonlyArray<Step>): Promise<string | undefined> {
     const dice = new Dice(`places ${seed}`)
-    const world = this.world(
-      seed,
-      plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice))
-    )
+    const places = plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice))
+    const lateness = new Dice(`late ${seed}`)
+    for (const place of places) if (lateness.chance(0.15)) place.isSilentFor(lateness.pick([5, 20, 60]))
+    const world = this.world(seed, places)
     try {
       await play(world, steps)
       return undefined
