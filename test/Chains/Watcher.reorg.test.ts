@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { Reader } from "../../src/Sql.ts"
-import { address, alice, around, aroundReal, readTo, second, usdc, watchedPayment } from "./around.ts"
+import { address, alice, around, aroundReal, hourAfter, readTo, second, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
 import { Announced, ledger, nextCommit, pay, paymentById, scanned, until } from "./world.ts"
 
@@ -68,6 +68,7 @@ describe("a reorg", () => {
   it.scoped("of many ticks is followed to the common ancestor, in one commit", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
+      yield* TestClock.setTime(hourAfter(chain))
       yield* watchedPayment(alice)
       const paid = coin(alice, 1n)
       for (let i = 11; i <= 50; i++) {
@@ -97,6 +98,7 @@ describe("a reorg", () => {
   it.scoped("below everything stored goes on from where reading started", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
+      yield* TestClock.setTime(hourAfter(chain))
       yield* watchedPayment(alice)
       chain.mine(coin(alice, 1n))
       yield* readTo(11)

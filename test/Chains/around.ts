@@ -58,6 +58,8 @@ export const upTo = (head: number) => until(health, (now) => now?.head === head 
 /** Waits until the chain is not read, and gives the reason. */
 export const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
 export const second = TestClock.adjust("1 second")
+/** An hour after a chain's head, Unix milliseconds: a payment that is made then does not reach back to its blocks. */
+export const hourAfter = ({ blocks }: ModelChain): number => ((blocks.at(-1)?.time ?? 0) + 3_600) * 1000
 /** A second later, when the watcher looks again: waits for the commit whose head is `number`, and gives it. */
 export const readTo = (number: number) => Effect.zipRight(second, committedTo(number))
 /** A payment on a chain of ten blocks that is watched, and read to its end. */

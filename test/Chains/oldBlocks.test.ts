@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, second, upTo, usdc, withTokens } from "./around.ts"
+import { alice, hourAfter, second, upTo, usdc, withTokens } from "./around.ts"
 import { ModelChain, modelRpc, token } from "./ModelChain.ts"
 import { committedTo, notingSettlement, pay, until, watch, world } from "./world.ts"
 
@@ -15,6 +15,7 @@ const numbers = Effect.flatMap(Reader, (reader) =>
 it.scoped("stored blocks that no reorg can reach are dropped, but for those that something counts from", () => {
   const chain = new ModelChain(30_000)
   const read = Effect.gen(function* () {
+    yield* TestClock.setTime(hourAfter(chain))
     yield* pay(alice)
     yield* watch
     yield* committedTo(30_000)

@@ -8,12 +8,17 @@ import { type FaultKind, lies, SimProvider, type Traits } from "./SimProvider.ts
 export const epoch = 1_700_000_000_000
 export const firstHeight = 30
 
+/** By then the daemon has asked a provider that was put aside, in milliseconds. */
+const firstAnswers = 15_000
+
 /** A chain and its providers. */
 export class Place {
   readonly plan: ChainPlan
   readonly chain: SimChain
   readonly providers: ReadonlyArray<SimProvider>
   #isGarbled = false
+  /** When its providers answer for the first time, Unix milliseconds. */
+  #begins = epoch
   /** Until when the first provider lies and the second must not fail, Unix milliseconds. */
   #liesUntil = 0
   /** Until when the second one has a fault. */
@@ -45,8 +50,14 @@ export class Place {
   }
 
   /** None of its providers answers for the first seconds: payments are made before the daemon knows any block. */
-  isSilentFor(seconds: number): void {
-    for (const i of this.providers.keys()) this.breaks(i, "down", 1, epoch, epoch + seconds * 1000)
+  beginsAfter(seconds: number): void {
+    this.#begins = epoch + seconds * 1000
+    for (const i of this.providers.keys()) this.breaks(i, "down", 1, epoch, this.#begins)
+  }
+
+  /** Its providers answered from the start. */
+  get isPunctual(): boolean {
+    return this.#begins === epoch
   }
 
   /**
@@ -61,6 +72,8 @@ export class Place {
       if (this.#liesUntil > now) return
       this.#secondFailsUntil = Math.max(this.#secondFailsUntil, until)
     }
+    // Who answers first is believed which block is the chain's first.
+    if (kind === "wrongHash" && !this.isPunctual && now < this.#begins + firstAnswers) return
     if (kind === "wrongHash" || kind === "garbage") this.#isGarbled = true
     this.providers[provider]?.breaks(kind, size, until)
   }

@@ -45,7 +45,7 @@ export class Stage {
     const dice = new Dice(`places ${seed}`)
     const places = plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice))
     const lateness = new Dice(`late ${seed}`)
-    for (const place of isLate ? places : []) if (lateness.chance(0.15)) place.isSilentFor(lateness.pick([5, 20, 60]))
+    for (const place of isLate ? places : []) if (lateness.chance(0.15)) place.beginsAfter(lateness.pick([5, 20, 60]))
     const world = this.world(seed, places)
     try {
       await play(world, steps)
