@@ -73,7 +73,8 @@ export class Place {
       this.#secondFailsUntil = Math.max(this.#secondFailsUntil, until)
     }
     // Who answers first is believed which block is the chain's first.
-    if (kind === "wrongHash" && !this.isPunctual && now < this.#begins + firstAnswers) return
+    const isOfAnother = kind === "wrongHash" || kind === "wrongChain"
+    if (isOfAnother && !this.isPunctual && now < this.#begins + firstAnswers) return
     if (kind === "wrongHash" || kind === "garbage") this.#isGarbled = true
     this.providers[provider]?.breaks(kind, size, until)
   }
