@@ -2,48 +2,50 @@ import { Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
-import { ask, findHeader } from "./calls.ts"
-import type { RpcClient } from "./Rpc.ts"
+import { ask, getHeader } from "./calls.ts"
+import { type RpcClient, RpcError } from "./Rpc.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 /** How far behind this machine's clock a block's time may be. */
 const clockTolerance = Duration.toMillis("10 minutes")
 
-/** How far down the first look goes, in blocks; each further one goes as many times deeper. */
+/** How far down the first look goes, in blocks; each further one goes twice as deep. */
 const firstLook = 64
-const deeper = 8
 
 /**
- * The newest block below `from` that is older than `time`, Unix seconds, or the chain's first. Takes a call for each
- * halving of the distance. Where the node does not keep blocks that old: the oldest that it has.
+ * The newest block, up to `from`, that is older than `time`, Unix seconds; the chain's first where none is. Two calls at
+ * most for each doubling of the distance. Fails where the node does not give a block on the way.
  */
 export const newestBefore = Effect.fn("Chains.newestBefore")(function* (
   client: RpcClient,
   from: BlockRef,
   time: number
 ) {
+  let below = from
   let above = from
-  let below: BlockRef | undefined
-  let lowest = from.number
-  for (let distance = firstLook; lowest > 0 && below === undefined; distance *= deeper) {
-    lowest = Math.max(0, from.number - distance)
-    const [found] = yield* ask(client, [findHeader(lowest)])
-    if (found === undefined) break
-    if (found.time < time || lowest === 0) below = found
-    else above = found
+  for (let distance = firstLook; below.time >= time; distance *= 2) {
+    if (below.number === 0) return below
+    above = below
+    const [deeper] = yield* ask(client, [getHeader(Math.max(0, from.number - distance))])
+    below = deeper
   }
-  // Between `lowest`, which is old enough or is not kept, and `above`, which is too young.
-  while (above.number - lowest > 1) {
-    const middle = Math.floor((lowest + above.number) / 2)
-    const [found] = yield* ask(client, [findHeader(middle)])
-    if (found !== undefined && found.time >= time) above = found
-    else {
-      lowest = middle
-      below = found ?? below
-    }
+  while (above.number - below.number > 1) {
+    const [middle] = yield* ask(client, [getHeader(Math.floor((below.number + above.number) / 2))])
+    if (middle.time < time) below = middle
+    else above = middle
   }
-  return below ?? above
+  return below
 })
+
+/** A start that is too high stays, and what is below it is never seen: who lacks a block is not taken for the chain's end. */
+const explained = ({ detail, host, method, reason, ...more }: RpcError) =>
+  new RpcError({
+    ...more,
+    host,
+    method,
+    reason,
+    detail: `${detail}: payments were made before the chain's first head was known, and reading has to start below them. A provider that keeps such blocks in rpc_urls helps, or a start_block`
+  })
 
 /**
  * Below which block reading starts where none is configured: a few below the head, and below all that may hold money of
@@ -58,6 +60,9 @@ export const latestStart = Effect.fn("Chains.latestStart")(function* (
   const start = Math.max(head.number - chain.confirmations, 0)
   const oldest = yield* Watched.oldestUnplaced(reader, chain)
   if (oldest === undefined) return start
-  const before = yield* newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000))
+  const before = yield* Effect.mapError(
+    newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000)),
+    explained
+  )
   return Math.min(start, before.number)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
+import { alice, around, aroundTwo, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, paymentById, scanned, until, watch, world } from "./world.ts"
 
@@ -36,6 +36,36 @@ describe("the first head", () => {
         [1_001, "1"],
         [1_002, "2"]
       ])
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is fixed by a provider that has the blocks below the payments, and not by one that lacks them", () => {
+    const chain = new ModelChain(1_000)
+    const full = chain.twin()
+    chain.distort = ({ method, params: [number] }, answer) =>
+      method === "eth_getBlockByNumber" && Number(number) < 1_250 ? null : answer
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(10_000_000)
+      yield* pay(alice)
+      chain.mine(coin(alice, 1n))
+      chain.mineMany(299)
+      yield* watch
+      yield* Effect.raceFirst(committedTo(1_300), Effect.forever(second))
+      expect((yield* scanned)?.start_number).toBe(940)
+      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([1_001])
+    }).pipe(aroundTwo(chain, full))
+  })
+
+  it.scoped("is not fixed where the only provider lacks the blocks below the payments", () => {
+    const chain = new ModelChain(1_000)
+    chain.distort = ({ method, params: [number] }, answer) =>
+      method === "eth_getBlockByNumber" && Number(number) < 950 ? null : answer
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(10_000_000)
+      yield* pay(alice)
+      yield* watch
+      expect(yield* reason).toContain("failed (missing)")
+      expect(yield* scanned).toBeUndefined()
     }).pipe(around(chain))
   })
 
