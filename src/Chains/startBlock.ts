@@ -37,15 +37,14 @@ export const newestBefore = Effect.fn("Chains.newestBefore")(function* (
   return below
 })
 
-/** A start that is too high stays, and what is below it is never seen: who lacks a block is not taken for the chain's end. */
-const explained = ({ detail, host, method, reason, ...more }: RpcError) =>
-  new RpcError({
-    ...more,
-    host,
-    method,
-    reason,
-    detail: `${detail}: payments were made before the chain's first head was known, and reading has to start below them. A provider that keeps such blocks in rpc_urls helps, or a start_block`
-  })
+const why =
+  "payments were made before the chain's first head was known, and reading has to start below them: a provider that keeps such blocks helps, or a start_block"
+
+/**
+ * A start that is too high would stay, and what is below it never be seen: a node that lacks a block does not decide where
+ * the chain's blocks begin.
+ */
+const explained = (error: RpcError) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
 
 /**
  * Below which block reading starts where none is configured: a few below the head, and below all that may hold money of

@@ -33,7 +33,7 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Db & {
     /**
      * Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. One function
-     * that several commands of a group give runs once, after the last of them. No effect: a command runs it with its own.
+     * that several commands of a group give runs once, after the last of them. Not an effect: it only notes the action.
      */
     readonly afterCommit: (action: () => void) => void
   }

@@ -7,7 +7,7 @@ import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 const groupSize = 256
 /** A group commits what it has after this time, so that nobody waits long behind a burst. */
 const groupMillis = 10
-/** Commands that go on coming are waited for as long. */
+/** While each turn of the event loop brings more commands, they are waited for, at most for this time. */
 const gatherMillis = 5
 
 /** A clock for intervals, which nobody sets back. */

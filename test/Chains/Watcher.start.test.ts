@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import { latestStart } from "../../src/Chains/startBlock.ts"
+import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { alice, around, aroundTwo, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
@@ -66,6 +68,14 @@ describe("the first head", () => {
       yield* watch
       expect(yield* reason).toContain("failed (missing)")
       expect(yield* scanned).toBeUndefined()
+      // What the log says.
+      const start = latestStart(withTokens, chain.client, yield* Reader, { number: 1_000, hash: "", time: 10_000 })
+      expect(yield* Effect.flip(start)).toMatchObject({
+        reason: "missing",
+        message: expect.stringMatching(
+          /answered null; payments were made before .* keeps such blocks helps, or a start_block/
+        )
+      })
     }).pipe(around(chain))
   })
 

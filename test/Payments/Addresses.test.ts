@@ -12,13 +12,10 @@ import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { testSettingsLayer, testXpub } from "../lib/settings.ts"
+import { liveXpub, testSettingsLayer, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const wallet = hdWallet(testXpub)
-/** Account 2' of the same phrase. */
-const shopXpub =
-  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 
 /** A run of the daemon's address part on the database at `path`. `used` are addresses that the chains know. */
@@ -168,9 +165,9 @@ it.live("a new database beside an old file hands out nothing again, and watches 
 it.live("a restored copy watches what it skips of an account's own wallet too", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const own = hdWallet(shopXpub)
+    const own = hdWallet(liveXpub)
     yield* Effect.gen(function* () {
-      yield* addShop(shopXpub)
+      yield* addShop(liveXpub)
       yield* takeFor(shop)
     }).pipe(Effect.provide(running(path)))
     copyFileSync(path, `${path}.backup`)

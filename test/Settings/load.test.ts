@@ -4,9 +4,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { localTokens } from "../../src/Sandbox/Contracts.ts"
 import { load } from "../../src/Settings.ts"
-import { testXpub } from "../lib/settings.ts"
+import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
-import { liveXpub, loadText, problemsOf, small } from "./loading.ts"
+import { loadText, problemsOf, small } from "./loading.ts"
 
 describe("what is given", () => {
   it.effect("a small file stands on the defaults and the public network's preset", () =>

@@ -5,9 +5,6 @@ import { load, type SettingsInvalid } from "../../src/Settings.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
-export const liveXpub =
-  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
-
 // BIP-32's first test vector: the master keys, private and public.
 export const masterXprv =
   "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { acquire } from "../../src/InstanceLock.ts"
-import { testXpub } from "../lib/settings.ts"
+import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld as run } from "../lib/tilld.ts"
 
@@ -17,8 +17,6 @@ test = "${testXpub}"
 [chains.base.test]
 rpc_urls = ["https://rpc.example.com"]
 `
-const liveXpub =
-  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
 const xprv =
   "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"
 const masterKey = Buffer.alloc(32, 7).toString("base64")

@@ -5,6 +5,10 @@ import { type ChainSettings, Settings, type SettingsShape } from "../../src/Sett
 export const testXpub =
   "xpub6Ce9NcJvTk372KjsGfWqbcex5DumjpNquQLApoeQUavSCjEc823BV1tb4rXUuPuht8h2hSxkg2EXUaKUJmniJvRZAELxypsCzBFdtosmV76"
 
+/** Account 2' of the same phrase. */
+export const liveXpub =
+  "xpub6Ce9NcJvTk36xtLSrJLZqE7wtgA5deCeYs7rSQtreh4cj6ByPtrg9sD7V2FNFLPnf8heNP3FGkeV9qwfzvZNSd54JoNXVsXFYSYwHsnJxqP"
+
 export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => ({
   chain: "base",
   mode: "test",
