@@ -112,6 +112,16 @@ describe("money that nobody can vouch for", () => {
     expect(states(run(it, both, end))).toEqual(["detecting"])
   })
 
+  it("does not help a later transaction over the line", () => {
+    const it = payment({ currency: "ETH" })
+    const both = [
+      receipt(it, { ...untold, amount: 400n, blockNumber: 110 }),
+      receipt(it, { currency: "ETH", amount: 600n, position: "tx:1", blockNumber: 120 })
+    ]
+    expect(states(run(it, both, scanned(200)))).toEqual(["detecting!"])
+    expect(states(run(it, both, end))).toEqual(["detecting!"])
+  })
+
   it("too little even with it at the deadline: fails as any other", () => {
     const it = payment({ currency: "ETH" })
     expect(states(run(it, [receipt(it, { ...untold, amount: 1n })], end))).toEqual(["detecting!", "failed!"])
