@@ -101,10 +101,13 @@ describe("a reorg", () => {
 })
 
 describe("a range", () => {
-  it.scoped("of logs that were read from a branch that comes and goes is not stored", () => {
+  it.scoped.each([
+    ["logs", "base", ofLogs],
+    ["full blocks", "ethereum", withTokens]
+  ] as const)("of %s that were read from a branch that comes and goes is not stored", ([, chainName, settings]) => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
+      yield* watchedPayment(alice, { chain: chainName, currency: "USDC" })
       chain.mine()
       let state = "before"
       chain.intercept = (batch) => {
@@ -121,6 +124,28 @@ describe("a range", () => {
       yield* upTo(12)
       expect(state).toBe("after")
       expect((yield* ledger).filter(({ canonical }) => canonical === 1)).toEqual([])
+    }).pipe(around(chain, settings))
+  })
+
+  it.scoped("of logs is not stored with one of a block above it, which may be replaced before it is read", () => {
+    const chain = new ModelChain(10)
+    chain.intercept = (batch) => {
+      const logs = batch.find(({ method }) => method === "eth_getLogs")
+      if (logs === undefined || chain.height !== 11) return
+      // For this node, a range ends with its head.
+      chain.mine(token(usdc, alice, 5n))
+      Object.assign(logs.params[0] as object, { toBlock: "0xc" })
+    }
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
+      chain.mine()
+      yield* second
+      expect(yield* Effect.raceFirst(reason, upTo(11))).toContain("a log of block 12 came for another range")
+      chain.rollback(1)
+      chain.mineMany(2)
+      for (let i = 0; i < 5; i++) yield* second
+      yield* upTo(13)
+      expect(yield* ledger).toEqual([])
     }).pipe(around(chain, ofLogs))
   })
 

@@ -95,6 +95,24 @@ describe("the first head", () => {
     }).pipe(around(chain, { ...withTokens, startBlock: 30 }))
   })
 
+  it.scoped("that is replaced before the block below it is read fixes nothing", () => {
+    const chain = new ModelChain(20)
+    chain.intercept = (batch) => {
+      if (!batch.some(({ params: [number] }) => number === "0x11")) return
+      chain.intercept = () => {}
+      chain.rollback(10)
+      chain.mineMany(10)
+    }
+    return Effect.gen(function* () {
+      yield* watch
+      expect(yield* reason).toMatch(/block 20 was 0x\w+ and is 0x/)
+      expect(yield* scanned).toBeUndefined()
+      yield* second
+      yield* committedTo(20)
+      expect(yield* scanned).toMatchObject({ start_number: 18, head_hash: chain.blocks[20]?.hash })
+    }).pipe(around(chain))
+  })
+
   it.scoped("of another chain is refused until it is the right one", () => {
     const chain = new ModelChain(20)
     chain.chainId = 1

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
 import {
@@ -9,6 +9,7 @@ import {
   health,
   readTo,
   second,
+  upTo,
   usdc,
   watchedPayment,
   withTokens,
@@ -208,6 +209,45 @@ describe("a reorg too deep to be one", () => {
       expect(yield* logHashes).toEqual([["5", 0]])
     }).pipe(aroundBoth(first, other))
   })
+})
+
+describe("a reorg of one block", () => {
+  /** One provider has replaced block 12, by `forked`, and the other one has not seen it. */
+  const replacedAbove = (finalized: number) =>
+    Effect.gen(function* () {
+      const forked = new ModelChain(10)
+      const lagging = new ModelChain(-1, [...forked.blocks])
+      const test = Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        yield* next(forked)
+        yield* next(forked, token(usdc, alice, 5n))
+        forked.finalized = finalized
+        yield* TestClock.adjust("1 minute")
+        yield* until(tags, (row) => row?.finalized === finalized)
+        yield* upTo(12)
+        lagging.blocks.push(...forked.blocks.slice(11))
+        forked.rollback(1)
+        forked.mineMany(2)
+        yield* second
+        const [first] = yield* Effect.map(
+          until(Effect.zip(health, scanned), ([now, scan]) => now?.reason !== undefined || scan?.head_number === 13),
+          ([now]) => now?.providers ?? []
+        )
+        return { healthy: first?.healthy, ledger: (yield* ledger).map(({ canonical }) => canonical) }
+      })
+      return yield* test.pipe(aroundBoth(forked, lagging))
+    })
+  const tags = Effect.flatMap(Reader, (reader) =>
+    reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
+  )
+
+  it.scoped("above the final ones is followed at once, whoever has seen it", () =>
+    Effect.map(replacedAbove(11), (found) => expect(found).toEqual({ healthy: true, ledger: [0] }))
+  )
+
+  it.scoped("that the chain had called final is not believed of one provider alone", () =>
+    Effect.map(replacedAbove(12), (found) => expect(found).toEqual({ healthy: false, ledger: [1] }))
+  )
 })
 
 describe("the second pass", () => {
