@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { keyOf, type ReceiptKey } from "./LedgerRepo.ts"
 
@@ -11,7 +10,6 @@ export interface Unagreed extends ReceiptKey {
   readonly currency: string
   /** Base units. */
   readonly amount: bigint
-  readonly payment: PaymentId | undefined
   /** Unix milliseconds. */
   readonly seenAt: number
 }
@@ -24,7 +22,6 @@ interface UnagreedRow {
   readonly tx_hash: string
   readonly currency: string
   readonly amount: string
-  readonly payment_id: string | null
   readonly seen_at: number
 }
 
@@ -39,7 +36,7 @@ export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
 export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, payment_id, seen_at FROM receipts
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
@@ -63,7 +60,6 @@ export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?
           txHash: row.tx_hash,
           currency: row.currency,
           amount: BigInt(row.amount),
-          payment: (row.payment_id ?? undefined) as PaymentId | undefined,
           seenAt: row.seen_at
         })
       )

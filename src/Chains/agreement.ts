@@ -1,5 +1,4 @@
 import { Array as Arr, Clock, Duration, Effect, Either, Schema } from "effect"
-import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
@@ -123,14 +122,11 @@ export const waitsForSecond = "waits for a second provider's word"
 const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unagreed>) =>
   writer.write(
     Effect.gen(function* () {
-      const touched = new Set<PaymentId>()
-      for (const receipt of agreed) {
-        yield* AgreementRepo.setAgreed(network, receipt)
-        if (receipt.payment !== undefined) touched.add(receipt.payment)
-      }
+      for (const receipt of agreed) yield* AgreementRepo.setAgreed(network, receipt)
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
+      // It settles what is deep enough in any case, and for nothing else it matters who agrees.
+      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, [])
     })
   )
 

@@ -159,10 +159,8 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const key = networkKey(network)
-        const stored = yield* horizonOf(tx, network)
-        if (stored === undefined) return
-        // The end of a payment's time is the worker's to judge, which is woken by this commit.
-        const horizon: Horizon = { ...stored, settled: undefined }
+        const horizon = yield* horizonOf(tx, network)
+        if (horizon === undefined) return
         const changed = new Set(touched)
         for (const id of changed) {
           const payment = id && (yield* Repo.byId(tx, id))

@@ -5,7 +5,7 @@ import { claim } from "../../src/Chains/claim.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import { type BalanceModel, type Deed, inside, spends } from "./BalanceModel.ts"
+import { type BalanceModel, type Deed, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, base, bob, depsOf, inStore, network, noting, owing, round, scanTo, told } from "./oracleWorld.ts"
 
 const claimOf = (model: BalanceModel, hash: string | undefined) =>
@@ -91,6 +91,16 @@ describe("a claim of one of several transactions that paid an address in one blo
       const { message } = yield* Effect.flip(claimOf(model, deeds[1]?.hash))
       expect(message).toContain(`${alice} got 100 wei in block 1, and with it the ledger would have 60 more`)
       expect(yield* ledger(alice, deeds)).toEqual(["1 tx:0 100"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("does not take what an address moves to itself for money that came", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("itself", alice)
+      yield* looked(model, direct(alice, 50n))
+      const [deed] = yield* looked(model, { ...nothing, moves: [{ from: alice, to: alice, amount: 5n }] })
+      expect((yield* Effect.flip(claimOf(model, deed?.hash))).message).toContain("pays no address that was handed out")
+      expect(yield* ledger(alice, [])).toEqual(["1 tx:0 50"])
     }).pipe(inStore)
   )
 

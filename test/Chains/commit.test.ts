@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import { commitReading, commitStart } from "../../src/Chains/commit.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
@@ -65,6 +66,37 @@ it.scoped("keeps the blocks that later reorgs are measured against, newest first
     expect(yield* stored(100, 10)).toEqual([20, 14, 12, 10].map((number) => block(number)))
     expect(yield* stored(20, 2)).toEqual([14, 12].map((number) => block(number)))
     expect(yield* Ledger.blocksBelow(reader, { chain: "base", mode: "test" }, 100, 10)).toEqual([])
+  }).pipe(inWorld)
+)
+
+it.scoped("a reorg takes back every mark of the scan that was above the common ancestor, and none below it", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const marks = Effect.map(Ledger.scan(reader, network), (scan) => [
+      scan?.checked?.number,
+      scan?.checked?.time,
+      scan?.verified,
+      scan?.safe,
+      scan?.finalized
+    ])
+    yield* writer.write(
+      Effect.gen(function* () {
+        yield* commitStart(network, block(10), undefined)
+        yield* Ledger.moveScan(network, block(30))
+        yield* Ledger.moveVerified(network, 21)
+        yield* Ledger.setTags(network, { safe: 25, finalized: 22 })
+        yield* Balances.moveChecked(network, block(29))
+      })
+    )
+    yield* writer.write(Ledger.orphanAbove(network, block(29)))
+    expect(yield* marks).toEqual([29, 29, 21, 25, 22])
+    yield* writer.write(Ledger.orphanAbove(network, block(20)))
+    expect(yield* marks).toEqual([20, 20, 20, 20, 20])
+    // A node that is behind does not take them back.
+    yield* writer.write(Ledger.setTags(network, { safe: 12, finalized: undefined }))
+    yield* writer.write(Ledger.setTags(network, { safe: undefined, finalized: 11 }))
+    expect(yield* marks).toEqual([20, 20, 20, 20, 20])
   }).pipe(inWorld)
 )
 

@@ -143,6 +143,40 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
+  it.scoped("confirmed payments from which a reorg has taken coins, until what took their place is final", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("undone")
+      const confirmed = yield* owe(alice)
+      yield* owe(bob, { currency: "USDC" })
+      model.mine([direct(alice, 9n), direct(bob, 9n)])
+      yield* round(depsOf(model.client), model.head)
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1")
+          yield* Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 })
+        })
+      )
+      model.rollback(1)
+      model.mine([])
+      model.mine([])
+      const reader = yield* Reader
+      const askedFor = (final: number) =>
+        Effect.map(Balances.asked(reader, network, model.head, 60_000, final), (all) =>
+          all.map(({ address, own }) => [address, own])
+        )
+      expect(yield* reader.all("SELECT payment_id FROM receipts WHERE canonical = 0")).toEqual([
+        { payment_id: confirmed }
+      ])
+      // No round has covered its block since.
+      expect(yield* askedFor(1)).toEqual([[alice, true]])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* askedFor(0)).toEqual([[alice, true]])
+      expect(yield* askedFor(1)).toEqual([])
+    }).pipe(inStore)
+  )
+
   it.scoped("of an address that was looked at, what it held then is what later balances are compared with", () =>
     Effect.gen(function* () {
       const model = yield* owing("rows", alice)

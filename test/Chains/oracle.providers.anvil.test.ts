@@ -1,13 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import { abilitiesOf } from "../../src/Chains/packedBalances.ts"
-import type { RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import { multicall3 } from "../../src/Sandbox/Contracts.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./oracleAnvil.ts"
 import { depsOf, owe, round, scanTo, told } from "./oracleWorld.ts"
 
 const isOverride = ({ method, params }: RpcRequest) => method === "eth_call" && params.length > 2
 const isMulticall = ({ method, params }: RpcRequest) => method === "eth_call" && params.length === 2
+
+/** A simulation's result in which every log stands twice. */
+const twice = (result: unknown): unknown => {
+  const [{ calls }] = result as [{ calls: ReadonlyArray<{ logs?: ReadonlyArray<unknown> }> }]
+  return [{ calls: calls.map(({ logs = [], ...call }) => ({ ...call, logs: [...logs, ...logs] })) }]
+}
 
 describe("what a provider lacks", () => {
   it.scopedLive("balances come by Multicall3 where overrides are refused, and one by one where that is not there", () =>
@@ -65,6 +71,18 @@ describe("what a provider lacks", () => {
         expect(yield* told(address(0))).toEqual([`${simulated.head.number} call:${simulated.hash} 3`])
         expect(abilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
 
+        // One that adds up to more than came is not believed: fees and the clock are not quite the same there.
+        const doubled = makeClient({
+          ...noTrace,
+          sendEach: (calls) =>
+            Effect.map(noTrace.sendEach(calls), (replies) =>
+              replies.map((reply, i) => (calls[i]?.method === "eth_simulateV1" ? Either.map(reply, twice) : reply))
+            )
+        })
+        const { hash: hidden, head: wrong } = yield* bring(0, 6n)
+        yield* round(depsOf(doubled), wrong)
+        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} unattributed 6`])
+
         const neither = refusing(client, (call) => isTrace(call) || isSimulation(call), "unsupported").provider
         const byOther = yield* bring(1, 4n)
         yield* round(depsOf(neither, [client]), byOther.head)
@@ -77,7 +95,8 @@ describe("what a provider lacks", () => {
         // Once somebody can, its row takes the place of the other, and the total stays.
         yield* chain.mine(2, 10)
         const later = yield* round(depsOf(client), yield* headOf(chain))
-        expect(later.reading.replaced.length).toBe(1)
+        expect(later.reading.replaced.length).toBe(2)
+        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} call:${hidden} 6`])
         expect(yield* told(address(2))).toEqual([`${byNobody.head.number} call:${byNobody.hash} 5`])
       })
     )

@@ -52,6 +52,9 @@ describe("a round", () => {
       model.mine([])
       yield* scanTo(model.head)
       expect((yield* look(depsOf(model.client), at, asked)).stored).toBe(false)
+      // Nor on another block of that number.
+      yield* scanTo({ ...at, hash: "0xother" })
+      expect((yield* look(depsOf(model.client), at, asked)).stored).toBe(false)
       expect(yield* receipts).toEqual([])
       expect((yield* scan)?.checked).toBeUndefined()
 

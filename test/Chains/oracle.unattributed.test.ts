@@ -1,8 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { readBalances } from "../../src/Chains/oracle.ts"
-import { type BalanceModel, inside } from "./BalanceModel.ts"
-import { alice, depsOf, inStore, look, owe, owing, round, scanTo, told, toldOfAny } from "./oracleWorld.ts"
+import { Writer } from "../../src/Sql.ts"
+import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
+import { alice, depsOf, inStore, look, network, owe, owing, round, scanTo, told, toldOfAny } from "./oracleWorld.ts"
 
 const tracesOf = (model: BalanceModel) => model.calls.filter(({ method }) => method === "debug_traceTransaction").length
 
@@ -56,6 +58,44 @@ describe("an unattributed receipt", () => {
       yield* look(depsOf(model.client), at, [], { ...reading, transfers: [transfer] })
       yield* look(depsOf(model.client), at, [], { ...reading, transfers: [{ ...transfer, amount: 4n }] })
       expect(yield* told(alice)).toEqual([`${at.number} unattributed 7`])
+      // What a reorg has taken back is no part of what comes when its block returns.
+      const writer = yield* Writer
+      yield* writer.write(Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 }))
+      yield* scanTo(at)
+      yield* look(depsOf(model.client), at, [], { ...reading, transfers: [{ ...transfer, amount: 5n }] })
+      expect(yield* told(alice)).toEqual([`${at.number} unattributed 5`])
+    }).pipe(inStore)
+  )
+
+  it.scoped("is not replaced by less, where a node leaves out what the owner spent in the block", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("less", alice)
+      model.mine([direct(alice, 50n)])
+      yield* round(depsOf(model.client), model.head)
+      model.traces = false
+      // More transactions than one batch of traces has, and what both parts bring is no more than was spent.
+      const others = Array.from({ length: 10 }, () => nothing)
+      const { deeds } = model.mine([spends(alice, 3n), inside(alice, 5n), ...others, inside(alice, 5n)])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
+      model.traces = true
+      const forgetful = {
+        ...model.client,
+        send: (calls: Parameters<typeof model.client.send>[0]) =>
+          Effect.map(model.client.send(calls), (answers) =>
+            answers.map((answer) => {
+              const { transactions } = (answer ?? {}) as { transactions?: ReadonlyArray<{ hash: string }> }
+              if (transactions === undefined) return answer
+              return { ...(answer as object), transactions: transactions.filter(({ hash }) => hash !== deeds[0]?.hash) }
+            })
+          )
+      }
+      model.mine([], 100)
+      yield* round(depsOf(forgetful), model.head)
+      expect(yield* told(alice)).toEqual(["1 tx:0 50", "2 unattributed 10"])
+      model.mine([], 300)
+      yield* round(depsOf({ ...model.client }), model.head)
+      expect((yield* toldOfAny(alice)).sort()).toEqual(["1 tx:0 50", "2 call:? 5", "2 call:? 5"])
     }).pipe(inStore)
   )
 })

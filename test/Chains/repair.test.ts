@@ -241,6 +241,24 @@ describe("a rescan", () => {
     }
   )
 
+  it.scoped("stores nothing of a block that is stored under another hash", () => {
+    const chain = new ModelChain(start)
+    return Effect.gen(function* () {
+      yield* paid(chain, token(usdc, alice, 7n))
+      yield* damage(["drop"])
+      const writer = yield* Writer
+      const number = start + 1
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE blocks SET hash = '0xother' WHERE number = ?", [number]))
+      )
+      const refused = Effect.flip(rescanFrom(number, number))
+      expect((yield* Effect.raceFirst(refused, Effect.forever(second))).message).toContain(
+        "the blocks that were read are not those of the chain that is stored"
+      )
+      expect(yield* rows).toEqual([])
+    }).pipe(around(chain))
+  })
+
   it.scoped("stops after its budget and tells how far it has come", () => {
     const chain = new ModelChain(start + 350)
     return Effect.gen(function* () {

@@ -1,6 +1,9 @@
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
+import { secondPass } from "../../src/Chains/secondPass.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
+import { Chains } from "../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alice, around, aroundTwo, health, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
@@ -96,6 +99,62 @@ it.scoped(
     }).pipe(aroundTwo(first, other))
   }
 )
+
+describe("what the second pass finds", () => {
+  /** Blocks that are final and have not been read again; the ledger has lost what they paid. */
+  const lost = (chain: ModelChain) =>
+    Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      chain.mine(token(usdc, alice, 5n))
+      chain.mineMany(20)
+      yield* readTo(31)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
+      return yield* Effect.map(Chains, ({ exclusively }) => exclusively({ chain: "ethereum", mode: "test" }))
+    })
+
+  it.scoped("is stored at once, with the branch as it was", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const turn = yield* lost(chain)
+      yield* turn((watch, provider) => secondPass(watch, provider, undefined, false))
+      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+    }).pipe(around(chain))
+  })
+
+  it.scoped("on another branch than the one that was read is nothing, until the reorg has been seen", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const turn = yield* lost(chain)
+      chain.rollback(21)
+      chain.mine(token(usdc, alice, 6n))
+      chain.mineMany(21)
+      const error = yield* Effect.flip(turn((watch, provider) => secondPass(watch, provider, undefined, false)))
+      expect(error).toMatchObject({ reason: "inconsistent", detail: expect.stringContaining("block 31") })
+      expect(yield* ledger).toEqual([])
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is not stored when the scan has moved meanwhile", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const turn = yield* lost(chain)
+      const reader = yield* Reader
+      const verified = "SELECT verified_number FROM scans"
+      const before = yield* reader.get(verified)
+      yield* turn((watch, provider) => {
+        const moved = Ledger.moveScan(watch.network, { number: 31, hash: "0xother", time: 310 })
+        const writer: typeof watch.writer = {
+          ...watch.writer,
+          write: (command) => watch.writer.write(Effect.zipRight(moved, command))
+        }
+        return secondPass({ ...watch, writer }, provider, undefined, false)
+      })
+      expect(yield* ledger).toEqual([])
+      expect(yield* reader.get(verified)).toEqual(before)
+    }).pipe(around(chain))
+  })
+})
 
 it.scoped("what one provider invents in a block of the chain is not agreed to because the second pass found it", () => {
   const first = new ModelChain(10)

@@ -2,16 +2,12 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
-import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
-import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { someNewPayment } from "../lib/payments.ts"
 import {
   address,
-  block,
   confirmations,
-  elsewhere,
+  crowd,
   exceptions,
   lastOnTime,
   layer,
@@ -22,8 +18,6 @@ import {
   startWith,
   tick,
   transfer,
-  usdcElsewhere,
-  wallet,
   withChains
 } from "./settling.ts"
 
@@ -120,21 +114,8 @@ it.scoped("a reorg takes a detected payment back without an event, and the next 
 it.scoped("a crowd that ends at once ends in several commits", () =>
   Effect.gen(function* () {
     yield* start
-    const writer = yield* Writer
     const reader = yield* Reader
-    yield* Effect.forEach(
-      Array.from({ length: 250 }, (_, i) => i),
-      (i) =>
-        writer.write(
-          Effect.flatMap(Tx, (tx) =>
-            Repo.insert(tx, someNewPayment({ merchantRef: `crowd-${i}`, address: `0xcrowd${i}` }), {
-              wallet,
-              index: i + 1
-            })
-          )
-        ),
-      { concurrency: "unbounded" }
-    )
+    yield* crowd(250)
     yield* scanTo(lastOnTime + confirmations)
     const [row] = yield* reader.all<{ n: number }>("SELECT count(*) AS n FROM payments WHERE status = 'expired'")
     expect(row?.n).toBe(251)
@@ -167,68 +148,6 @@ it.scoped("nothing ends before its balances have been compared past the deadline
     yield* tick({ head, checked: lastOnTime + 1 })
     expect((yield* look(payment)).payment?.status).toBe("expired")
   }).pipe(Effect.provide(layer))
-)
-
-const twoChains = withChains({}, { chain: "optimism" })
-
-const startScanElsewhere = Effect.flatMap(Writer, (writer) =>
-  writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
-)
-
-it.scoped("only money on another chain is known: failed wrong_chain at the deadline, an exception before", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* startScanElsewhere
-    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(300, 5n)] })
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    expect(yield* exceptions(payment)).toEqual(["open wrong_chain 5 0xt300"])
-    yield* scanTo(lastOnTime + confirmations)
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
-  }).pipe(Effect.provide(twoChains))
-)
-
-it.scoped("a chain that answers is waited for; what it finds decides", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* startScanElsewhere
-    const end = lastOnTime + confirmations
-    yield* TestClock.setTime(end * 1000)
-    yield* tick({ head: end, on: elsewhere, checked: lastOnTime })
-    yield* tick({ head: end })
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    // Its balances are compared: this alone must wake the one that waits.
-    yield* tick({ head: end, on: elsewhere, checked: end, transfers: [usdcElsewhere(end, 5n)] })
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
-  }).pipe(Effect.provide(twoChains))
-)
-
-it.scoped("a chain that does not answer is not waited for; its money is an exception later", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* startScanElsewhere
-    const end = lastOnTime + confirmations
-    yield* tick({ head: end - 200, on: elsewhere })
-    yield* scanTo(end)
-    expect((yield* look(payment)).payment?.status).toBe("expired")
-    yield* tick({ head: end, on: elsewhere, transfers: [usdcElsewhere(end - 100, 5n)] })
-    expect((yield* look(payment)).payment?.status).toBe("expired")
-    expect(yield* exceptions(payment)).toEqual([`open wrong_chain 5 0xt${end - 100}`])
-  }).pipe(Effect.provide(twoChains))
-)
-
-it.scoped("a chain whose balances cannot be compared is waited for two minutes", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* startScanElsewhere
-    const twoMinutes = lastOnTime + 120
-    yield* TestClock.setTime(twoMinutes * 1000)
-    yield* tick({ head: twoMinutes, on: elsewhere, checked: 300 })
-    yield* tick({ head: twoMinutes })
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    yield* tick({ head: twoMinutes + 1, on: elsewhere, checked: 300 })
-    yield* scanTo(twoMinutes + 1)
-    expect((yield* look(payment)).payment?.status).toBe("expired")
-  }).pipe(Effect.provide(twoChains))
 )
 
 it.scoped(

@@ -75,7 +75,11 @@ it.scoped("refunded: other money than what was sent back counts", () =>
     yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n, untold))
     yield* refunded(id)
     yield* found(transfer(120, 1100n, { position: "call:0xa" }))
-    expect((yield* look(id)).payment).toMatchObject({ status: "detecting", amountReceived: 500n })
+    expect((yield* look(id)).payment).toMatchObject({
+      status: "detecting",
+      amountReceived: 500n,
+      txHash: "0xt110"
+    })
     yield* scanTo(140, transfer(131, 500n))
     expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt131" })
   }).pipe(Effect.provide(layer))

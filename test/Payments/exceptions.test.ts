@@ -74,6 +74,10 @@ describe("money beyond the amount", () => {
     const gone = receipt("0xa", 101, 1000n, { canonical: false })
     expect(found(confirmed(), gone, receipt("0xb", after, 1200n))).toEqual(["overpaid 200 0xb"])
     expect(found(confirmed(), gone, receipt("0xb", after, 200n))).toEqual([])
+    // Nor is it the one to have brought too much, where it was found together with further money.
+    const [further, instead] = [receipt("0xc", after, 30n), receipt("0xb", after + 1, 1000n)]
+    const since = { seenAt: endedAt + 1 }
+    expect(found(confirmed(), gone, { ...further, ...since }, { ...instead, ...since })).toEqual(["paid_again 30 0xc"])
   })
 
   it("on-time money found for a payment that was accepted for other money is paid again", () => {

@@ -1,4 +1,5 @@
-import { Effect, Layer, Logger, TestClock } from "effect"
+import { Array as Arr, Effect, Layer, Logger, TestClock } from "effect"
+import { getAddress, numberToHex, pad } from "viem"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
@@ -70,6 +71,22 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
   return payment
 })
 export const start = Effect.suspend(() => startWith())
+
+/** So many payments more, each at an address of its own. */
+export const crowd = (count: number) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.forEach(
+        Arr.range(1, count),
+        (index) => {
+          const to = getAddress(pad(numberToHex(index), { size: 20 }))
+          const payment = someNewPayment({ merchantRef: `order ${index}`, address: to })
+          return Effect.flatMap(Tx, (tx) => Effect.map(Repo.insert(tx, payment, { wallet, index }), Arr.fromNullable))
+        },
+        { concurrency: 1 }
+      )
+    )
+  ).pipe(Effect.map(Arr.flatten))
 
 /** To the payment, in the one transaction of its block that matters. */
 export const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
