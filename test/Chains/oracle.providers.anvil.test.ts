@@ -71,18 +71,6 @@ describe("what a provider lacks", () => {
         expect(yield* told(address(0))).toEqual([`${simulated.head.number} call:${simulated.hash} 3`])
         expect(abilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
 
-        // One that adds up to more than came is not believed: fees and the clock are not quite the same there.
-        const doubled = makeClient({
-          ...noTrace,
-          sendEach: (calls) =>
-            Effect.map(noTrace.sendEach(calls), (replies) =>
-              replies.map((reply, i) => (calls[i]?.method === "eth_simulateV1" ? Either.map(reply, twice) : reply))
-            )
-        })
-        const { hash: hidden, head: wrong } = yield* bring(0, 6n)
-        yield* round(depsOf(doubled), wrong)
-        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} unattributed 6`])
-
         const neither = refusing(client, (call) => isTrace(call) || isSimulation(call), "unsupported").provider
         const byOther = yield* bring(1, 4n)
         yield* round(depsOf(neither, [client]), byOther.head)
@@ -95,9 +83,20 @@ describe("what a provider lacks", () => {
         // Once somebody can, its row takes the place of the other, and the total stays.
         yield* chain.mine(2, 10)
         const later = yield* round(depsOf(client), yield* headOf(chain))
-        expect(later.reading.replaced.length).toBe(2)
-        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} call:${hidden} 6`])
+        expect(later.reading.replaced.length).toBe(1)
         expect(yield* told(address(2))).toEqual([`${byNobody.head.number} call:${byNobody.hash} 5`])
+
+        // A run that does not add up to what came is not believed: fees and the clock are not quite the same in it.
+        const doubled = makeClient({
+          ...noTrace,
+          sendEach: (calls) =>
+            Effect.map(noTrace.sendEach(calls), (replies) =>
+              replies.map((reply, i) => (calls[i]?.method === "eth_simulateV1" ? Either.map(reply, twice) : reply))
+            )
+        })
+        const { head: wrong } = yield* bring(0, 6n)
+        yield* round(depsOf(doubled), wrong)
+        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} unattributed 6`])
       })
     )
   )
