@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
+import type { Genesis } from "./chainIdentity.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { makeProviders, type Providers } from "./Providers.ts"
 import { Rpc } from "./Rpc.ts"
@@ -9,8 +10,7 @@ import { Rpc } from "./Rpc.ts"
 /** How a chain is reached. */
 export interface Connected {
   readonly providers: Providers
-  /** The hash of the chain's first block: as it was stored, else as the first provider tells it. */
-  readonly genesis: { readonly known: string | undefined }
+  readonly genesis: Readonly<Genesis>
 }
 
 /** The providers of each configured chain, which everybody who asks a chain something shares. */

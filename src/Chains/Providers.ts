@@ -1,8 +1,8 @@
-import { Clock, Data, Duration, Effect, Either, Random } from "effect"
+import { Clock, Duration, Effect, Either, Random } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
-import { ask, findHeader, getChainId } from "./calls.ts"
+import { checkIdentity, disagreementOf, type Genesis, type WrongChain } from "./chainIdentity.ts"
 import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
 import { Span } from "./Span.ts"
 
@@ -19,24 +19,6 @@ const behindInterval = Duration.toMillis("5 seconds")
 const logsOnly = 2_000
 /** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
-/** What a node answers that has let go of its first block. */
-const pruned: ReadonlySet<RpcReason> = new Set(["state", "missing"])
-
-/** The provider serves another chain: nothing of it may be read. Either the ids differ, or the hashes of block 0 do. */
-export class WrongChain extends Data.TaggedError("WrongChain")<{
-  readonly network: Network
-  readonly host: string
-  readonly expected: number | string
-  readonly found: number | string
-}> {
-  override get message() {
-    const key = `chains.${networkKey(this.network)}`
-    return typeof this.found === "number"
-      ? `${this.host} serves chain ${this.found}, and ${key} is chain ${this.expected}: nothing is read from it. Remedy: check rpc_urls and chain_id of ${key}.`
-      : `${this.host} serves another chain with the chain id of ${key}: its first block is ${this.found}, and ${key} began with ${this.expected}: nothing is read from it. Remedy: check rpc_urls of ${key}; a test chain that was started anew needs a new database.`
-  }
-}
-
 /** One of a chain's providers. */
 export interface Provider {
   readonly client: RpcClient
@@ -57,6 +39,11 @@ export interface Providers {
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
   /** All others that can be used, checked like `current`. */
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
+  /**
+   * What each provider says of the chain's first block, where they do not all say the same; undefined where they do, and
+   * where at most one tells. To be asked before anything is stored of the chain: the first to answer would else decide.
+   */
+  readonly disagreement: Effect.Effect<string | undefined>
   /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
@@ -142,33 +129,6 @@ const putAside = Effect.fnUntraced(function* (slot: Slot, error: RpcError | Wron
   )
 })
 
-/** Fails unless the provider serves the right chain. */
-const check = Effect.fn("Providers.check")(function* (
-  network: Network,
-  chainId: number,
-  genesis: { known: string | undefined },
-  slot: Slot
-) {
-  const { client } = slot.provider
-  const wrong = (expected: number | string, found: number | string) =>
-    new WrongChain({ network, host: client.host, expected, found })
-  const [found] = yield* ask(client, [getChainId])
-  if (found !== chainId) return yield* wrong(chainId, found)
-  if (!slot.sameGenesis) {
-    const [first] = yield* Effect.catchIf(
-      ask(client, [findHeader(0)]),
-      ({ reason }) => pruned.has(reason),
-      () => Effect.succeed([undefined])
-    )
-    if (first !== undefined) {
-      genesis.known ??= first.hash
-      if (first.hash !== genesis.known) return yield* wrong(genesis.known, first.hash)
-    }
-    slot.sameGenesis = true
-  }
-  slot.checked = true
-})
-
 /** The same client, whose calls are counted as those of a network. */
 const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
   const count = (method: string, reason: RpcReason | "ok") =>
@@ -200,7 +160,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   network: Network,
   chain: ChainSettings,
   rpc: Rpc["Type"],
-  genesis: { known: string | undefined }
+  genesis: Genesis
 ) {
   const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
   const metrics = yield* Metrics
@@ -212,10 +172,17 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   let serving = first
   const slotOf = ({ index }: Provider): Slot => slots[index] ?? first
 
+  /** Fails unless the provider serves the right chain. */
+  const check = Effect.fnUntraced(function* (slot: Slot) {
+    yield* checkIdentity(network, chain.chainId, genesis, slot.provider.client, !slot.sameGenesis)
+    slot.sameGenesis = true
+    slot.checked = true
+  })
+
   const usable = (slot: Slot) =>
     slot.checked
       ? Effect.succeed(true)
-      : check(network, chain.chainId, genesis, slot).pipe(
+      : check(slot).pipe(
           Effect.as(true),
           Effect.catchAll((error) => Effect.as(putAside(slot, error), false))
         )
@@ -260,11 +227,21 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const verify = Effect.fnUntraced(function* (provider: Provider) {
     const slot = slotOf(provider)
     slot.sameGenesis = false
-    yield* check(network, chain.chainId, genesis, slot)
+    yield* check(slot)
   })
 
   const providers: Providers = {
     current,
+    disagreement: Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      // What keeps one of them aside may be nothing but the word of another.
+      const asked = slots.filter((slot) => !isAside(slot, now) || slot.aside?.error._tag === "WrongChain")
+      const clients = asked.map(({ provider }) => provider.client)
+      const before = genesis.known
+      const found = yield* disagreementOf(chain.chainId, genesis, clients)
+      if (genesis.known !== before) for (const slot of slots) slot.checked = slot.sameGenesis = false
+      return found
+    }),
     verify,
     failed,
     other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),

@@ -5,12 +5,13 @@ import { Settlement } from "../Payments/Settlement.ts"
 import { type ChainSettings, Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Agreement, makeAgreement } from "./agreement.ts"
+import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
 import type { Gas } from "./gas.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
-import { type Provider, type Providers, WrongChain } from "./Providers.ts"
+import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Outcome, tick, type Watch } from "./tick.ts"
 import { contractsOf } from "./transfers.ts"
@@ -151,7 +152,7 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   const outcome = yield* tick(watch, provider, { gas: gasIsOld })
   if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   if (outcome._tag === "Waiting" && state.reason === undefined) {
-    yield* Effect.logInfo("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
+    yield* Effect.logWarning("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
   }
   if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
   else watch.providers.succeeded(provider)

@@ -1,5 +1,5 @@
 import { Effect, Either } from "effect"
-import type { Network } from "../Domain/Chain.ts"
+import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import type { ChainSettings } from "../Settings.ts"
@@ -62,9 +62,20 @@ export type Outcome = Step & {
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
-const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, { client }: Provider, head: Header) {
-  const { chain, genesis, network, reader, writer } = watch
+const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Provider, head: Header) {
+  const { chain, genesis, network, providers, reader, writer } = watch
   const { startBlock } = chain
+  const { client } = provider
+  if (!isAlone(watch)) {
+    const disagreement = yield* providers.disagreement
+    if (disagreement !== undefined) {
+      const key = `chains.${networkKey(network)}`
+      const reason = `the providers of ${key} do not agree on its first block: ${disagreement}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
+      return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
+    }
+    // It may have been silent when the others agreed.
+    yield* providers.verify(provider)
+  }
   const start = startBlock === "latest" ? yield* latestStart(chain, client, reader, head) : Math.max(startBlock - 1, 0)
   if (start > head.number) {
     const reason = `start_block ${startBlock} is above the chain's head ${head.number}`

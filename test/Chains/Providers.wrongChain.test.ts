@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { WrongChain } from "../../src/Chains/Providers.ts"
+import { WrongChain } from "../../src/Chains/chainIdentity.ts"
 import { currentHost, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "./providing.ts"
 
 describe("a provider of another chain", () => {
@@ -54,6 +54,33 @@ describe("a provider of another chain", () => {
       b.genesis = hash("a")
       yield* TestClock.adjust("10 seconds")
       expect(hostOf(yield* providers.other(first))).toBe("b")
+    }).pipe(quiet)
+  })
+
+  it.effect("is not known while its first block is one provider's word against another's", () => {
+    const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
+    b.genesis = hash("b")
+    c.genesisFailure = "timeout"
+    return Effect.gen(function* () {
+      const { genesis, providers } = yield* providersOf([a, b, c])
+      expect(yield* currentHost(providers)).toBe("a")
+      expect(yield* providers.other(yield* providers.current)).toBeUndefined()
+      expect(yield* providers.disagreement).toBe(`a says ${hash("a")}, b says ${hash("b")}`)
+      expect(genesis.known).toBeUndefined()
+      // Neither is one that serves another id, or that is silent, heard.
+      a.chainId = 1
+      expect(yield* providers.disagreement).toBeUndefined()
+      expect(genesis.known).toBe(hash("b"))
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* currentHost(providers)).toBe("b")
+      a.chainId = 77
+      a.genesis = hash("b")
+      c.genesisFailure = "state"
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* providers.disagreement).toBeUndefined()
+      for (const node of [a, b, c]) node.failure = "timeout"
+      expect(yield* providers.disagreement).toBeUndefined()
+      expect(genesis.known).toBe(hash("b"))
     }).pipe(quiet)
   })
 

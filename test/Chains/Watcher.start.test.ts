@@ -3,7 +3,19 @@ import { Effect, TestClock } from "effect"
 import { latestStart } from "../../src/Chains/startBlock.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, around, aroundTwo, health, readTo, reason, second, upTo, watchedPayment, withTokens } from "./around.ts"
+import {
+  alice,
+  around,
+  aroundTwo,
+  health,
+  hourAfter,
+  readTo,
+  reason,
+  second,
+  upTo,
+  watchedPayment,
+  withTokens
+} from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
 import { committedTo, ledger, notingSettlement, pay, paymentById, scanned, until, watch, world } from "./world.ts"
 
@@ -110,6 +122,76 @@ describe("the first head", () => {
       yield* second
       yield* committedTo(20)
       expect(yield* scanned).toMatchObject({ start_number: 18, head_hash: chain.blocks[20]?.hash })
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is not taken from providers that do not agree which chain it is", () => {
+    const chain = new ModelChain(20)
+    const other = chain.twin()
+    const ofAnother = (number: unknown) => number === "0x0"
+    let isOther = true
+    chain.distort = ({ params: [number] }, answer) =>
+      isOther && ofAnother(number) ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
+    return Effect.gen(function* () {
+      yield* watch
+      expect(yield* reason).toMatch(
+        /providers of chains\.ethereum\.test do not agree on its first block: model says 0x2{64}, model says 0x.*Remedy: /
+      )
+      expect(yield* health).toMatchObject({ ready: false })
+      for (let i = 0; i < 15; i++) yield* second
+      expect(yield* scanned).toBeUndefined()
+      isOther = false
+      yield* Effect.raceFirst(committedTo(20), Effect.forever(second))
+      const reader = yield* Reader
+      expect(yield* reader.get("SELECT genesis_hash FROM scans")).toEqual({ genesis_hash: chain.blocks[0]?.hash })
+    }).pipe(aroundTwo(chain, other))
+  })
+
+  it.scoped("is not read from a provider of another chain that was silent when the others agreed", () => {
+    const silent = new ModelChain(500)
+    const other = new ModelChain(20)
+    silent.intercept = (batch) => {
+      const methods = batch.map(({ method }) => method).join()
+      silent.failure = methods === "eth_chainId,eth_getBlockByNumber" ? "timeout" : undefined
+    }
+    silent.distort = ({ params: [number] }, answer) =>
+      number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
+    return Effect.gen(function* () {
+      yield* watch
+      yield* Effect.raceFirst(committedTo(20), Effect.forever(second))
+      const reader = yield* Reader
+      expect(yield* reader.get("SELECT genesis_hash FROM scans")).toEqual({ genesis_hash: other.blocks[0]?.hash })
+      const [first] = (yield* health)?.providers ?? []
+      expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("serves another chain") })
+    }).pipe(aroundTwo(silent, other))
+  })
+
+  it.scoped("that is replaced while nothing else is stored is waited for: its provider is no worse for it", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(hourAfter(chain))
+      yield* watchedPayment(alice)
+      chain.rollback(1)
+      chain.mine()
+      yield* second
+      expect(yield* reason).toBe("block 10 was replaced and none has followed yet")
+      expect(yield* health).toMatchObject({ providers: [{ healthy: true }] })
+      chain.mine(coin(alice, 1n))
+      yield* readTo(11)
+      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11])
+    }).pipe(around(chain, { ...withTokens, startBlock: 11 }))
+  })
+
+  it.scoped("and each that follows while nobody is watched is of a provider that serves the right chain", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(10)
+      chain.chainId = 1
+      chain.mine()
+      yield* TestClock.adjust("1 minute")
+      expect(yield* reason).toContain("model serves chain 1")
+      expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))
   })
 

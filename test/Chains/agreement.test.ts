@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, aroundTwo, health, readTo, upTo, usdc, watchedPayment } from "./around.ts"
-import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
+import { alice, aroundTwo, health, next, upTo, usdc, watchedPayment } from "./around.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
 import { until } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
@@ -11,13 +11,6 @@ const agreed = Effect.flatMap(Reader, (reader) =>
     (rows) => rows.map((row) => row.agreed)
   )
 )
-
-/** Mines a block and waits until it has been read. */
-const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
-  Effect.gen(function* () {
-    const { number } = chain.mine(...transactions)
-    return yield* readTo(number)
-  })
 
 describe("a receipt that one provider has told of", () => {
   it.scoped("counts as agreed once another has its transaction in the same block", () => {
@@ -95,6 +88,26 @@ describe("a receipt that one provider has told of", () => {
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: "waits for a second provider's word" })
       expect(sum((yield* agreed).slice(0, -1))).toBe(0)
+    }).pipe(aroundTwo(first, other))
+  })
+
+  it.scoped("and of which the sole healthy one tells nothing that can be read is asked about less and less too", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.failure = "unreachable"
+    first.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? {} : answer)
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* next(first, token(usdc, alice, 5n))
+      for (let i = 0; i < 3; i++) yield* next(first)
+      const before = first.count("eth_getTransactionReceipt")
+      for (let i = 0; i < 60; i++) {
+        yield* TestClock.adjust("10 seconds")
+      }
+      yield* upTo(14)
+      // Twice the time of before lies between two: ten fit into the time, where one each poll would be six hundred.
+      expect(first.count("eth_getTransactionReceipt") - before).toBeLessThanOrEqual(12)
+      expect(yield* agreed).toEqual([0])
     }).pipe(aroundTwo(first, other))
   })
 

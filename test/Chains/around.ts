@@ -3,7 +3,7 @@ import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { type ModelChain, modelRpc } from "./ModelChain.ts"
+import { type ModelChain, type ModelTransaction, modelRpc } from "./ModelChain.ts"
 import { chainSettings, committedTo, notingSettlement, pay, realSettlement, until, watch, world } from "./world.ts"
 
 export const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
@@ -62,6 +62,9 @@ export const second = TestClock.adjust("1 second")
 export const hourAfter = ({ blocks }: ModelChain): number => ((blocks.at(-1)?.time ?? 0) + 3_600) * 1000
 /** A second later, when the watcher looks again: waits for the commit whose head is `number`, and gives it. */
 export const readTo = (number: number) => Effect.zipRight(second, committedTo(number))
+/** Mines a block with these, which is read a second later. */
+export const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
+  Effect.suspend(() => readTo(chain.mine(...transactions).number))
 /** A payment on a chain of ten blocks that is watched, and read to its end. */
 export const watchedPayment = (to: string, over: Parameters<typeof pay>[1] = {}) =>
   Effect.zipLeft(pay(to, over), Effect.zipRight(watch, committedTo(10)))

@@ -1,21 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
-import {
-  alice,
-  around,
-  aroundTwo,
-  health,
-  readTo,
-  second,
-  upTo,
-  usdc,
-  watchedPayment,
-  withTokens,
-  withTwo
-} from "./around.ts"
-import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
+import { alice, around, aroundTwo, next, readTo, second, usdc, watchedPayment, withTokens, withTwo } from "./around.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
 import { ledger, scanned, until } from "./world.ts"
 
 const aroundBoth = (first: ModelChain, other: ModelChain, over: object = {}) =>
@@ -25,11 +13,6 @@ const agreed = Effect.flatMap(Reader, (reader) =>
     "SELECT tx_hash, amount, agreed FROM receipts ORDER BY block_number"
   )
 )
-const next = (chain: ModelChain, ...transactions: ReadonlyArray<ModelTransaction>) =>
-  Effect.gen(function* () {
-    const { number } = chain.mine(...transactions)
-    return yield* readTo(number)
-  })
 /** A second later, when everything has been read. */
 const caughtUp = (chain: ModelChain) =>
   Effect.zipRight(
@@ -154,100 +137,6 @@ describe("the balance oracle", () => {
       expect((yield* checked)?.n ?? 0).toBeGreaterThan(10)
     }).pipe(aroundBoth(first, other, { chain: "base" }))
   })
-})
-
-describe("a reorg too deep to be one", () => {
-  const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
-  const deep = (chain: ModelChain) =>
-    Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* next(chain, token(usdc, alice, 5n))
-      for (let i = 0; i < 6; i++) yield* next(chain)
-    })
-  /** The same chain up to block 10, and another one above. */
-  const forked = (chain: ModelChain) => {
-    chain.rollback(chain.height - 10)
-    chain.mineMany(8)
-  }
-
-  it.scoped("is not believed of one provider while another has the old blocks", () => {
-    const first = new ModelChain(10)
-    const other = new ModelChain(-1, [...first.blocks])
-    return Effect.gen(function* () {
-      yield* deep(first)
-      other.blocks.push(...first.blocks.slice(11))
-      other.mine()
-      forked(first)
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === other.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 1]])
-      const now = yield* until(health, (state) => state?.providers[0]?.healthy === false)
-      expect(now?.providers[0]?.reason).toContain("inconsistent")
-    }).pipe(aroundBoth(first, other))
-  })
-
-  it.scoped("is followed when another provider has the same blocks", () => {
-    const first = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* deep(first)
-      forked(first)
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(aroundBoth(first, first.twin()))
-  })
-
-  it.scoped("is a sole provider's to say", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    other.failure = "unreachable"
-    return Effect.gen(function* () {
-      yield* deep(first)
-      forked(first)
-      yield* second
-      yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
-      expect(yield* logHashes).toEqual([["5", 0]])
-    }).pipe(aroundBoth(first, other))
-  })
-})
-
-describe("a reorg of one block", () => {
-  /** One provider has replaced block 12, by `forked`, and the other one has not seen it. */
-  const replacedAbove = (finalized: number) =>
-    Effect.gen(function* () {
-      const forked = new ModelChain(10)
-      const lagging = new ModelChain(-1, [...forked.blocks])
-      const test = Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        yield* next(forked)
-        yield* next(forked, token(usdc, alice, 5n))
-        forked.finalized = finalized
-        yield* TestClock.adjust("1 minute")
-        yield* until(tags, (row) => row?.finalized === finalized)
-        yield* upTo(12)
-        lagging.blocks.push(...forked.blocks.slice(11))
-        forked.rollback(1)
-        forked.mineMany(2)
-        yield* second
-        const [first] = yield* Effect.map(
-          until(Effect.zip(health, scanned), ([now, scan]) => now?.reason !== undefined || scan?.head_number === 13),
-          ([now]) => now?.providers ?? []
-        )
-        return { healthy: first?.healthy, ledger: (yield* ledger).map(({ canonical }) => canonical) }
-      })
-      return yield* test.pipe(aroundBoth(forked, lagging))
-    })
-  const tags = Effect.flatMap(Reader, (reader) =>
-    reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
-  )
-
-  it.scoped("above the final ones is followed at once, whoever has seen it", () =>
-    Effect.map(replacedAbove(11), (found) => expect(found).toEqual({ healthy: true, ledger: [0] }))
-  )
-
-  it.scoped("that the chain had called final is not believed of one provider alone", () =>
-    Effect.map(replacedAbove(12), (found) => expect(found).toEqual({ healthy: false, ledger: [1] }))
-  )
 })
 
 describe("the second pass", () => {

@@ -41,6 +41,23 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
+  it.scoped("learns once what an address had before its payment, which is none of it", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("before")
+      model.mine([direct(alice, 40n)])
+      yield* scanTo(model.head)
+      yield* owe(alice)
+      model.mine([])
+      yield* round(depsOf(model.client), model.head)
+      expect(model.calls.length).toBeGreaterThan(1)
+      model.mine([])
+      model.calls.splice(0)
+      yield* round(depsOf(model.client), model.head)
+      expect(model.calls.map(({ method }) => method)).toEqual(["eth_call"])
+      expect(yield* receipts).toEqual([])
+    }).pipe(inStore)
+  )
+
   it.scoped("moves `checked` to its block, and is stored only on the head that it was read at", () =>
     Effect.gen(function* () {
       const model = yield* owing("checked")

@@ -41,6 +41,12 @@ it("needs few rounds for a hundred thousand blocks", () => {
   expect(rounds).toBeLessThanOrEqual(5)
 })
 
+it("asks no more once the oldest is known to be off the chain: all newer ones are", () => {
+  const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
+  const said = new Map(probes(stored).map(({ number }) => [number, "new"]))
+  expect(narrow(stored, said)).toEqual({ ancestor: undefined, between: [] })
+})
+
 it("asks about the newest and the oldest", () => {
   const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
   expect(probes(stored)[0]).toEqual(stored[0])

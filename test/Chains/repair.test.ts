@@ -201,6 +201,26 @@ describe("a claim", () => {
     }).pipe(around(chain))
   })
 
+  it.scoped("of a transaction that a provider tells of in a block which is not the chain's is not believed", () => {
+    const chain = new ModelChain(start)
+    const money = token(usdc, alice, 7n)
+    const blockHash = `0x${"1".repeat(64)}`
+    return Effect.gen(function* () {
+      yield* paid(chain, money)
+      yield* damage(["drop"])
+      chain.distort = ({ method }, answer) => {
+        if (method !== "eth_getTransactionReceipt") return answer
+        const { logs } = answer as { logs: ReadonlyArray<object> }
+        return { ...(answer as object), blockHash, logs: logs.map((log) => ({ ...log, blockHash })) }
+      }
+      const refused = Effect.flip(claimOf(money.hash))
+      expect((yield* Effect.raceFirst(refused, Effect.forever(second))).message).toContain(
+        `is in block ${blockHash}, which is not the chain's`
+      )
+      expect(yield* rows).toEqual([])
+    }).pipe(around(chain))
+  })
+
   it.scoped("of a transaction that a reorg has taken away is refused", () => {
     const chain = new ModelChain(start)
     const money = token(usdc, alice, 7n)

@@ -112,6 +112,15 @@ describe("money that nobody can vouch for", () => {
     expect(states(run(it, both, end))).toEqual(["detecting"])
   })
 
+  it("is on time, and newer than the payment, each for itself", () => {
+    const it = payment({ currency: "ETH" })
+    const amounts = { 99: 70n, 101: 400n, [lastOnTime + 5]: 600n }
+    const receipts = Object.entries(amounts).map(([blockNumber, amount]) =>
+      receipt(it, { ...untold, blockNumber: Number(blockNumber), amount })
+    )
+    expect(run(it, receipts, end)[0]?.payment.amountReceived).toBe(400n)
+  })
+
   it("does not help a later transaction over the line", () => {
     const it = payment({ currency: "ETH" })
     const both = [

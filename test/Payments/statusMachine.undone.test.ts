@@ -55,6 +55,23 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(late, [{ ...money, canonical: false }], scanned(9999))?.payment.failureReason).toBe("reorged")
   })
 
+  it("fails too where the transaction that crossed the line is still there, and one before it is gone", () => {
+    const crossed = { ...confirmed, txHash: "0xt102" }
+    const left = receipt(crossed, { blockNumber: 102, amount: 400n })
+    expect(undo(crossed, [{ ...gone, amount: 600n }, left], scanned(400, { finalized: 300 }))?.payment).toMatchObject({
+      failureReason: "reorged",
+      amountReceived: 400n
+    })
+  })
+
+  it("stays confirmed while what is left is within the tolerance", () => {
+    const final = scanned(400, { finalized: 300 })
+    const left = (amount: bigint) => [gone, receipt(confirmed, { txHash: "0xother", blockNumber: 103, amount })]
+    const tolerant = { ...rules, toleranceBps: 100 }
+    expect(undone(confirmed, left(990n), final, tolerant, later)).toBeUndefined()
+    expect(undone(confirmed, left(989n), final, tolerant, later)?.payment.failureReason).toBe("reorged")
+  })
+
   it("a deep reorg that mines it below the head of the payment's creation takes nothing", () => {
     const lower = receipt(confirmed, { txHash: "0xt101", blockNumber: 99 })
     expect(undo(confirmed, [gone, lower], scanned(400, { finalized: 300 }))).toBeUndefined()

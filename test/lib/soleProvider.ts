@@ -12,6 +12,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       current: Effect.succeed(provider),
       other: () => Effect.succeed(undefined),
       others: () => Effect.succeed([]),
+      disagreement: Effect.succeed(undefined),
       verify: () => Effect.void,
       failed: () => Effect.void,
       succeeded: () => undefined,
