@@ -54,6 +54,8 @@ describe("time is over", () => {
 
   it.each<[string, Partial<Receipt>]>([
     ["only orphaned money", { canonical: false }],
+    ["only a wrong token that a reorg took", { canonical: false, currency: "USDT" }],
+    ["only a wrong token of the block at which it was made", { blockNumber: 100, currency: "USDT" }],
     ["only money older than the payment", { blockNumber: 90, currency: "USDT" }],
     ["only late money", { blockNumber: lastOnTime + 1 }]
   ])("%s expires", (_, each) => {

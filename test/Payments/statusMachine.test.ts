@@ -144,6 +144,23 @@ describe("money that nobody can vouch for", () => {
   })
 })
 
+/** Every order of some. */
+const ordersOf = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
+  all.length < 2
+    ? [all]
+    : all.flatMap((one) => ordersOf(all.filter((other) => other !== one)).map((rest) => [one, ...rest]))
+
+describe("the order of receipts", () => {
+  it.each([
+    ["their blocks", [{ blockNumber: 101 }, { blockNumber: 102 }, { blockNumber: 103 }]],
+    ["the names of calls", [{ position: "call:0xa" }, { position: "call:0xb" }, { position: "call:0xc" }]]
+  ])("is that of %s, however they are given", (_, places) => {
+    const it = payment({ amount: 2n })
+    const receipts = places.map((place, i) => receipt(it, { ...place, amount: 1n, txHash: `0x${i}` }))
+    for (const given of ordersOf(receipts)) expect(run(it, given, scanned(105)).at(-1)?.payment.txHash).toBe("0x1")
+  })
+})
+
 describe("the order within a block", () => {
   it("is that of transactions, then logs, then what came from inside contracts, each by its index", () => {
     const it = payment({ currency: "ETH", amount: 4n })
