@@ -64,6 +64,16 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), late, receipt("0xa", 102, 1000n))).toEqual(["paid_again 30 0xb"])
   })
 
+  it("what was found in the commit that confirmed it was known then", () => {
+    const before = receipt("0xb", 101, 30n, { seenAt: endedAt })
+    expect(found(confirmed(), before, receipt("0xa", 102, 1000n, { seenAt: endedAt }))).toEqual(["overpaid 30 0xa"])
+  })
+
+  it("is not again what nobody can attribute", () => {
+    const untold = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
+    expect(found(confirmed(), receipt("0xa", 101, 1000n), untold)).toEqual(["unattributed 30 undefined"])
+  })
+
   it("filling up what the tolerance or an operator let pass is neither", () => {
     const partial = confirmed({ amountReceived: 900n })
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 60n))).toEqual([])
@@ -87,6 +97,9 @@ describe("money beyond the amount", () => {
       "late 1000 0xlate",
       "paid_again 10 0xb"
     ])
+    // What was known when it was accepted is not further money.
+    const known = receipt("0xc", 250, 200n, { seenAt: endedAt })
+    expect(found({ ...accepted, amountReceived: 200n }, money, known)).toEqual(["late 1000 0xlate"])
   })
 })
 
@@ -114,6 +127,11 @@ describe("found_late", () => {
     const known = receipt("0xa", 300, 400n)
     expect(found(short, known)).toEqual([])
     expect(found(short, known, receipt("0xb", 301, 600n, { seenAt: endedAt + 1 }))).toEqual(["found_late 600 0xb"])
+  })
+
+  it("of two that were seen in time, the later one where only one of them was counted", () => {
+    const all = [receipt("0xb", 299, 400n, { seenAt: 300_001 }), receipt("0xa", 300, 400n, { seenAt: 300_000 })]
+    expect(found(short, ...all)).toEqual(["found_late 400 0xb"])
   })
 
   it("a known transaction that a reorg mines again is known", () => {
@@ -154,6 +172,7 @@ describe("the wrong money", () => {
     expect(found(confirmed(), receipt("0xgas", after, 5n, { ...native, chain: "optimism" }))).toEqual([])
     expect(found(confirmed(), receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" }))).toEqual([])
     expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
+    expect(found(confirmed(), receipt("0xb", 200, 5n, { ...native, seenAt: endedAt }))).toEqual(["wrong_token 5 0xb"])
   })
 
   it("wrong_chain: anything on another chain, at any time; where nobody knows its transaction, by its block", () => {

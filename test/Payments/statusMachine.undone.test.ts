@@ -64,6 +64,33 @@ describe("a confirmed payment that a reorg undid", () => {
     })
   })
 
+  it("waits for every block that it was taken from to be final, and for no other", () => {
+    const horizon = scanned(400, { finalized: 200 })
+    const others = [
+      receipt(confirmed, { canonical: false, chain: "optimism", blockNumber: 300 }),
+      receipt(confirmed, { txHash: "0xsmall", blockNumber: 300, amount: 1n })
+    ]
+    expect(undo(confirmed, [gone, ...others], horizon)?.payment.failureReason).toBe("reorged")
+    const newer = receipt(confirmed, { canonical: false, txHash: "0xagain", blockNumber: 201 })
+    expect(undo(confirmed, [gone, newer], horizon)).toBeUndefined()
+    expect(undo(confirmed, [newer, gone], horizon)).toBeUndefined()
+  })
+
+  it("is one whose money a reorg took, and not one that has less for another reason", () => {
+    const final = scanned(400, { finalized: 300 })
+    const less = receipt(confirmed, { amount: 900n })
+    expect(undo(confirmed, [less], final)).toBeUndefined()
+    expect(undo(confirmed, [less, { ...gone, chain: "optimism" }], final)).toBeUndefined()
+    // Proven by the chain, and nowhere in the ledger.
+    const given = { ...confirmed, txHash: "0xgiven", amountReceived: undefined }
+    expect(undo(given, [gone], final)).toBeUndefined()
+    // Accepted for late money that is gone; what is left on time is what there was.
+    const late = { ...confirmed, txHash: "0xlate", amountReceived: 10n }
+    const small = receipt(late, { txHash: "0xsmall", amount: 10n })
+    const lost = receipt(late, { txHash: "0xlate", blockNumber: lastOnTime + 9, canonical: false })
+    expect(undo(late, [small, lost], scanned(9999))?.payment.failureReason).toBe("reorged")
+  })
+
   it("stays confirmed while what is left is within the tolerance", () => {
     const final = scanned(400, { finalized: 300 })
     const left = (amount: bigint) => [gone, receipt(confirmed, { txHash: "0xother", blockNumber: 103, amount })]
@@ -78,7 +105,8 @@ describe("a confirmed payment that a reorg undid", () => {
   })
 
   it.each(["pending", "detecting", "expired", "failed"] as const)("no %s payment is undone", (status) => {
-    expect(undo(payment({ status }), [gone], scanned(9999))).toBeUndefined()
+    const it = payment({ status, amountReceived: 1000n, txHash: "0xt101" })
+    expect(undo(it, [gone], scanned(9999))).toBeUndefined()
   })
 })
 

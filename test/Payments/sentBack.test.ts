@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest"
+import type { PaymentException } from "../../src/Domain/Exception.ts"
+import type { Receipt } from "../../src/Domain/Receipt.ts"
+import { withoutSentBack } from "../../src/Payments/sentBack.ts"
+import { payment, receipt } from "./machine.ts"
+
+const it_ = payment({ currency: "ETH" })
+const openedAt = it_.createdAt + 60_000
+/** Money that nobody could attribute, up to block 120, and that was sent back. */
+const sentBack: PaymentException = {
+  id: "exc_1",
+  mode: it_.mode,
+  address: it_.address,
+  payment: it_.id,
+  status: "refunded",
+  openedAt,
+  kind: "unattributed",
+  chain: it_.chain,
+  txHash: undefined,
+  currency: "ETH",
+  amount: 700n,
+  block: 120,
+  key: "unattributed"
+}
+const untold = (amount: bigint, over: Partial<Receipt> = {}) =>
+  receipt(it_, { blockNumber: 120, position: "unattributed", txHash: undefined, amount, ...over })
+/** Found out after it was sent back. */
+const told = (amount: bigint, over: Partial<Receipt> = {}) =>
+  receipt(it_, { blockNumber: 118, position: "call:0xa", txHash: "0xa", amount, seenAt: openedAt + 1, ...over })
+
+const amounts = (receipts: ReadonlyArray<Receipt>, exceptions = [sentBack]) =>
+  withoutSentBack(receipts, exceptions).map(({ amount }) => amount)
+
+describe("money that was sent back while nobody could tell its transaction", () => {
+  it("is left out: what stands without a transaction, and then what was found out of it", () => {
+    expect(amounts([untold(700n)])).toEqual([])
+    expect(amounts([told(300n), untold(400n)])).toEqual([])
+    expect(amounts([told(300n), told(900n, { txHash: "0xb" }), untold(400n)])).toEqual([900n])
+    expect(amounts([told(300n), told(900n, { txHash: "0xb" })])).toEqual([500n])
+  })
+
+  it("is decided on anew where it is more by now", () => {
+    expect(amounts([untold(701n), told(5n)])).toEqual([701n, 5n])
+  })
+
+  it.each<[string, Receipt]>([
+    ["a reorg took", told(5n, { canonical: false })],
+    ["came on another chain", told(5n, { chain: "optimism" })],
+    ["is another currency", told(5n, { currency: "USDC" })],
+    ["came after it", told(5n, { blockNumber: 121 })],
+    ["was known before", told(5n, { seenAt: openedAt })],
+    ["stands without a transaction for another block", untold(5n, { blockNumber: 119, seenAt: openedAt + 1 })],
+    ["a reorg took before its transaction was known", untold(5n, { canonical: false })],
+    ["stands without a transaction on another chain", untold(5n, { chain: "optimism" })]
+  ])("does not take with it what %s", (_, other) => {
+    expect(withoutSentBack([other], [sentBack])).toEqual([other])
+    expect(withoutSentBack([other, told(700n)], [sentBack])).toEqual([other])
+  })
+
+  it.each(["open", "accepted", "gone"] as const)("is not what is %s", (status) => {
+    expect(amounts([untold(700n)], [{ ...sentBack, status }])).toEqual([700n])
+  })
+
+  it("is each time another where it happened more than once", () => {
+    const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, block: 130 }
+    expect(amounts([untold(700n), untold(200n, { blockNumber: 130 }), told(50n)], [sentBack, later])).toEqual([50n])
+  })
+})
