@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import {
@@ -48,6 +48,29 @@ it.scoped("a chain that answers is waited for; what it finds decides", () =>
     yield* tick({ head: end, on: elsewhere, checked: end, transfers: [usdcElsewhere(end, 5n)] })
     expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
   }).pipe(Effect.provide(twoChains))
+)
+
+it.scoped(
+  "a chain that has been compared and where nothing came is waited for no longer, nor one that was never read",
+  () =>
+    Effect.gen(function* () {
+      const end = lastOnTime + confirmations
+      const after = Effect.fnUntraced(function* (checked: number | undefined) {
+        const payment = yield* start
+        yield* TestClock.setTime(end * 1000)
+        if (checked !== undefined) {
+          yield* startScanElsewhere
+          yield* tick({ head: end, on: elsewhere, checked })
+        }
+        yield* tick({ head: end })
+        return (yield* look(payment)).payment?.status
+      })
+      const each = (checked: number | undefined) =>
+        Effect.scoped(Effect.provide(after(checked), Layer.fresh(twoChains)))
+      expect(yield* each(lastOnTime)).toBe("pending")
+      expect(yield* each(lastOnTime + 1)).toBe("expired")
+      expect(yield* each(undefined)).toBe("expired")
+    })
 )
 
 it.scoped("payments that wait for another chain hold up none behind them, however many they are", () =>

@@ -1,11 +1,15 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
+import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   address,
+  block,
   confirmations,
   crowd,
   exceptions,
@@ -18,6 +22,7 @@ import {
   startWith,
   tick,
   transfer,
+  untilExpired,
   withChains
 } from "./settling.ts"
 
@@ -135,6 +140,23 @@ it.scoped("a transaction on both branches of a reorg is no transition", () =>
     const { events, transitions } = yield* look(payment)
     expect(events).toHaveLength(1)
     expect(transitions).toHaveLength(1)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("nothing ends on a chain without a block that has its confirmations, or without a look at its balances", () =>
+  Effect.gen(function* () {
+    const payment = yield* start
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    const head = block(lastOnTime + 1000)
+    const settled = <E>(change: Effect.Effect<unknown, E, Tx>) =>
+      writer.write(Effect.zipRight(change, settlement.settle({ network, head }, [payment.id])))
+    yield* settled(LedgerRepo.moveScan(network, head))
+    yield* settled(Balances.moveChecked(network, head))
+    expect((yield* look(payment)).payment?.status).toBe("pending")
+    yield* settled(LedgerRepo.keepBlocks(network, [block(lastOnTime + 900)]))
+    yield* untilExpired
+    expect((yield* look(payment)).payment?.status).toBe("expired")
   }).pipe(Effect.provide(layer))
 )
 

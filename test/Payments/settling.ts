@@ -120,7 +120,7 @@ interface Tick {
 }
 
 /** Expiry follows in commits of its own: this gives it all the turns that it may want. */
-const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
+export const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
 
 /** What the watcher does at the end of a tick. */
 export const tick = ({ ancestor, agreed = true, finalized, head, on = network, transfers = [], ...tick }: Tick) =>
