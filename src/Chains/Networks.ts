@@ -2,7 +2,6 @@ import { Context, Effect, Layer } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
-import type { Genesis } from "./chainIdentity.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { makeProviders, type Providers } from "./Providers.ts"
 import { Rpc } from "./Rpc.ts"
@@ -10,7 +9,6 @@ import { Rpc } from "./Rpc.ts"
 /** How a chain is reached. */
 export interface Connected {
   readonly providers: Providers
-  readonly genesis: Readonly<Genesis>
 }
 
 /** The providers of each configured chain, which everybody who asks a chain something shares. */
@@ -31,10 +29,10 @@ export class Networks extends Context.Tag("tilld/Chains/Networks")<
         settings.chains,
         (chain) =>
           Effect.gen(function* () {
-            const genesis = { known: yield* Ledger.genesisHash(reader, chain) }
+            const genesis = yield* Ledger.genesisHash(reader, chain)
             const network = { chain: chain.chain, mode: chain.mode }
             const providers = yield* makeProviders(network, chain, rpc, genesis)
-            return [networkKey(chain), { providers, genesis }] as const
+            return [networkKey(chain), { providers }] as const
           }),
         { concurrency: 1 }
       )

@@ -1,8 +1,8 @@
-import { Clock, Duration, Effect, Either, Random } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Random } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
-import { checkIdentity, disagreementOf, type Genesis, type WrongChain } from "./chainIdentity.ts"
+import { checkIdentity, firstBlocksOf, type WrongChain } from "./chainIdentity.ts"
 import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
 import { Span } from "./Span.ts"
 
@@ -15,10 +15,13 @@ const longestRetryAfter = Duration.toMillis("5 minutes")
 const wrongChainInterval = Duration.toMillis("10 seconds")
 /** After which a provider that is behind is looked at again. */
 const behindInterval = Duration.toMillis("5 seconds")
+/** How long one that does not answer may keep a new chain from being read: it might know it by another first block. */
+const silencePatience = Duration.toMillis("1 minute")
 /** Blocks to read at once where only logs are read, and no block. */
 const logsOnly = 2_000
 /** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
+
 /** One of a chain's providers. */
 export interface Provider {
   readonly client: RpcClient
@@ -27,6 +30,9 @@ export interface Provider {
   /** Its place in `rpc_urls`. */
   readonly index: number
 }
+
+/** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
+export type Agreed = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /** The providers of one chain in one mode: one serves, until it fails. Times are Unix milliseconds. */
 export interface Providers {
@@ -40,10 +46,12 @@ export interface Providers {
   /** All others that can be used, checked like `current`. */
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /**
-   * What each provider says of the chain's first block, where they do not all say the same; undefined where they do, and
-   * where at most one tells. To be asked before anything is stored of the chain: the first to answer would else decide.
+   * Which chain this is, before anything of it is stored: all providers are asked for its first block, and none is
+   * believed against another. One that does not answer is waited for, not for long. Fails where `serving` does not.
    */
-  readonly disagreement: Effect.Effect<string | undefined>
+  readonly agree: (serving: Provider) => Effect.Effect<Agreed, RpcError>
+  /** Reading has begun on the chain with that first block: who has another one serves another chain. */
+  readonly began: (genesis: string | undefined) => void
   /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
@@ -76,7 +84,7 @@ interface Slot {
   readonly provider: Provider
   /** The chain id was the right one since the last failure. */
   checked: boolean
-  /** The first block was the right one, or is not kept. */
+  /** The first block was the right one, or is not kept; false while none is known. */
   sameGenesis: boolean
   /** Failures since it last went well. */
   failures: number
@@ -153,14 +161,14 @@ const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, 
 }
 
 /**
- * The providers of a chain, in the order of its `rpcUrls`. `genesis.known` is the hash of its first block: where it is
- * undefined, the first provider that tells it sets it for the others.
+ * The providers of a chain, in the order of its `rpcUrls`. `storedGenesis` is the hash of its first block; while there is
+ * none, no provider is measured by it.
  */
 export const makeProviders = Effect.fn("Providers.make")(function* (
   network: Network,
   chain: ChainSettings,
   rpc: Rpc["Type"],
-  genesis: Genesis
+  storedGenesis: string | undefined
 ) {
   const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
   const metrics = yield* Metrics
@@ -170,12 +178,15 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
   let serving = first
+  let genesis = storedGenesis
+  /** Since when all have been asked for the chain's first block. */
+  let asksSince: number | undefined
   const slotOf = ({ index }: Provider): Slot => slots[index] ?? first
 
   /** Fails unless the provider serves the right chain. */
   const check = Effect.fnUntraced(function* (slot: Slot) {
-    yield* checkIdentity(network, chain.chainId, genesis, slot.provider.client, !slot.sameGenesis)
-    slot.sameGenesis = true
+    yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? undefined : genesis, slot.provider.client)
+    slot.sameGenesis = genesis !== undefined
     slot.checked = true
   })
 
@@ -230,18 +241,41 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     yield* check(slot)
   })
 
+  const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
+    const now = yield* Clock.currentTimeMillis
+    asksSince ??= now
+    const clients = slots.map(({ provider }) => provider.client)
+    const answers = yield* firstBlocksOf(chain.chainId, clients)
+    const own = answers[serving.index]
+    if (own !== undefined && Either.isLeft(own)) return yield* own.left
+    const key = `chains.${networkKey(network)}`
+    // By their places too: several may be of one company.
+    const named = Arr.zip(clients, answers).map(
+      ([{ host }, answer], i) => [`${host} (${i + 1} of rpc_urls)`, answer] as const
+    )
+    const told = named.flatMap(([name, answer]) =>
+      Either.isRight(answer) && answer.right !== undefined ? [{ name, hash: answer.right }] : []
+    )
+    if (told.some(({ hash }) => hash !== told[0]?.hash)) {
+      const said = told.map(({ hash, name }) => `${name} says ${hash}`).join(", ")
+      return {
+        doubt: `the providers of ${key} do not agree on its first block: ${said}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
+      }
+    }
+    const silent = named.flatMap(([name, answer]) => (Either.isLeft(answer) ? [name] : []))
+    if (silent.length > 0 && now >= asksSince && now - asksSince < silencePatience) {
+      return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
+    }
+    return { genesis: told[0]?.hash }
+  })
+
   const providers: Providers = {
     current,
-    disagreement: Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      // What keeps one of them aside may be nothing but the word of another.
-      const asked = slots.filter((slot) => !isAside(slot, now) || slot.aside?.error._tag === "WrongChain")
-      const clients = asked.map(({ provider }) => provider.client)
-      const before = genesis.known
-      const found = yield* disagreementOf(chain.chainId, genesis, clients)
-      if (genesis.known !== before) for (const slot of slots) slot.checked = slot.sameGenesis = false
-      return found
-    }),
+    agree,
+    began: (first) => {
+      genesis = first
+      for (const slot of slots) slot.checked = false
+    },
     verify,
     failed,
     other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),

@@ -98,7 +98,7 @@ const note = (state: State, outcome: Outcome, now: number): void => {
   state.scanned = outcome.scanned
   if (outcome.gas !== undefined) state.gas = { ...outcome.gas, at: now }
   state.failures = 0
-  state.warned = undefined
+  state.warned = outcome._tag === "Waiting" ? outcome.reason : undefined
   state.reason = undefined
   if (outcome._tag === "Waiting") state.reason = outcome.reason
   else if (outcome._tag === "Behind") state.reason = outcome.error.summary
@@ -150,8 +150,9 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   const started = yield* Clock.currentTimeMillis
   const gasIsOld = state.gas === undefined || age(state.gas.at, started) >= gasPriceInterval
   const outcome = yield* tick(watch, provider, { gas: gasIsOld })
-  if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
-  if (outcome._tag === "Waiting" && state.reason === undefined) {
+  if (outcome._tag !== "Waiting") {
+    if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
+  } else if (state.warned !== outcome.reason) {
     yield* Effect.logWarning("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
   }
   if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
@@ -211,10 +212,7 @@ const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
 }
 
 /** The watcher of one chain in one mode: the one owner of its scan and its ledger. */
-export const makeWatcher = Effect.fn("Watcher.make")(function* (
-  chain: ChainSettings,
-  { genesis, providers }: Connected
-) {
+export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSettings, { providers }: Connected) {
   const matchSet = yield* MatchSet
   const settings = yield* Settings
   const watch: Watch = {
@@ -223,7 +221,6 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     contracts: contractsOf(chain),
     watched: matchSet.of(chain.mode),
     providers,
-    genesis,
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: yield* Settlement

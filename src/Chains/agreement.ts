@@ -125,7 +125,7 @@ const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unag
       for (const receipt of agreed) yield* AgreementRepo.setAgreed(network, receipt)
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      // It settles what is deep enough in any case, and for nothing else it matters who agrees.
+      // It looks at every detecting payment with a deep receipt; to no other it matters who agrees.
       if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, [])
     })
   )

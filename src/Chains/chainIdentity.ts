@@ -1,4 +1,4 @@
-import { Array as Arr, Data, Effect, Option } from "effect"
+import { Data, Effect } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { ask, findHeader, getChainId } from "./calls.ts"
 import type { RpcClient, RpcReason } from "./Rpc.ts"
@@ -21,57 +21,38 @@ export class WrongChain extends Data.TaggedError("WrongChain")<{
   }
 }
 
-/** The hash of a chain's first block: as it was stored, else as its providers tell it; undefined while nobody does. */
-export interface Genesis {
-  known: string | undefined
-}
+/** What the node says of block 0; undefined where it has let go of it. */
+const firstBlock = (client: RpcClient) =>
+  Effect.catchIf(
+    Effect.map(ask(client, [findHeader(0)]), ([first]) => first),
+    ({ reason }) => pruned.has(reason),
+    () => Effect.succeed(undefined)
+  )
 
-/**
- * Fails unless the provider serves the chain of that id. With `withGenesis` its first block is looked at too: the first
- * that is told is the one that the others must have. A node that has let go of it passes.
- */
+/** Fails unless the provider serves the chain of that id, with the known first block. A node without that block passes. */
 export const checkIdentity = Effect.fn("Providers.check")(function* (
   network: Network,
   chainId: number,
-  genesis: Genesis,
-  client: RpcClient,
-  withGenesis: boolean
+  genesis: string | undefined,
+  client: RpcClient
 ) {
   const wrong = (expected: number | string, found: number | string) =>
     new WrongChain({ network, host: client.host, expected, found })
   const [found] = yield* ask(client, [getChainId])
   if (found !== chainId) return yield* wrong(chainId, found)
-  if (!withGenesis) return
-  const [first] = yield* Effect.catchIf(
-    ask(client, [findHeader(0)]),
-    ({ reason }) => pruned.has(reason),
-    () => Effect.succeed([undefined])
-  )
-  if (first === undefined) return
-  genesis.known ??= first.hash
-  if (first.hash !== genesis.known) return yield* wrong(genesis.known, first.hash)
+  if (genesis === undefined) return
+  const first = yield* firstBlock(client)
+  if (first !== undefined && first.hash !== genesis) return yield* wrong(genesis, first.hash)
 })
 
-/**
- * What each of the providers says of the first block of the chain of that id, where they do not all say the same: then
- * none is believed. Those that do not answer, or serve a chain of another id, have no say.
- */
-export const disagreementOf = Effect.fn("Providers.disagreement")(function* (
+/** Asks all of them at once for the first block. One that serves a chain of another id has none to tell. */
+export const firstBlocksOf = Effect.fn("Providers.firstBlocks")(function* (
   chainId: number,
-  genesis: Genesis,
   clients: ReadonlyArray<RpcClient>
 ) {
-  const answers = yield* Effect.forEach(clients, (client) => Effect.option(ask(client, [getChainId, findHeader(0)])), {
-    concurrency: "unbounded"
-  })
-  const told = Arr.zip(clients, answers).flatMap(([{ host }, answer]) =>
-    Option.toArray(answer).flatMap(([id, first]) =>
-      id === chainId && first !== undefined ? [{ host, hash: first.hash }] : []
+  const say = (client: RpcClient) =>
+    Effect.flatMap(ask(client, [getChainId]), ([id]) =>
+      id === chainId ? Effect.map(firstBlock(client), (first) => first?.hash) : Effect.succeed(undefined)
     )
-  )
-  const [one] = told
-  if (one === undefined) return undefined
-  const areSame = told.every(({ hash }) => hash === one.hash)
-  genesis.known = areSame ? one.hash : undefined
-  return areSame ? undefined : told.map(({ hash, host }) => `${host} says ${hash}`).join(", ")
+  return yield* Effect.forEach(clients, (client) => Effect.either(say(client)), { concurrency: "unbounded" })
 })

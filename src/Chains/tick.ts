@@ -1,5 +1,5 @@
 import { Effect, Either } from "effect"
-import { type Network, networkKey } from "../Domain/Chain.ts"
+import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import type { ChainSettings } from "../Settings.ts"
@@ -11,7 +11,6 @@ import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Head
 import { commitReading, commitStart } from "./commit.ts"
 import { type Gas, gasOf } from "./gas.ts"
 import * as Ledger from "./LedgerRepo.ts"
-import type { Connected } from "./Networks.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
@@ -26,7 +25,6 @@ export interface Watch {
   readonly contracts: Contracts
   readonly watched: AddressSet
   readonly providers: Providers
-  readonly genesis: Connected["genesis"]
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
@@ -63,24 +61,17 @@ export type Outcome = Step & {
 
 /** Fixes where reading starts, at the first head that is seen. */
 const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Provider, head: Header) {
-  const { chain, genesis, network, providers, reader, writer } = watch
-  const { startBlock } = chain
+  const { chain, network, providers, reader, writer } = watch
   const { client } = provider
-  if (!isAlone(watch)) {
-    const disagreement = yield* providers.disagreement
-    if (disagreement !== undefined) {
-      const key = `chains.${networkKey(network)}`
-      const reason = `the providers of ${key} do not agree on its first block: ${disagreement}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
-      return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
-    }
-    // It may have been silent when the others agreed.
-    yield* providers.verify(provider)
+  const { startBlock } = chain
+  const configured = startBlock === "latest" ? undefined : Math.max(startBlock - 1, 0)
+  const waiting = (reason: string) => ({ _tag: "Waiting", scanned: undefined, reason }) satisfies Step
+  if (configured !== undefined && configured > head.number) {
+    return waiting(`start_block ${startBlock} is above the chain's head ${head.number}`)
   }
-  const start = startBlock === "latest" ? yield* latestStart(chain, client, reader, head) : Math.max(startBlock - 1, 0)
-  if (start > head.number) {
-    const reason = `start_block ${startBlock} is above the chain's head ${head.number}`
-    return { _tag: "Waiting", scanned: undefined, reason } satisfies Step
-  }
+  const agreed = yield* providers.agree(provider)
+  if ("doubt" in agreed) return waiting(agreed.doubt)
+  const start = configured ?? (yield* latestStart(chain, client, reader, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
   const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
@@ -88,7 +79,8 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
     const { host } = client
     return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
   }
-  yield* writer.write(commitStart(network, checkpoint, genesis.known))
+  yield* writer.write(commitStart(network, checkpoint, agreed.genesis))
+  providers.began(agreed.genesis)
   yield* Effect.logInfo("first head: reading starts").pipe(
     Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })
   )

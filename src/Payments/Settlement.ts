@@ -159,8 +159,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const key = networkKey(network)
-        const horizon = yield* horizonOf(tx, network)
-        if (horizon === undefined) return
+        const stored = yield* horizonOf(tx, network)
+        if (stored === undefined) return
+        // The end of a payment's time is the worker's to judge, so many a commit: it is woken by this one.
+        const horizon: Horizon = { ...stored, settled: undefined }
         const changed = new Set(touched)
         for (const id of changed) {
           const payment = id && (yield* Repo.byId(tx, id))

@@ -10,7 +10,10 @@ export interface Horizon {
   readonly head: number
   /** Blocks, the receipt's own included, that a receipt needs: confirmations = head − its block + 1. */
   readonly confirmations: number
-  /** The newest known block that has those confirmations, or an older one; undefined while the chain is younger. */
+  /**
+   * The newest known block that has those confirmations, or an older one; undefined while the chain is younger than
+   * that, or where the end of a payment's time is somebody else's to judge.
+   */
   readonly settled: BlockRef | undefined
   /** The block at which balances were last compared with the ledger for every payment that was over by its time. */
   readonly checked: Scan["checked"]

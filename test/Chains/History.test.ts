@@ -58,7 +58,7 @@ const around = (known: Known, batches: Array<number>) => {
     connected: ({ chain, mode }: Network): Connected => {
       const url = chains.find((one) => one.chain === chain && one.mode === mode)?.rpcUrls[0]
       const { providers } = soleProvider(client(url === undefined ? "" : Redacted.value(url)))
-      return { providers, genesis: { known: undefined } }
+      return { providers }
     }
   }
   return History.layer.pipe(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { currentHost, errorOf, fail, hostOf, Node, now, providersOf, quiet, wait } from "./providing.ts"
+import { currentHost, errorOf, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "./providing.ts"
 
 describe("one of several providers", () => {
   it.effect("serves, first come first, and is asked for its chain once", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       expect(yield* currentHost(providers)).toBe("a")
       expect(yield* currentHost(providers)).toBe("a")
       expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
@@ -21,7 +21,7 @@ describe("one of several providers", () => {
   it.effect("takes over when another fails, and keeps serving until it fails itself", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       yield* fail(providers, "unreachable")
       expect(yield* wait(providers)).toBe(0)
       expect(yield* currentHost(providers)).toBe("b")
@@ -39,7 +39,7 @@ describe("one of several providers", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     a.failure = "unreachable"
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       expect(yield* currentHost(providers)).toBe("b")
       expect(yield* currentHost(providers)).toBe("b")
       expect(a.asked).toEqual(["eth_chainId"])
@@ -49,7 +49,7 @@ describe("one of several providers", () => {
   it.effect("comes back when it is the next that can be asked", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
       yield* fail(providers, "unreachable")
       const error = yield* Effect.flip(providers.current)
@@ -68,7 +68,7 @@ describe("a single provider", () => {
   it.effect("is asked again after 250 ms, then half as often each time, and every ten seconds at last", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       const waits: Array<number> = []
       for (let i = 0; i < 9; i++) {
         yield* fail(providers, "unreachable")
@@ -97,7 +97,7 @@ describe("a single provider", () => {
   ])("that wants %i ms is left alone for %i ms", ([retryAfter, expected]) => {
     const node = new Node("a")
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       yield* fail(providers, "rate_limited", { retryAfter })
       expect(yield* wait(providers)).toBe(expected)
       yield* TestClock.adjust(expected - 1)
@@ -110,7 +110,7 @@ describe("a single provider", () => {
   it.effect("that wants no time gets some", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       yield* fail(providers, "rate_limited", { retryAfter: 0 })
       expect(yield* wait(providers)).toBeGreaterThanOrEqual(200)
     }).pipe(quiet)
@@ -120,7 +120,7 @@ describe("a single provider", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       yield* TestClock.setTime(10_000_000)
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
       yield* TestClock.setTime(5_000_000)
       expect(yield* wait(providers)).toBe(0)
@@ -129,7 +129,7 @@ describe("a single provider", () => {
   })
 
   it.effect("is needed", () =>
-    Effect.map(Effect.exit(providersOf([])), (exit) =>
+    Effect.map(Effect.exit(providersOf([], hash("a"))), (exit) =>
       expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain("chains.base.test has no rpc_urls")
     )
   )
@@ -139,7 +139,7 @@ describe("a provider that is behind", () => {
   it.effect("leaves the work to another for five seconds, and is not checked again", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       yield* fail(providers, "behind")
       const serving = yield* providers.current
       expect(hostOf(serving)).toBe("b")
@@ -157,7 +157,7 @@ describe("a provider that is behind", () => {
     return Effect.gen(function* () {
       for (const nodes of [[a], [a, b]]) {
         b.failure = "unreachable"
-        const { providers } = yield* providersOf(nodes)
+        const providers = yield* providersOf(nodes, hash("a"))
         for (let i = 0; i < 3; i++) {
           const provider = yield* fail(providers, "behind")
           expect(hostOf(provider)).toBe("a")
@@ -182,7 +182,7 @@ describe("another provider", () => {
     const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
     b.failure = "unreachable"
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b, c])
+      const providers = yield* providersOf([a, b, c], hash("a"))
       const first = yield* providers.current
       const other = yield* providers.other(first)
       expect(hostOf(other)).toBe("c")
@@ -202,7 +202,7 @@ describe("another provider", () => {
   it.effect("is none of one", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       expect(yield* providers.other(yield* providers.current)).toBeUndefined()
     }).pipe(quiet)
   })
@@ -212,7 +212,7 @@ describe("a part that is too large", () => {
   it.effect("is no reason to leave the provider alone while parts become smaller", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b], hash("a"))
       const { span } = yield* providers.current
       const sizes: Array<number> = []
       while (span.blocks > 1) {
@@ -232,7 +232,7 @@ describe("a part that is too large", () => {
   it.effect("is one again once it went well in between", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node], hash("a"))
       const provider = yield* fail(providers, "too_large")
       expect(yield* currentHost(providers)).toBe("a")
       providers.succeeded(provider)
@@ -248,8 +248,7 @@ describe("a part that is too large", () => {
     return Effect.gen(function* () {
       const spans = yield* Effect.forEach(
         ["ethereum", "polygon"] as const,
-        (chain) =>
-          Effect.map(providersOf([node], undefined, { chain }), ({ providers }) => providers.all[0]?.span.blocks),
+        (chain) => Effect.map(providersOf([node], undefined, { chain }), (providers) => providers.all[0]?.span.blocks),
         { concurrency: 1 }
       )
       expect(spans).toEqual([100, 2000])
@@ -260,7 +259,7 @@ describe("a part that is too large", () => {
 it.effect("health names why a provider is not used, until it may be again", () => {
   const [a, b] = [new Node("a"), new Node("b")]
   return Effect.gen(function* () {
-    const { providers } = yield* providersOf([a, b])
+    const providers = yield* providersOf([a, b], hash("a"))
     const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
     expect(yield* healthy).toEqual([true, true])
     yield* fail(providers, "rate_limited", { retryAfter: 5000 })

@@ -3,12 +3,19 @@ import { Effect, TestClock } from "effect"
 import { WrongChain } from "../../src/Chains/chainIdentity.ts"
 import { currentHost, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "./providing.ts"
 
+/** Providers of a chain of which nothing has been stored, and the question to them which it is. */
+const starting = (nodes: ReadonlyArray<Node>) =>
+  Effect.map(providersOf(nodes), (providers) => ({
+    providers,
+    agree: Effect.flatMap(providers.current, providers.agree)
+  }))
+
 describe("a provider of another chain", () => {
   it.effect("is never read, and asked again after ten seconds", () => {
     const node = new Node("a")
     node.chainId = 1
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node])
+      const providers = yield* providersOf([node])
       const error = yield* Effect.flip(providers.current)
       expect(error).toBeInstanceOf(WrongChain)
       expect(error.message).toBe(
@@ -29,7 +36,7 @@ describe("a provider of another chain", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     a.chainId = 1
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([a, b])
+      const providers = yield* providersOf([a, b])
       expect(yield* currentHost(providers)).toBe("b")
       expect(providers.health(yield* now)).toEqual([
         { host: "a", healthy: false, reason: expect.stringContaining("a serves chain 1") },
@@ -38,13 +45,15 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is known by its first block, which the first provider sets for the others", () => {
+  it.effect("is known by its first block, once reading has begun", () => {
     const [a, b] = [new Node("a"), new Node("b")]
-    b.genesis = hash("b")
     return Effect.gen(function* () {
-      const { genesis, providers } = yield* providersOf([a, b])
+      const { agree, providers } = yield* starting([a, b])
+      expect(yield* agree).toEqual({ genesis: hash("a") })
+      providers.began(hash("a"))
+      // What answers from now on may be another node.
+      b.genesis = hash("b")
       const first = yield* providers.current
-      expect(genesis.known).toBe(hash("a"))
       expect(yield* providers.other(first)).toBeUndefined()
       const [, other] = providers.health(yield* now)
       expect(other?.reason).toContain("b serves another chain with the chain id of chains.base.test")
@@ -57,30 +66,52 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not known while its first block is one provider's word against another's", () => {
+  it.effect("is not known by one provider's word against another's, whoever is put aside", () => {
     const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
     b.genesis = hash("b")
-    c.genesisFailure = "timeout"
+    c.chainId = 1
     return Effect.gen(function* () {
-      const { genesis, providers } = yield* providersOf([a, b, c])
-      expect(yield* currentHost(providers)).toBe("a")
-      expect(yield* providers.other(yield* providers.current)).toBeUndefined()
-      expect(yield* providers.disagreement).toBe(`a says ${hash("a")}, b says ${hash("b")}`)
-      expect(genesis.known).toBeUndefined()
-      // Neither is one that serves another id, or that is silent, heard.
-      a.chainId = 1
-      expect(yield* providers.disagreement).toBeUndefined()
-      expect(genesis.known).toBe(hash("b"))
-      yield* TestClock.adjust("10 seconds")
-      expect(yield* currentHost(providers)).toBe("b")
-      a.chainId = 77
+      const { agree, providers } = yield* starting([a, b, c])
+      expect(yield* agree).toEqual({
+        doubt: `the providers of chains.base.test do not agree on its first block: a (1 of rpc_urls) says ${hash("a")}, b (2 of rpc_urls) says ${hash("b")}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of chains.base.test`
+      })
+      const stillDoubts = { doubt: expect.stringContaining("do not agree") }
+      yield* fail(providers, "timeout")
+      expect(yield* agree).toEqual(stillDoubts)
+      yield* TestClock.adjust("1 hour")
+      expect(yield* agree).toEqual(stillDoubts)
+      expect(providers.health(yield* now).map(({ healthy }) => healthy)).toEqual([true, true, true])
       a.genesis = hash("b")
-      c.genesisFailure = "state"
-      yield* TestClock.adjust("10 seconds")
-      expect(yield* providers.disagreement).toBeUndefined()
-      for (const node of [a, b, c]) node.failure = "timeout"
-      expect(yield* providers.disagreement).toBeUndefined()
-      expect(genesis.known).toBe(hash("b"))
+      expect(yield* agree).toEqual({ genesis: hash("b") })
+    }).pipe(quiet)
+  })
+
+  it.effect("is waited for where it does not say which it serves, for a minute; then the others decide", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    b.genesisFailure = "timeout"
+    return Effect.gen(function* () {
+      const { agree, providers } = yield* starting([a, b])
+      const waits = { doubt: expect.stringContaining("b (2 of rpc_urls) of chains.base.test did not say which chain") }
+      expect(yield* agree).toEqual(waits)
+      yield* TestClock.adjust(59_999)
+      expect(yield* agree).toEqual(waits)
+      yield* TestClock.adjust(1)
+      expect(yield* agree).toEqual({ genesis: hash("a") })
+      providers.began(hash("a"))
+      b.genesisFailure = undefined
+      b.genesis = hash("b")
+      expect(yield* providers.other(yield* providers.current)).toBeUndefined()
+    }).pipe(quiet)
+  })
+
+  it.effect("is not begun with while it does not say itself which it is", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const { agree } = yield* starting([a, b])
+      a.genesisFailure = "timeout"
+      expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
+      yield* TestClock.adjust("1 hour")
+      expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
     }).pipe(quiet)
   })
 
@@ -88,9 +119,8 @@ describe("a provider of another chain", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     b.genesis = hash("b")
     return Effect.gen(function* () {
-      const { genesis, providers } = yield* providersOf([a, b], hash("b"))
+      const providers = yield* providersOf([a, b], hash("b"))
       expect(yield* currentHost(providers)).toBe("b")
-      expect(genesis.known).toBe(hash("b"))
     }).pipe(quiet)
   })
 
@@ -111,12 +141,10 @@ describe("a provider of another chain", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     prune(a)
     return Effect.gen(function* () {
-      const { genesis, providers } = yield* providersOf([a, b])
-      const first = yield* providers.current
-      expect(hostOf(first)).toBe("a")
-      expect(genesis.known).toBeUndefined()
-      expect(hostOf(yield* providers.other(first))).toBe("b")
-      expect(genesis.known).toBe(hash("a"))
+      const { agree, providers } = yield* starting([a, b])
+      expect(yield* agree).toEqual({ genesis: hash("a") })
+      providers.began(hash("a"))
+      expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
       yield* fail(providers, "timeout")
       yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
       yield* TestClock.adjust("1 second")
@@ -126,11 +154,22 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
+  it.effect("is known by no first block where nobody has it any more", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    a.genesis = b.genesis = undefined
+    return Effect.gen(function* () {
+      const { agree, providers } = yield* starting([a, b])
+      expect(yield* agree).toEqual({ genesis: undefined })
+      providers.began(undefined)
+      expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
+    }).pipe(quiet)
+  })
+
   it.effect("is not taken for the right one because it does not answer", () => {
     const node = new Node("a")
     node.genesisFailure = "timeout"
     return Effect.gen(function* () {
-      const { providers } = yield* providersOf([node], hash("a"))
+      const providers = yield* providersOf([node], hash("a"))
       expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "timeout" })
       node.genesisFailure = undefined
       node.genesis = hash("b")

@@ -125,45 +125,67 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
+  /** The node says that the chain began with another block. */
+  const ofAnother = (chain: ModelChain) => {
+    chain.distort = ({ params: [number] }, answer) =>
+      number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
+  }
+  const genesis = Effect.flatMap(Reader, (reader) =>
+    reader.get<{ genesis_hash: string }>("SELECT genesis_hash FROM scans")
+  )
+  const seconds = (count: number) => Effect.repeatN(second, count - 1)
+
   it.scoped("is not taken from providers that do not agree which chain it is", () => {
     const chain = new ModelChain(20)
     const other = chain.twin()
-    const ofAnother = (number: unknown) => number === "0x0"
-    let isOther = true
-    chain.distort = ({ params: [number] }, answer) =>
-      isOther && ofAnother(number) ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
+    ofAnother(chain)
     return Effect.gen(function* () {
       yield* watch
-      expect(yield* reason).toMatch(
-        /providers of chains\.ethereum\.test do not agree on its first block: model says 0x2{64}, model says 0x.*Remedy: /
-      )
+      expect(yield* reason).toMatch(/do not agree on its first block: model \(1 of rpc_urls\) says 0x2{64}, model \(2/)
       expect(yield* health).toMatchObject({ ready: false })
-      for (let i = 0; i < 15; i++) yield* second
+      yield* seconds(90)
       expect(yield* scanned).toBeUndefined()
-      isOther = false
+      chain.distort = (_, answer) => answer
       yield* Effect.raceFirst(committedTo(20), Effect.forever(second))
-      const reader = yield* Reader
-      expect(yield* reader.get("SELECT genesis_hash FROM scans")).toEqual({ genesis_hash: chain.blocks[0]?.hash })
+      expect(yield* genesis).toEqual({ genesis_hash: chain.blocks[0]?.hash })
     }).pipe(aroundTwo(chain, other))
   })
 
-  it.scoped("is not read from a provider of another chain that was silent when the others agreed", () => {
-    const silent = new ModelChain(500)
-    const other = new ModelChain(20)
-    silent.intercept = (batch) => {
-      const methods = batch.map(({ method }) => method).join()
-      silent.failure = methods === "eth_chainId,eth_getBlockByNumber" ? "timeout" : undefined
+  it.scoped("is not taken from a provider of another chain because the right one was silent for once", () => {
+    const [right, wrong] = [new ModelChain(20), new ModelChain(500)]
+    ofAnother(wrong)
+    let answers = 0
+    right.intercept = () => {
+      right.failure = answers++ === 0 ? "timeout" : undefined
     }
-    silent.distort = ({ params: [number] }, answer) =>
-      number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
     return Effect.gen(function* () {
       yield* watch
-      yield* Effect.raceFirst(committedTo(20), Effect.forever(second))
-      const reader = yield* Reader
-      expect(yield* reader.get("SELECT genesis_hash FROM scans")).toEqual({ genesis_hash: other.blocks[0]?.hash })
+      yield* seconds(90)
+      expect(yield* reason).toContain("do not agree on its first block")
+      expect(yield* scanned).toBeUndefined()
+    }).pipe(aroundTwo(right, wrong))
+  })
+
+  it.scoped("is the right chain's after a minute where the provider of another one has gone silent", () => {
+    const [right, wrong] = [new ModelChain(20), new ModelChain(500)]
+    ofAnother(wrong)
+    wrong.intercept = (batch) => {
+      if (batch.some(({ params: [tag] }) => tag === "latest")) wrong.failure = "unreachable"
+    }
+    return Effect.gen(function* () {
+      yield* watch
+      yield* seconds(50)
+      expect(yield* scanned).toBeUndefined()
+      yield* Effect.raceFirst(committedTo(20), seconds(60))
+      expect(yield* genesis).toEqual({ genesis_hash: right.blocks[0]?.hash })
+      wrong.intercept = () => {}
+      wrong.failure = undefined
+      right.failure = "unreachable"
+      yield* seconds(60)
       const [first] = (yield* health)?.providers ?? []
       expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("serves another chain") })
-    }).pipe(aroundTwo(silent, other))
+      expect(yield* scanned).toMatchObject({ head_number: 20 })
+    }).pipe(aroundTwo(wrong, right))
   })
 
   it.scoped("that is replaced while nothing else is stored is waited for: its provider is no worse for it", () => {

@@ -94,10 +94,10 @@ describe("a receipt that one provider has told of", () => {
   it.scoped("and of which the sole healthy one tells nothing that can be read is asked about less and less too", () => {
     const first = new ModelChain(10)
     const other = first.twin()
-    other.failure = "unreachable"
     first.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? {} : answer)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
+      other.failure = "unreachable"
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 3; i++) yield* next(first)
       const before = first.count("eth_getTransactionReceipt")
@@ -114,9 +114,9 @@ describe("a receipt that one provider has told of", () => {
   it.scoped("is a sole healthy provider's to decide, when it is deep enough, and health says so", () => {
     const first = new ModelChain(10)
     const other = first.twin()
-    other.failure = "unreachable"
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
+      other.failure = "unreachable"
       yield* next(first, token(usdc, alice, 5n))
       yield* next(first)
       yield* upTo(12)

@@ -16,7 +16,6 @@ const claimOf = (model: BalanceModel, hash: string | undefined) =>
       chain: base,
       contracts: new Map(),
       watched: new AddressSet(),
-      genesis: { known: undefined },
       providers,
       reader: yield* Reader,
       writer: yield* Writer,

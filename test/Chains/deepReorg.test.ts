@@ -74,9 +74,9 @@ describe("a reorg too deep to be one", () => {
   it.scoped("is a sole provider's to say", () => {
     const first = new ModelChain(10)
     const other = first.twin()
-    other.failure = "unreachable"
     return Effect.gen(function* () {
       yield* deep(first)
+      other.failure = "unreachable"
       forked(first)
       yield* second
       yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)

@@ -51,16 +51,12 @@ const settings = (nodes: ReadonlyArray<Node>, over: Partial<ChainSettings> = {})
   testChain({ ...network, rpcUrls: nodes.map((node) => Redacted.make(node.client.host)), chainId: 77, ...over })
 
 export const providersOf = (nodes: ReadonlyArray<Node>, known?: string, over: Partial<ChainSettings> = {}) => {
-  const genesis: { known: string | undefined } = { known }
   const client = (url: Redacted.Redacted<string>) => {
     const node = nodes.find((one) => one.client.host === Redacted.value(url))
     if (node === undefined) throw new Error("no such node")
     return node.client
   }
-  return Effect.map(makeProviders(network, settings(nodes, over), { client }, genesis), (providers) => ({
-    providers,
-    genesis
-  }))
+  return makeProviders(network, settings(nodes, over), { client }, known)
 }
 
 export const hostOf = (provider: Provider | undefined) => provider?.client.host

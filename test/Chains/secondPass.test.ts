@@ -73,7 +73,10 @@ const aMinute = (chain: ModelChain) =>
 it.scoped("a second provider that fails is put aside, and the one that serves is not", () => {
   const first = new ModelChain(10)
   const other = first.twin()
-  other.failure = "timeout"
+  // From when the chain is known on.
+  other.intercept = () => {
+    other.failure = first.height > 10 ? "timeout" : undefined
+  }
   return Effect.map(aMinute(first), (healthy) => expect(healthy).toBe(false)).pipe(aroundTwo(first, other))
 })
 

@@ -6,7 +6,7 @@ import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   address,
   block,
@@ -125,6 +125,31 @@ it.scoped("a crowd that ends at once ends in several commits", () =>
     const [row] = yield* reader.all<{ n: number }>("SELECT count(*) AS n FROM payments WHERE status = 'expired'")
     expect(row?.n).toBe(251)
     expect(yield* Clock.currentTimeMillis).toBe((lastOnTime + confirmations) * 1000)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("nor does a commit of the watcher end any of a crowd that got too little, which is the expiry's to do", () =>
+  Effect.gen(function* () {
+    yield* start
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    const transfers = (yield* crowd(250)).map((one) => transfer(120, 1n, { address: one.address.toLowerCase() }))
+    yield* scanTo(130, ...transfers)
+    const end = block(lastOnTime + confirmations)
+    const failed = (db: Db) =>
+      Effect.map(db.all("SELECT 1 FROM payments WHERE status = 'failed'"), ({ length }) => length)
+    const ended = yield* writer.write(
+      Effect.gen(function* () {
+        yield* LedgerRepo.keepBlocks(network, [block(lastOnTime + 1), end])
+        yield* LedgerRepo.moveScan(network, end)
+        yield* Balances.moveChecked(network, end)
+        yield* settlement.settle({ network, head: end }, [])
+        return yield* failed(yield* Tx)
+      })
+    )
+    expect(ended).toBe(0)
+    yield* untilExpired
+    expect(yield* failed(yield* Reader)).toBe(250)
   }).pipe(Effect.provide(layer))
 )
 

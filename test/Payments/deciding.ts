@@ -42,7 +42,7 @@ const client = makeClient({
     )
 })
 const node = Layer.succeed(Networks, {
-  connected: () => ({ genesis: { known: undefined }, providers: soleProvider(client).providers })
+  connected: () => ({ providers: soleProvider(client).providers })
 })
 
 /** The settlement beside that node. */

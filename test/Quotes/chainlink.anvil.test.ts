@@ -103,7 +103,7 @@ const sourceOn = Effect.fnUntraced(function* ({ feeds, settings }: Effect.Effect
       })
     }
   }
-  const providers = yield* makeProviders(settings, settings, counting, { known: undefined })
+  const providers = yield* makeProviders(settings, settings, counting, undefined)
   return { source: makeChainlink(settings.chain, providers, feeds), batches }
 })
 
