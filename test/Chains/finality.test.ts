@@ -42,6 +42,21 @@ describe("a tag that a policy requires", () => {
     }
   )
 
+  it.scoped("and that was known once is not missing because nobody tells of it for a while", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    first.finalized = 7
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* until(finalized, (row) => row?.finalized === 7)
+      first.finalized = undefined
+      for (let i = 0; i < 30; i++) yield* second
+      const now = yield* upTo(10)
+      expect(now).toMatchObject({ ready: true })
+      expect(now).not.toHaveProperty("reason")
+    }).pipe(aroundTwo(first, other, settings))
+  })
+
   it.scoped("and that stands still while a payment waits for it: health says so", () => {
     const first = new ModelChain(10)
     first.finalized = 7

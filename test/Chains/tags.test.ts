@@ -36,3 +36,30 @@ it.scoped("a block that has not been read is not kept as final, whatever the nod
     )
   )
 })
+
+it.scoped("each of the two tags is kept as the node tells it", () => {
+  const chain = new ModelChain(10)
+  const tags: Readonly<Record<string, string>> = { safe: "0x9", finalized: "0x7" }
+  const client = makeClient({
+    ...chain.client,
+    sendEach: (calls) =>
+      chain.client.sendEach(
+        calls.map(({ method, params: [tag, ...rest] }) => ({ method, params: [tags[String(tag)] ?? tag, ...rest] }))
+      )
+  })
+  const settings = { ...withTokens, policies: [{ aboveUsd: "100", require: "safe" as const }] }
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    yield* upTo(10)
+    const reader = yield* Reader
+    const stored = reader.get<{ safe: number | null }>(
+      "SELECT safe_number AS safe, finalized_number AS finalized FROM scans"
+    )
+    expect(yield* until(stored, (row) => row?.safe !== null)).toEqual({ safe: 9, finalized: 7 })
+  }).pipe((test) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(test, world(path, [settings], Layer.succeed(Rpc, { client: () => client }), notingSettlement))
+    )
+  )
+})
