@@ -1,8 +1,8 @@
-import { Array as Arr, Clock, Duration, Effect, Either, Random } from "effect"
+import { Clock, Duration, Effect, Either, Random } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
-import { checkIdentity, firstBlocksOf, type WrongChain } from "./chainIdentity.ts"
+import { type Agreed, agreedChain, checkIdentity, type WrongChain } from "./chainIdentity.ts"
 import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
 import { Span } from "./Span.ts"
 
@@ -15,8 +15,6 @@ const longestRetryAfter = Duration.toMillis("5 minutes")
 const wrongChainInterval = Duration.toMillis("10 seconds")
 /** After which a provider that is behind is looked at again. */
 const behindInterval = Duration.toMillis("5 seconds")
-/** How long one that does not answer may keep a new chain from being read: it might know it by another first block. */
-const silencePatience = Duration.toMillis("1 minute")
 /** Blocks to read at once where only logs are read, and no block. */
 const logsOnly = 2_000
 /** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
@@ -31,9 +29,6 @@ export interface Provider {
   readonly index: number
 }
 
-/** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
-export type Agreed = { readonly genesis: string | undefined } | { readonly doubt: string }
-
 /** The providers of one chain in one mode: one serves, until it fails. Times are Unix milliseconds. */
 export interface Providers {
   /**
@@ -45,10 +40,7 @@ export interface Providers {
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
   /** All others that can be used, checked like `current`. */
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
-  /**
-   * Which chain this is, before anything of it is stored: all providers are asked for its first block, and none is
-   * believed against another. One that does not answer is waited for, not for long. Fails where `serving` does not.
-   */
+  /** Which chain this is, by the word of all its providers. Fails where `serving` does not tell. */
   readonly agree: (serving: Provider) => Effect.Effect<Agreed, RpcError>
   /** Reading has begun on the chain with that first block: who has another one serves another chain. */
   readonly began: (genesis: string | undefined) => void
@@ -242,31 +234,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
-    const now = yield* Clock.currentTimeMillis
-    asksSince ??= now
+    asksSince ??= yield* Clock.currentTimeMillis
     const clients = slots.map(({ provider }) => provider.client)
-    const answers = yield* firstBlocksOf(chain.chainId, clients)
-    const own = answers[serving.index]
-    if (own !== undefined && Either.isLeft(own)) return yield* own.left
-    const key = `chains.${networkKey(network)}`
-    // By their places too: several may be of one company.
-    const named = Arr.zip(clients, answers).map(
-      ([{ host }, answer], i) => [`${host} (${i + 1} of rpc_urls)`, answer] as const
-    )
-    const told = named.flatMap(([name, answer]) =>
-      Either.isRight(answer) && answer.right !== undefined ? [{ name, hash: answer.right }] : []
-    )
-    if (told.some(({ hash }) => hash !== told[0]?.hash)) {
-      const said = told.map(({ hash, name }) => `${name} says ${hash}`).join(", ")
-      return {
-        doubt: `the providers of ${key} do not agree on its first block: ${said}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
-      }
-    }
-    const silent = named.flatMap(([name, answer]) => (Either.isLeft(answer) ? [name] : []))
-    if (silent.length > 0 && now >= asksSince && now - asksSince < silencePatience) {
-      return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
-    }
-    return { genesis: told[0]?.hash }
+    return yield* agreedChain(network, chain.chainId, clients, serving.index, asksSince)
   })
 
   const providers: Providers = {

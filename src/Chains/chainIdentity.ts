@@ -1,7 +1,10 @@
-import { Data, Effect } from "effect"
+import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { ask, findHeader, getChainId } from "./calls.ts"
-import type { RpcClient, RpcReason } from "./Rpc.ts"
+import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+
+/** How long one that does not answer may keep a new chain from being read: it might know it by another first block. */
+const silencePatience = Duration.toMillis("1 minute")
 
 /** What a node answers that has let go of its first block. */
 const pruned: ReadonlySet<RpcReason> = new Set(["state", "missing"])
@@ -45,14 +48,47 @@ export const checkIdentity = Effect.fn("Providers.check")(function* (
   if (first !== undefined && first.hash !== genesis) return yield* wrong(genesis, first.hash)
 })
 
-/** Asks all of them at once for the first block. One that serves a chain of another id has none to tell. */
-export const firstBlocksOf = Effect.fn("Providers.firstBlocks")(function* (
+/** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
+export type Agreed = { readonly genesis: string | undefined } | { readonly doubt: string }
+
+/**
+ * Which chain this is, before anything of it is stored: all providers are asked for its first block at once, and none is
+ * believed against another. One that does not answer is waited for, not for long; `since` is when all were first asked,
+ * in Unix milliseconds. Fails where the one that serves, by its place in `clients`, does not tell.
+ */
+export const agreedChain = Effect.fn("Providers.agree")(function* (
+  network: Network,
   chainId: number,
-  clients: ReadonlyArray<RpcClient>
-) {
+  clients: ReadonlyArray<RpcClient>,
+  serving: number,
+  since: number
+): Effect.fn.Return<Agreed, RpcError> {
+  const now = yield* Clock.currentTimeMillis
+  // One that serves a chain of another id has no first block to tell.
   const say = (client: RpcClient) =>
     Effect.flatMap(ask(client, [getChainId]), ([id]) =>
       id === chainId ? Effect.map(firstBlock(client), (first) => first?.hash) : Effect.succeed(undefined)
     )
-  return yield* Effect.forEach(clients, (client) => Effect.either(say(client)), { concurrency: "unbounded" })
+  const answers = yield* Effect.forEach(clients, (client) => Effect.either(say(client)), { concurrency: "unbounded" })
+  const own = answers[serving]
+  if (own !== undefined && Either.isLeft(own)) return yield* own.left
+  const key = `chains.${networkKey(network)}`
+  // By their places too: several may be of one company.
+  const named = Arr.zip(clients, answers).map(
+    ([{ host }, answer], i) => [`${host} (${i + 1} of rpc_urls)`, answer] as const
+  )
+  const told = named.flatMap(([name, answer]) =>
+    Either.isRight(answer) && answer.right !== undefined ? [{ name, hash: answer.right }] : []
+  )
+  if (told.some(({ hash }) => hash !== told[0]?.hash)) {
+    const said = told.map(({ hash, name }) => `${name} says ${hash}`).join(", ")
+    return {
+      doubt: `the providers of ${key} do not agree on its first block: ${said}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
+    }
+  }
+  const silent = named.flatMap(([name, answer]) => (Either.isLeft(answer) ? [name] : []))
+  if (silent.length > 0 && now >= since && now - since < silencePatience) {
+    return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
+  }
+  return { genesis: told[0]?.hash }
 })
