@@ -9,6 +9,7 @@ import {
   alice,
   bob,
   depsOf,
+  firstAsked,
   inStore,
   look,
   network,
@@ -62,6 +63,28 @@ describe("who is asked for", () => {
         [alice, false]
       ])
     }).pipe(inStore)
+  )
+
+  it.effect("on another chain, and is told of no receipt where it holds less than before, or the same", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("less")
+      model.mine([direct(alice, 9n), direct(bob, 9n), direct(carol, 9n)])
+      model.mine([spends(alice, 4n), direct(carol, 1n)])
+      const known = { number: 1, balance: 9n, nonce: 0, assumed: false }
+      const elsewhere = [alice, bob, carol].map((address) => ({
+        ...firstAsked(address),
+        own: false,
+        withNonce: true,
+        known
+      }))
+      const { rows, transfers } = yield* readBalances(depsOf(model.client), model.head, elsewhere)
+      expect(transfers).toMatchObject([{ address: carol, amount: 1n }])
+      expect(rows.map(({ address, balance }) => [address, balance])).toEqual([
+        [alice, 3n],
+        [bob, 9n],
+        [carol, 10n]
+      ])
+    })
   )
 
   it.scoped(

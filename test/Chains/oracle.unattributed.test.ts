@@ -38,6 +38,30 @@ describe("an unattributed receipt", () => {
     }).pipe(inStore)
   )
 
+  it.scoped("gives its place to a part that is found, and to the rest", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("part", alice)
+      model.traces = false
+      model.mine([direct(alice, 3n), inside(alice, 4n)])
+      const { client } = model
+      const hiding = {
+        ...client,
+        send: (calls: Parameters<typeof client.send>[0]) =>
+          Effect.map(client.send(calls), (answers) =>
+            answers.map((answer, i) =>
+              calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer
+            )
+          )
+      }
+      yield* round(depsOf(hiding), model.head)
+      expect(yield* told(alice)).toEqual(["1 unattributed 7"])
+      model.mine([], 60)
+      const { reading } = yield* round(depsOf(client), model.head)
+      expect(reading.replaced).toHaveLength(1)
+      expect(yield* told(alice)).toEqual(["1 tx:0 3", "1 unattributed 4"])
+    }).pipe(inStore)
+  )
+
   it.scoped("that is found again in the same block adds to the one that is there", () =>
     Effect.gen(function* () {
       const model = yield* owing("sum")

@@ -6,9 +6,9 @@ import { rescan } from "../../src/Chains/repair.ts"
 import { Chains } from "../../src/Chains.ts"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { address, alice, around, bridged, lookAlike, second, upTo, usdc } from "./around.ts"
+import { address, alice, around, aroundReal, bridged, lookAlike, second, upTo, usdc } from "./around.ts"
 import { coin, ModelChain, type ModelTransaction, token } from "./ModelChain.ts"
-import { ledger, pay, until, watch } from "./world.ts"
+import { ledger, pay, paymentById, until, watch } from "./world.ts"
 
 const start = 10
 const network = { chain: "ethereum", mode: "test" } as const
@@ -236,6 +236,24 @@ describe("a claim", () => {
 })
 
 describe("a rescan", () => {
+  it.scoped("moves the payments whose money it finds, at once", () => {
+    const chain = new ModelChain(start)
+    return Effect.gen(function* () {
+      const { id } = yield* pay(alice, { currency: "USDC" })
+      yield* watch
+      yield* upTo(start)
+      // Of this the first reading learns nothing.
+      chain.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+      chain.mine(token(usdc, alice, 40n))
+      chain.mine()
+      yield* Effect.raceFirst(upTo(start + 2), Effect.forever(second))
+      chain.distort = (_, answer) => answer
+      expect((yield* paymentById(id))?.status).toBe("pending")
+      expect((yield* rescanFrom(start + 1)).added).toBe(1)
+      expect(yield* paymentById(id)).toMatchObject({ status: "detecting", amountReceived: 40n })
+    }).pipe(aroundReal(chain))
+  })
+
   it.scoped(
     "stores nothing of a provider that shows another branch than the one that was read, and tries again",
     () => {
