@@ -4,10 +4,25 @@ import { transferTopic } from "../../src/Chains/transfers.ts"
 import { bloomOf } from "../sim/bloom.ts"
 import { alice, around, aroundReal, readTo, reason, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { Announced, ledger, paymentById } from "./world.ts"
+import { Announced, ledger, pay, paymentById, until, watch } from "./world.ts"
 
 /** A chain of which only logs are read, and balances. */
 const ofLogs = { ...withTokens, chain: "base" as const }
+
+/** What balances ask for and the model leaves out. */
+const withReceipts = (chain: ModelChain) => {
+  chain.distort = ({ method, params }, answer) => {
+    if (method === "eth_getTransactionReceipt") {
+      return { ...(answer as object), gasUsed: "0x5208", effectiveGasPrice: "0x1" }
+    }
+    if (method !== "eth_getBlockByNumber" || params[1] !== true) return answer
+    const { transactions } = answer as { transactions: ReadonlyArray<object> }
+    return {
+      ...(answer as object),
+      transactions: transactions.map((one) => ({ ...one, gas: "0x5208", input: "0x" }))
+    }
+  }
+}
 
 describe("a reorg", () => {
   it.scoped("that is longer than what the provider gives at once is one commit all the same", () => {
@@ -48,18 +63,7 @@ describe("a reorg", () => {
   it.scoped("that mines coins again of which only balances tell takes nothing back", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
-    // What balances ask for and the model leaves out.
-    chain.distort = ({ method, params }, answer) => {
-      if (method === "eth_getTransactionReceipt") {
-        return { ...(answer as object), gasUsed: "0x5208", effectiveGasPrice: "0x1" }
-      }
-      if (method !== "eth_getBlockByNumber" || params[1] !== true) return answer
-      const { transactions } = answer as { transactions: ReadonlyArray<object> }
-      return {
-        ...(answer as object),
-        transactions: transactions.map((one) => ({ ...one, gas: "0x5208", input: "0x" }))
-      }
-    }
+    withReceipts(chain)
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice, { chain: "base" })
       const announced = yield* Announced
@@ -74,6 +78,30 @@ describe("a reorg", () => {
       yield* upTo(12)
       expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", amountReceived: 100n })
       for (let i = 0; i < 20; i++) yield* second
+      expect(announced).toEqual(["detecting"])
+    }).pipe(aroundReal(chain, { ...ofLogs, confirmations: 30 }))
+  })
+
+  it.scoped("that mines coins again below the block that their payment was made at takes nothing back either", () => {
+    const chain = new ModelChain(12)
+    const paid = coin(alice, 100n)
+    withReceipts(chain)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* upTo(12)
+      const payment = yield* pay(alice, { chain: "base" })
+      const announced = yield* Announced
+      chain.mine(paid)
+      yield* Effect.raceFirst(upTo(13), Effect.forever(second))
+      yield* Effect.raceFirst(
+        until(paymentById(payment.id), (now) => now?.status === "detecting"),
+        Effect.forever(second)
+      )
+      chain.rollback(3)
+      chain.mine(paid)
+      chain.mineMany(3)
+      yield* Effect.raceFirst(upTo(14), Effect.forever(second))
+      expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", amountReceived: 100n })
       expect(announced).toEqual(["detecting"])
     }).pipe(aroundReal(chain, { ...ofLogs, confirmations: 30 }))
   })
