@@ -166,6 +166,39 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
+  it.scoped("what a lost copy may have handed out, each once, in pages that end with the last", () =>
+    Effect.gen(function* () {
+      yield* scanTo(new BalanceModel("gaps").head)
+      const handedOut = [6, 7, 8, 9].map((n) => `0x${String(n).padStart(40, "0")}`)
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
+          for (const [i, address] of handedOut.entries()) {
+            yield* tx.run("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, 0)", [address, i < 3 ? "test" : "live", i])
+          }
+        })
+      )
+      const reader = yield* Reader
+      const pagesOf = Effect.fnUntraced(function* (limit: number) {
+        const pages: Array<ReadonlyArray<string>> = []
+        let after: string | undefined
+        do {
+          const page = yield* Balances.gapPage(reader, network, after, limit)
+          pages.push(page.asked.map(({ address }) => address))
+          after = page.next
+        } while (after !== undefined)
+        return pages
+      })
+      const [first, second, third] = handedOut
+      expect(yield* pagesOf(2)).toEqual([[first, second], [third]])
+      // Whether more follow than a full page is known by the next one.
+      expect(yield* pagesOf(3)).toEqual([[first, second, third], []])
+      expect(yield* pagesOf(4)).toEqual([[first, second, third]])
+    }).pipe(inStore)
+  )
+
   it.scoped("confirmed payments from which a reorg has taken coins, until what took their place is final", () =>
     Effect.gen(function* () {
       const model = yield* owing("undone")
