@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { alice, around, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { ledger } from "./world.ts"
+import { ledger, pass } from "./world.ts"
 
 it.scoped("a block that is replaced after its logs were asked for loses no transfer", () => {
   const chain = new ModelChain(10)
@@ -18,7 +18,7 @@ it.scoped("a block that is replaced after its logs were asked for loses no trans
       chain.rollback(1)
       chain.mine(token(usdc, alice, 5n))
     }
-    yield* TestClock.adjust("10 seconds")
+    yield* pass("10 seconds")
     yield* upTo(25)
     expect(replaced).toBe(true)
     expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([25])

@@ -17,7 +17,7 @@ import {
   withTokens
 } from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
-import { committedTo, ledger, notingSettlement, pay, paymentById, scanned, until, watch, world } from "./world.ts"
+import { committedTo, ledger, notingSettlement, pass, pay, paymentById, scanned, until, watch, world } from "./world.ts"
 
 describe("the first head", () => {
   it.scoped("fixes the start a few blocks below it", () => {
@@ -211,7 +211,7 @@ describe("the first head", () => {
       yield* committedTo(10)
       chain.chainId = 1
       chain.mine()
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       expect(yield* reason).toContain("model serves chain 1")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))
@@ -225,10 +225,10 @@ describe("the first head", () => {
       yield* watch
       expect(yield* reason).toContain("model serves chain 1, and chains.ethereum.test is chain 77")
       expect(chain.count("eth_getBlockByNumber")).toBe(0)
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       expect(chain.count("eth_getBlockByNumber")).toBe(0)
       chain.chainId = 77
-      yield* TestClock.adjust("10 seconds")
+      yield* pass("10 seconds")
       expect(yield* upTo(20)).toEqual({
         chain: "ethereum",
         mode: "test",
@@ -245,7 +245,7 @@ describe("the first head", () => {
       chain.failure = undefined
       chain.chainId = 1
       chain.mine()
-      yield* TestClock.adjust("10 seconds")
+      yield* pass("10 seconds")
       yield* until(health, (now) => now?.reason?.includes("serves chain 1") === true)
       expect(yield* scanned).toMatchObject({ head_number: 20 })
     }).pipe(around(chain))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Queue, Redacted, TestClock } from "effect"
+import { Duration, Effect, Queue, Redacted } from "effect"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Chains } from "../../src/Chains.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -17,7 +17,7 @@ import {
   withTokens
 } from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { chainSettings, committedTo, end, ledger, notingSettlement, pay, watch, world } from "./world.ts"
+import { chainSettings, committedTo, end, ledger, notingSettlement, pass, pay, watch, world } from "./world.ts"
 
 describe("reading", () => {
   it.scoped("stores coins and tokens at their positions, and nothing that does not count", () => {
@@ -52,7 +52,7 @@ describe("reading", () => {
       yield* forget(chain)
       chain.batches.length = 0
       chain.mineMany(5)
-      yield* TestClock.adjust("59 seconds")
+      yield* pass("59 seconds")
       expect(chain.batches).toEqual([])
       yield* readTo(15)
       expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
@@ -84,7 +84,7 @@ describe("reading", () => {
         chain.intercept = () => {}
         matchSet.add("test", alice)
       }
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       yield* committedTo(11)
       expect(chain.count("eth_getLogs")).toBe(1)
     }).pipe(around(chain))
@@ -135,7 +135,7 @@ describe("reading", () => {
       yield* readTo(15)
       yield* forget(chain)
       chain.mine()
-      yield* TestClock.adjust("59 seconds")
+      yield* pass("59 seconds")
       expect(yield* Queue.size(chain.answered)).toBe(0)
       yield* second
       // Money that comes late is seen all the same.
@@ -180,9 +180,9 @@ describe("the gas price", () => {
       yield* Effect.repeatN(second, 59)
       expect(chain.count("eth_gasPrice") - before).toBe(2)
       chain.failure = "unreachable"
-      yield* TestClock.adjust(Duration.seconds(119))
+      yield* pass(Duration.seconds(119))
       expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
-      yield* TestClock.adjust("2 seconds")
+      yield* pass("2 seconds")
       expect(yield* chains.gas(network)).toBeUndefined()
     }).pipe(around(chain))
   })
@@ -194,7 +194,7 @@ describe("the gas price", () => {
       yield* watch
       yield* committedTo(10)
       chain.mineMany(2)
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       yield* committedTo(12)
       // This node answers no calls of contracts.
       expect(chain.count("eth_call")).toBeGreaterThan(0)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Layer, Redacted, TestClock } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
@@ -18,7 +18,17 @@ import {
   withTokens
 } from "./around.ts"
 import { coin, ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { chainSettings, committedTo, ledger, nextCommit, notingSettlement, scanned, watch, world } from "./world.ts"
+import {
+  chainSettings,
+  committedTo,
+  ledger,
+  nextCommit,
+  notingSettlement,
+  pass,
+  scanned,
+  watch,
+  world
+} from "./world.ts"
 
 describe("a provider in trouble", () => {
   it.scoped("is asked again, and everything is caught up with in parts", () => {
@@ -28,14 +38,14 @@ describe("a provider in trouble", () => {
       chain.failure = "unreachable"
       for (let i = 0; i < 250; i++)
         chain.mine(...(i % 100 === 7 ? [coin(alice, BigInt(i)), token(usdc, alice, 1n)] : []))
-      yield* TestClock.adjust("2 minutes")
+      yield* pass("2 minutes")
       expect(yield* health).toMatchObject({ ready: false, head: 10 })
       expect((yield* health)?.reason).toContain("any at model failed (unreachable)")
       const tries = chain.batches.length
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       expect(chain.batches.length - tries).toBeGreaterThanOrEqual(5)
       chain.failure = undefined
-      yield* TestClock.adjust("10 seconds")
+      yield* pass("10 seconds")
       const parts = [yield* nextCommit, yield* nextCommit, yield* nextCommit]
       expect(parts.map((part) => part.head.number)).toEqual([110, 210, 260])
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
@@ -52,7 +62,7 @@ describe("a provider in trouble", () => {
         chain.failure = batch.length > 9 ? "refused" : undefined
       }
       // Each refusal is followed by a wait.
-      yield* Effect.repeat(TestClock.adjust("10 seconds"), {
+      yield* Effect.repeat(pass("10 seconds"), {
         until: () => Effect.map(health, (now) => now?.head === 90)
       })
       yield* committedTo(90)
@@ -84,7 +94,7 @@ describe("a provider in trouble", () => {
       yield* watch
       yield* committedTo(10)
       chain.behind = 4
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       expect(yield* reason).toContain("its head is 6, and 10")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))
@@ -137,11 +147,11 @@ describe("a provider in trouble", () => {
       chain.mine(coin(alice, 1n), token(usdc, alice, 2n))
       yield* second
       expect(yield* reason).toContain("failed")
-      yield* TestClock.adjust("1 minute")
+      yield* pass("1 minute")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
       expect(yield* ledger).toEqual([])
       chain.distort = (_, answer) => answer
-      yield* TestClock.adjust("10 seconds")
+      yield* pass("10 seconds")
       yield* committedTo(11)
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["2", "1"])
     }).pipe(around(chain))

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alice, aroundTwo, health, next, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { until } from "./world.ts"
+import { pass, until } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
   Effect.map(
@@ -79,7 +79,7 @@ describe("a receipt that one provider has told of", () => {
       expect(Math.max(...most)).toBeLessThanOrEqual(200)
       // Each of the 700 once in a minute by then, at most.
       expect(sum(most.slice(60))).toBeLessThanOrEqual(1400)
-      yield* TestClock.adjust("10 minutes")
+      yield* pass("10 minutes")
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: "waits for a second provider's word" })
       expect(sum((yield* agreed).slice(0, -1))).toBe(0)
@@ -97,7 +97,7 @@ describe("a receipt that one provider has told of", () => {
       for (let i = 0; i < 3; i++) yield* next(first)
       const before = first.count("eth_getTransactionReceipt")
       for (let i = 0; i < 60; i++) {
-        yield* TestClock.adjust("10 seconds")
+        yield* pass("10 seconds")
       }
       yield* upTo(14)
       // Twice the time of before lies between two: ten fit into the time, where one each poll would be six hundred.

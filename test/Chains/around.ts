@@ -1,10 +1,20 @@
-import { Effect, type Layer, Queue, Redacted, TestClock } from "effect"
+import { Effect, type Layer, Queue, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { type ModelChain, type ModelTransaction, modelRpc } from "./ModelChain.ts"
-import { chainSettings, committedTo, notingSettlement, pay, realSettlement, until, watch, world } from "./world.ts"
+import {
+  chainSettings,
+  committedTo,
+  notingSettlement,
+  pass,
+  pay,
+  realSettlement,
+  until,
+  watch,
+  world
+} from "./world.ts"
 
 export const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(40, "0")}` as Hex)
 export const alice = address(0xa11ce)
@@ -57,7 +67,7 @@ export const health = Effect.flatMap(Chains, (chains) => Effect.map(chains.healt
 export const upTo = (head: number) => until(health, (now) => now?.head === head && now.lagBlocks === 0)
 /** Waits until the chain is not read, and gives the reason. */
 export const reason = until(health, (now) => now?.reason !== undefined).pipe(Effect.map((now) => now?.reason))
-export const second = TestClock.adjust("1 second")
+export const second = pass("1 second")
 /** An hour after a chain's head, Unix milliseconds: a payment that is made then does not reach back to its blocks. */
 export const hourAfter = ({ blocks }: ModelChain): number => ((blocks.at(-1)?.time ?? 0) + 3_600) * 1000
 /** A second later, when the watcher looks again: waits for the commit whose head is `number`, and gives it. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Redacted, TestClock } from "effect"
+import { Effect, Redacted } from "effect"
 import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
 import { promises } from "../../src/Chains/bloom.ts"
 import { ask, getHeader } from "../../src/Chains/calls.ts"
@@ -9,7 +9,7 @@ import { localTokens } from "../../src/Sandbox/Contracts.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { alice, around, reason, second, usdc } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { committedTo, ledger, pay, scanned, watch } from "./world.ts"
+import { committedTo, ledger, pass, pay, scanned, watch } from "./world.ts"
 
 const topicOf = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
 const bob = `0x${"b0b".padStart(40, "0")}` as Address
@@ -86,10 +86,10 @@ it.scoped("an answer without the logs that the bloom promises is not believed wh
     chain.mine(token(usdc, alice, 5n))
     yield* second
     expect(yield* reason).toContain("the logs of block 11 were left out")
-    yield* TestClock.adjust(Duration.minutes(1))
+    yield* pass("1 minute")
     expect(yield* scanned).toMatchObject({ head_number: 10 })
     forgets = false
-    yield* TestClock.adjust(Duration.seconds(10))
+    yield* pass("10 seconds")
     yield* committedTo(11)
     expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
   }).pipe(around(chain))

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted, TestClock } from "effect"
+import { Effect, Redacted } from "effect"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment, withTwo } from "./around.ts"
 import { ModelChain, modelRpc, token } from "./ModelChain.ts"
-import { ledger, notingSettlement, scanned, until, world } from "./world.ts"
+import { ledger, notingSettlement, pass, scanned, until, world } from "./world.ts"
 
 describe("a reorg too deep to be one", () => {
   const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
@@ -96,7 +96,7 @@ describe("a reorg of one block", () => {
         yield* next(forked)
         yield* next(forked, token(usdc, alice, 5n))
         forked.finalized = finalized
-        yield* TestClock.adjust("1 minute")
+        yield* pass("1 minute")
         yield* until(tags, (row) => row?.finalized === finalized)
         yield* upTo(12)
         lagging.blocks.push(...forked.blocks.slice(11))

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect } from "effect"
 import { examinePolicies } from "../../src/Doctor/chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alice, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { scanned, until, watch } from "./world.ts"
+import { pass, scanned, until, watch } from "./world.ts"
 
 const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
 const finalized = Effect.flatMap(Reader, (reader) =>
@@ -36,7 +36,7 @@ describe("a tag that a policy requires", () => {
         expect(now).toMatchObject({ ready: false, head: 10 })
         expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
         other.finalized = 7
-        yield* TestClock.adjust("10 minutes")
+        yield* pass("10 minutes")
         expect(yield* until(health, (state) => state?.ready === true)).not.toHaveProperty("reason")
       }).pipe(aroundTwo(first, other, settings))
     }
@@ -66,17 +66,17 @@ describe("a tag that a policy requires", () => {
       first.mineMany(hours(1))
       yield* second
       yield* until(scanned, (row) => row?.head_number === first.height)
-      yield* TestClock.adjust("20 seconds")
+      yield* pass("20 seconds")
       expect(yield* upTo(first.height)).not.toHaveProperty("reason")
       const writer = yield* Writer
       yield* writer.write(
         Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'detecting' WHERE id = ?", [payment.id]))
       )
-      yield* TestClock.adjust("20 seconds")
+      yield* pass("20 seconds")
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })
       first.finalized = first.height
-      yield* TestClock.adjust("20 seconds")
+      yield* pass("20 seconds")
       yield* until(health, (state) => state !== undefined && state.reason === undefined)
     }).pipe(aroundTwo(first, first.twin(), settings))
   })

@@ -1,4 +1,4 @@
-import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted, TestClock } from "effect"
 import type { Touched } from "../../src/Chains/LedgerRepo.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
@@ -40,9 +40,16 @@ export class Commits extends Context.Tag("test/Chains/Commits")<Commits, Queue.Q
 /** The end of the watchers, which is always a defect. */
 class Stopped extends Context.Tag("test/Chains/Stopped")<Stopped, Deferred.Deferred<never>>() {}
 
-const commits = Layer.merge(
+/** When each of the watchers' sleeps will end, Unix milliseconds, and how many of them sleep when there is nothing to do. */
+class Sleeps extends Context.Tag("test/Chains/Sleeps")<
+  Sleeps,
+  { readonly ends: Set<{ readonly at: number }>; all: number }
+>() {}
+
+const commits = Layer.mergeAll(
   Layer.effect(Commits, Queue.unbounded<Settled>()),
-  Layer.effect(Stopped, Deferred.make<never>())
+  Layer.effect(Stopped, Deferred.make<never>()),
+  Layer.sync(Sleeps, () => ({ ends: new Set<{ readonly at: number }>(), all: 0 }))
 )
 
 /** A settlement that only notes what it is told, once it is committed. */
@@ -109,7 +116,34 @@ export const world = <S, E, R>(
 export const watch = Effect.gen(function* () {
   const chains = yield* Chains
   const stopped = yield* Stopped
-  yield* Effect.forkScoped(Effect.onError(chains.run, (cause) => Deferred.failCause(stopped, cause)))
+  const { chains: configured } = yield* Settings
+  const sleeps = yield* Sleeps
+  // Besides them, what forgets the addresses of payments that are long over.
+  sleeps.all = configured.length + 1
+  yield* chains.run.pipe(
+    Effect.withClock(noting(yield* Effect.clock, sleeps.ends)),
+    Effect.onError((cause) => Deferred.failCause(stopped, cause)),
+    Effect.forkScoped
+  )
+})
+
+/** The same clock, which notes who sleeps. */
+const noting = (clock: Clock.Clock, ends: Set<{ readonly at: number }>): Clock.Clock => ({
+  [Clock.ClockTypeId]: Clock.ClockTypeId,
+  unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis(),
+  currentTimeMillis: clock.currentTimeMillis,
+  unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+  currentTimeNanos: clock.currentTimeNanos,
+  sleep: (duration) =>
+    Effect.acquireUseRelease(
+      Effect.map(clock.currentTimeMillis, (now) => {
+        const end = { at: now + Duration.toMillis(duration) }
+        ends.add(end)
+        return end
+      }),
+      () => clock.sleep(duration),
+      (end) => Effect.sync(() => void ends.delete(end))
+    )
 })
 
 const unlessStopped = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -125,6 +159,25 @@ export const until = <A, E, R>(what: Effect.Effect<A, E, R>, holds: (found: A) =
   )
   return unlessStopped(look)
 }
+
+/**
+ * Lets time go on, no sooner than all watchers wait for it: what they do takes none, however long it takes this machine.
+ * They have done what they do at the new time before it returns.
+ */
+export const pass = Effect.fnUntraced(function* (duration: Duration.DurationInput) {
+  const { all, ends } = yield* Sleeps
+  const asleep = until(
+    Effect.map(Clock.currentTimeMillis, (now) => Array.from(ends, ({ at }) => at).filter((at) => at > now)),
+    (later) => later.length >= all
+  )
+  const end = (yield* Clock.currentTimeMillis) + Duration.toMillis(duration)
+  let now: number
+  do {
+    now = Math.min(end, ...(yield* asleep))
+    yield* TestClock.setTime(now)
+  } while (now < end)
+  yield* asleep
+})
 
 /** Waits for the commit whose head is `number`, and gives it. */
 export const committedTo = (number: number) =>
