@@ -180,6 +180,18 @@ it.live("a restored copy watches what it skips of an account's own wallet too", 
   }).pipe(Effect.scoped)
 )
 
+it.live("a wallet that is given again after a copy from before it was first used goes on where it stood", () =>
+  Effect.gen(function* () {
+    const path = yield* threeTaken
+    copyFileSync(path, `${path}.backup`)
+    const twice = Effect.zip(takeFor(shop), takeFor(shop))
+    yield* Effect.provide(Effect.zipRight(addShop(liveXpub), twice), running(path))
+    restore(path)
+    const again = Effect.zipRight(addShop(liveXpub), takeFor(shop))
+    expect((yield* Effect.provide(again, running(path))).index).toBe(2)
+  }).pipe(Effect.scoped)
+)
+
 it.live("an address with a history is skipped once it is known", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase

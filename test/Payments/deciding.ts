@@ -1,12 +1,20 @@
 import { Effect, Either, Layer } from "effect"
 import { Networks } from "../../src/Chains/Networks.ts"
 import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
+import { networkKey } from "../../src/Domain/Chain.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Reader } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import { confirmations, lastOnTime, layer as settling, start as startPayment } from "./settling.ts"
+import {
+  confirmations,
+  elsewhere,
+  lastOnTime,
+  layer as settling,
+  start as startPayment,
+  withChains
+} from "./settling.ts"
 
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -41,16 +49,26 @@ const client = makeClient({
       })
     )
 })
+/** Whose nodes have been asked for. */
+export const asked: Array<string> = []
 const node = Layer.succeed(Networks, {
-  connected: () => ({ providers: soleProvider(client).providers })
+  connected: (network) => {
+    asked.push(networkKey(network))
+    return { providers: soleProvider(client).providers }
+  }
 })
 
 /** The settlement beside that node. */
 export const layer = Layer.merge(settling, node)
+/** The same of two chains. */
+export const ofTwoChains = Layer.merge(withChains({}, { chain: elsewhere.chain }), node)
 
 /** One payment, and a node that knows of no transaction. */
 export const start = Effect.zipRight(
-  Effect.sync(() => mined.clear()),
+  Effect.sync(() => {
+    mined.clear()
+    asked.splice(0)
+  }),
   startPayment
 )
 

@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
 import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
@@ -7,8 +8,8 @@ import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
-import { end, hash, layer, look, mined, start, untold } from "./deciding.ts"
-import { network, scanTo, transfer } from "./settling.ts"
+import { asked, end, hash, layer, look, mined, ofTwoChains, start, untold } from "./deciding.ts"
+import { block, elsewhere, network, scanTo, tick, transfer } from "./settling.ts"
 
 it.scoped("accept: an expired payment whose money came late becomes confirmed by it, with its event, once", () =>
   Effect.gen(function* () {
@@ -85,6 +86,20 @@ it.scoped("accept: money without a transaction needs one that its chain has, dee
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped("accept: the transaction of money without one is looked for on the chain that the money came on", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    const writer = yield* Writer
+    yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
+    yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, { ...untold, currency: "ETH" })] })
+    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 7"])
+    mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
+    yield* accept(id, hash("1"))
+    expect(asked).toEqual(["optimism.test"])
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
+  }).pipe(Effect.provide(ofTwoChains))
+)
+
 it.scoped("accept: a transaction of the ledger is not asked about", () =>
   Effect.gen(function* () {
     const { id } = yield* start
@@ -143,11 +158,13 @@ it.scoped("abandon: every open payment of the chain fails, with its event; other
       }
     )
     const other = yield* insert(999, { chain: "polygon", currency: "USDC" })
+    const live = yield* insert(1000, { mode: "live" })
     yield* scanTo(130, transfer(120, 1000n))
     expect(yield* abandon(network)).toBe(230)
     expect(yield* abandon(network)).toBe(0)
     expect((yield* look(id)).payment?.status).toBe("confirmed")
     expect((yield* look(other.id)).payment?.status).toBe("pending")
+    expect((yield* look(live.id)).payment?.status).toBe("pending")
     const reader = yield* Reader
     const failed = yield* reader.all<{ id: PaymentId }>(
       "SELECT id FROM payments WHERE status = 'failed' AND failure_reason = 'abandoned'"

@@ -6,13 +6,13 @@ import { Tx, Writer } from "../../src/Sql.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
-const insert = (n: number, status: string, chain: string) =>
+const insert = (n: number, status: string, chain: string, mode = "test") =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
          status, created_at, expires_at, metadata, ended_at)
-       VALUES (?, 'a', 'test', ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
-      [`pay_${n}`, `ref-${n}`, chain, `0x${n}`, n, status, status === "pending" ? null : 1]
+       VALUES (?, 'a', ?, ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
+      [`pay_${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "pending" ? null : 1]
     )
   )
 
@@ -29,6 +29,7 @@ it.live("a start without a chain that open payments wait for is refused, one wit
           yield* insert(1, "pending", "base")
           yield* insert(2, "pending", "base")
           yield* insert(3, "expired", "optimism")
+          yield* insert(4, "pending", "polygon", "live")
         })
       )
     }).pipe(Effect.provide(Sql.layer(path)))
@@ -40,11 +41,15 @@ it.live("a start without a chain that open payments wait for is refused, one wit
         Layer.build,
         Effect.exit
       )
-    const refused = yield* start([testChain({ chain: "polygon" })])
+    const livePolygon = testChain({ chain: "polygon", mode: "live" })
+    const refused = yield* start([livePolygon])
     expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain("chains.base.test (2 open)")
     expect(Exit.isFailure(refused) && Cause.pretty(refused.cause)).toContain(
       "tilld payments abandon --chain base --mode test"
     )
-    expect(Exit.isSuccess(yield* start([testChain({ chain: "base" })]))).toBe(true)
+    // The same chain in the other mode is another one.
+    const inTestOnly = yield* start([testChain({ chain: "base" }), testChain({ chain: "polygon" })])
+    expect(Exit.isFailure(inTestOnly) && Cause.pretty(inTestOnly.cause)).toContain("chains.polygon.live (1 open)")
+    expect(Exit.isSuccess(yield* start([testChain({ chain: "base" }), livePolygon]))).toBe(true)
   }).pipe(Effect.scoped)
 )

@@ -173,6 +173,9 @@ describe("the wrong money", () => {
     expect(found(confirmed(), receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" }))).toEqual([])
     expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
     expect(found(confirmed(), receipt("0xb", 200, 5n, { ...native, seenAt: endedAt }))).toEqual(["wrong_token 5 0xb"])
+    // Also where a reorg has mined it again since.
+    const orphaned = receipt("0xb", 200, 5n, { ...native, canonical: false })
+    expect(found(confirmed(), orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
   })
 
   it("wrong_chain: anything on another chain, at any time; where nobody knows its transaction, by its block", () => {
