@@ -7,6 +7,7 @@ import { temporaryDatabase } from "../lib/store.ts"
 import {
   alice,
   around,
+  aroundTwo,
   forget,
   health,
   readTo,
@@ -67,6 +68,21 @@ describe("a provider in trouble", () => {
       })
       yield* committedTo(90)
     }).pipe(around(chain))
+  })
+
+  it.scoped("that begins to serve another chain is put aside, and the other one goes on", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice, { currency: "USDC" })
+      first.chainId = 1
+      first.distort = ({ method }, answer) =>
+        method === "eth_getBlockByNumber" ? { ...(answer as object), hash: `0x${"1".repeat(64)}` } : answer
+      first.mine(token(usdc, alice, 5n))
+      yield* Effect.raceFirst(committedTo(11), Effect.forever(second))
+      expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
+      expect((yield* health)?.providers[0]?.reason).toContain("serves chain 1, and chains.ethereum.test is chain 77")
+    }).pipe(aroundTwo(first, other))
   })
 
   it.scoped("that is behind is waited for: nothing goes backwards", () => {
