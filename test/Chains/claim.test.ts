@@ -103,6 +103,20 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
+  it.scoped("counts what it pays an address itself once, though a trace tells of it too", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("direct", alice)
+      const [deed] = yield* looked(model, direct(alice, 50n))
+      const writer = yield* Writer
+      const forget = Effect.flatMap(Tx, (tx) =>
+        Effect.zipRight(tx.run("DELETE FROM balances"), tx.run("DELETE FROM receipts"))
+      )
+      yield* writer.write(forget)
+      expect(yield* claimOf(model, deed?.hash)).toMatchObject({ added: 1, credits: [{ amount: 50n }] })
+      expect(yield* ledger(alice, [])).toEqual(["1 tx:0 50"])
+    }).pipe(inStore)
+  )
+
   it.scoped("brings what is missing", () =>
     Effect.gen(function* () {
       const model = yield* owing("missing", alice, bob)
