@@ -45,6 +45,25 @@ it.scoped("what the first provider left out is found also when it is the second 
   }).pipe(aroundTwo(first, other))
 })
 
+it.scoped("what was left out of any of many blocks that become final at once is found", () => {
+  const chain = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    chain.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+    // Three times what is read at once.
+    for (const amount of [1n, 2n, 3n]) {
+      chain.mineMany(99)
+      chain.mine(token(usdc, alice, amount))
+    }
+    chain.mineMany(40)
+    yield* Effect.raceFirst(upTo(350), Effect.forever(second))
+    expect(yield* ledger).toEqual([])
+    chain.distort = (_, answer) => answer
+    for (let i = 0; i < 70; i++) yield* second
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["1", "2", "3"])
+  }).pipe(around(chain))
+})
+
 /** A transfer that never was, without its block. */
 const transferTo = (address: string) => ({
   address: usdc,
