@@ -9,7 +9,7 @@ import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, RpcError } from "./Rpc.ts"
 import type { Watch } from "./tick.ts"
-import { type Contracts, type Transfer, tokenTransfers } from "./transfers.ts"
+import { type Contracts, type Transfer, transfersAmong } from "./transfers.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
@@ -63,7 +63,7 @@ const confirmedBy = ({ client }: Provider, contracts: Contracts, receipts: Reado
     const found = yield* ask(client, Object.keys(byHash).map(findVouched))
     for (const [hash, vouched] of Arr.zip(Object.keys(byHash), found)) {
       if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
-      const transfers = yield* Either.match(tokenTransfers(vouched.logs, contracts, addresses), {
+      const transfers = yield* Either.match(transfersAmong(vouched.logs, contracts, addresses), {
         onLeft: (detail) => badAnswer(client, findVouched(hash), detail),
         onRight: Effect.succeed
       })

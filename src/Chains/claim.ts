@@ -12,7 +12,7 @@ import * as Repair from "./RepairRepo.ts"
 import { RpcError } from "./Rpc.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
 import type { Watch } from "./tick.ts"
-import { nativeTransfers, type Transfer, tokenTransfers, transferTopic } from "./transfers.ts"
+import { nativeTransfers, type Transfer, transfersAmong, transferTopic } from "./transfers.ts"
 import type { Watcher } from "./Watcher.ts"
 
 const Included = Schema.Struct({
@@ -130,7 +130,7 @@ const transfersTo = (
   Effect.gen(function* () {
     const failed = (method: string) => (detail: string) => badAnswer(client, { method, params: [] }, detail)
     const tokens = yield* Effect.mapError(
-      tokenTransfers(found.included.logs, watch.contracts, ours),
+      transfersAmong(found.included.logs, watch.contracts, ours),
       failed("eth_getTransactionReceipt")
     )
     const block = { header: found.header, transactions: [found.raw] }

@@ -101,6 +101,17 @@ export const tokenTransfers = (
   return Either.right(transfers)
 }
 
+const isOtherEvent = (log: unknown): boolean =>
+  Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
+
+/** The same, among all that one transaction has logged: events of every kind, any of which may name a watched address. */
+export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) =>
+  tokenTransfers(
+    logs.filter((log) => !isOtherEvent(log)),
+    contracts,
+    watched
+  )
+
 /** The hash of a block among `logs` that is none of `blocks`: the logs were read from another branch of the chain. */
 export const strayBlock = (logs: ReadonlyArray<unknown>, blocks: ReadonlySet<string>): string | undefined => {
   let last: unknown

@@ -3,7 +3,14 @@ import { Duration, Either, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe } from "vitest"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
-import { contractsOf, nativeTransfers, strayBlock, tokenTransfers, transferTopic } from "../../src/Chains/transfers.ts"
+import {
+  contractsOf,
+  nativeTransfers,
+  strayBlock,
+  tokenTransfers,
+  transfersAmong,
+  transferTopic
+} from "../../src/Chains/transfers.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 
 const bytes = (length: number) =>
@@ -136,6 +143,24 @@ describe("token transfers", () => {
         expect(found(...logs).map((one) => [one.position, one.amount, one.currency])).toEqual(expected)
       })
     )
+  })
+})
+
+describe("token transfers of a transaction", () => {
+  const among = (...logs: ReadonlyArray<unknown>) => transfersAmong(logs, contracts, watched)
+
+  it("are told apart from its other events, which name a watched address too", () => {
+    const approval = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925"
+    const ofRouter = { address: lookAlike, topics: [hash(1), topic(another), topic(mine)], data: "0x" }
+    const anonymous = log({ topics: [] })
+    const logs = [log({ topics: [approval, topic(another), topic(mine)] }), log(ofRouter), anonymous, log()]
+    expect(among(...logs)).toEqual(Either.right(found(log())))
+  })
+
+  it("are not passed over where they cannot be read", () => {
+    for (const garbage of [1, log({ topics: undefined }), log({ logIndex: undefined })]) {
+      expect(Either.isLeft(among(log(), garbage))).toBe(true)
+    }
   })
 })
 
