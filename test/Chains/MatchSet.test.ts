@@ -88,3 +88,38 @@ describe("MatchSet", () => {
     })
   )
 })
+
+it.scoped("what a lost copy may have handed out is watched, in its own mode, for the late window", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* TestClock.adjust("100 days")
+    yield* Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* pay(address(9))
+      const gaps = [
+        [1, "test", 97 * day],
+        [2, "test", 98 * day],
+        [3, "live", 98 * day]
+      ] as const
+      for (const [n, mode, foundAt] of gaps) {
+        yield* writer.write(
+          Effect.flatMap(Tx, (tx) =>
+            tx.run("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, ?)", [address(n), mode, 100 + n, foundAt])
+          )
+        )
+      }
+    }).pipe(Effect.provide(at(path)))
+    yield* Effect.gen(function* () {
+      const matchSet = yield* MatchSet
+      expect(yield* watchedOf([1, 2, 3])).toEqual([2])
+      expect(matchSet.has("live", address(3))).toBe(true)
+      yield* watch
+      yield* TestClock.adjust("25 hours")
+      yield* until(watchedOf([2]), (watched) => watched.length === 0)
+      yield* until(
+        Effect.sync(() => matchSet.has("live", address(3))),
+        (watched) => !watched
+      )
+    }).pipe(Effect.provide(at(path)))
+  })
+)

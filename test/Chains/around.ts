@@ -44,6 +44,10 @@ export const around = settledBy(notingSettlement)
 /** The same, with the real settlement. */
 export const aroundReal = settledBy(realSettlement)
 
+/** A world of what is stored, with no chain in it. */
+export const inWorld = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(temporaryDatabase, (path) => Effect.provide(test, world(path, [], modelRpc({}), notingSettlement)))
+
 /** Of a chain with two providers. */
 export const withTwo = {
   ...withTokens,

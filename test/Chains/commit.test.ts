@@ -7,9 +7,8 @@ import type { Network } from "../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { modelRpc } from "./ModelChain.ts"
-import { ledger, notingSettlement, pay, paymentById, scanned, world } from "./world.ts"
+import { inWorld } from "./around.ts"
+import { ledger, pay, paymentById, scanned } from "./world.ts"
 
 const network: Network = { chain: "ethereum", mode: "test" }
 const alice = "0x00000000000000000000000000000000000A11cE"
@@ -25,9 +24,6 @@ const receipt = (at: BlockRef, to = alice) => ({
   amount: 10n ** 30n
 })
 const reading = { network, ancestor: undefined, agreed: true, unwatched: false, transfers: [] }
-
-const inWorld = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(temporaryDatabase, (path) => Effect.provide(test, world(path, [], modelRpc({}), notingSettlement)))
 
 it.scoped("stores a reading whole, or not at all when the scan has moved since it began", () =>
   Effect.gen(function* () {
