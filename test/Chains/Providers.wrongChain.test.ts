@@ -104,6 +104,18 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
+  it.effect("is not waited for longer because the clock was set back", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    b.genesisFailure = "timeout"
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(3_600_000)
+      const { agree } = yield* starting([a, b])
+      expect(yield* agree).toEqual({ doubt: expect.stringContaining("it has a minute for that") })
+      yield* TestClock.setTime(0)
+      expect(yield* agree).toEqual({ genesis: hash("a") })
+    }).pipe(quiet)
+  })
+
   it.effect("is not begun with while it does not say itself which it is", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
@@ -136,6 +148,12 @@ describe("a provider of another chain", () => {
       (node) => {
         node.genesisFailure = "state"
       }
+    ],
+    [
+      "says that it has no such block",
+      (node) => {
+        node.genesisFailure = "missing"
+      }
     ]
   ])("cannot be told from one without its first block, which %s: that one passes", ([, prune]) => {
     const [a, b] = [new Node("a"), new Node("b")]
@@ -162,6 +180,50 @@ describe("a provider of another chain", () => {
       expect(yield* agree).toEqual({ genesis: undefined })
       providers.began(undefined)
       expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
+    }).pipe(quiet)
+  })
+
+  it.effect("is known by its first block also where it was used for its chain id before reading began", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const { agree, providers } = yield* starting([a, b])
+      const first = yield* providers.current
+      expect((yield* providers.others(first)).map(hostOf)).toEqual(["b"])
+      providers.began((yield* agree) && hash("a"))
+      b.genesis = hash("b")
+      expect(yield* providers.others(first)).toEqual([])
+      expect(providers.health(yield* now)[1]?.reason).toContain("b serves another chain")
+    }).pipe(quiet)
+  })
+
+  it.effect("is found where it became one since it was checked, by its chain id and by its first block", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      const serving = yield* providers.current
+      yield* providers.verify(serving)
+      a.genesis = hash("b")
+      expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: hash("a"), found: hash("b") })
+      a.genesis = hash("a")
+      a.chainId = 1
+      expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: 77, found: 1 })
+    }).pipe(quiet)
+  })
+
+  it.effect("is looked for in the words of all, whichever serves", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const { agree, providers } = yield* starting([a, b])
+      yield* fail(providers, "timeout")
+      expect(yield* currentHost(providers)).toBe("b")
+      a.genesisFailure = "timeout"
+      expect(yield* agree).toEqual({ doubt: expect.stringContaining("a (1 of rpc_urls)") })
+      a.genesisFailure = undefined
+      b.genesisFailure = "timeout"
+      expect(yield* Effect.flip(agree)).toMatchObject({ host: "b", reason: "timeout" })
+      // Who has let go of its first block begins with it all the same, where another knows it.
+      b.genesisFailure = "state"
+      expect(yield* agree).toEqual({ genesis: hash("a") })
     }).pipe(quiet)
   })
 

@@ -2,7 +2,19 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment, withTwo } from "./around.ts"
+import {
+  alice,
+  around,
+  aroundTwo,
+  health,
+  next,
+  second,
+  upTo,
+  usdc,
+  watchedPayment,
+  withTokens,
+  withTwo
+} from "./around.ts"
 import { ModelChain, modelRpc, token } from "./ModelChain.ts"
 import { ledger, notingSettlement, pass, scanned, until, world } from "./world.ts"
 
@@ -83,6 +95,52 @@ describe("a reorg too deep to be one", () => {
       expect(yield* logHashes).toEqual([["5", 0]])
     }).pipe(aroundTwo(first, other))
   })
+})
+
+it.scoped("a reorg as deep as the confirmations is followed at once, whoever has seen it", () => {
+  const first = new ModelChain(10)
+  const lagging = new ModelChain(-1, [...first.blocks])
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    yield* next(first, token(usdc, alice, 5n))
+    yield* next(first)
+    yield* next(first)
+    lagging.blocks.push(...first.blocks.slice(11))
+    first.rollback(3)
+    first.mineMany(4)
+    yield* second
+    yield* until(scanned, (now) => now?.head_hash === first.blocks.at(-1)?.hash)
+    expect((yield* health)?.providers[0]).toMatchObject({ healthy: true })
+  }).pipe(aroundTwo(first, lagging))
+})
+
+it.scoped("a reorg that is longer than what the provider gives at once, and than 32 blocks, is read in parts", () => {
+  const chain = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
+    yield* next(chain, token(usdc, alice, 5n))
+    chain.intercept = (batch) => {
+      const [filter] = batch.flatMap(({ method, params }) =>
+        method === "eth_getLogs" ? params : []
+      ) as ReadonlyArray<{
+        fromBlock?: string
+        toBlock?: string
+      }>
+      chain.failure = Number(filter?.toBlock) - Number(filter?.fromBlock) >= 40 ? "range" : undefined
+    }
+    chain.mineMany(60)
+    for (let i = 0; i < 20; i++) yield* second
+    yield* upTo(71)
+    chain.rollback(61)
+    chain.mineMany(61)
+    chain.mine(token(usdc, alice, 6n))
+    for (let i = 0; i < 20; i++) yield* second
+    yield* upTo(72)
+    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([
+      ["5", 0],
+      ["6", 1]
+    ])
+  }).pipe(around(chain, { ...withTokens, chain: "base", confirmations: 100 }))
 })
 
 describe("a reorg of one block", () => {

@@ -1,0 +1,35 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { alice, around, health, readTo, upTo, withTokens } from "./around.ts"
+import { coin, ModelChain } from "./ModelChain.ts"
+import { committedTo, ledger, pay, paymentById, scanned, watch } from "./world.ts"
+
+describe("a configured start", () => {
+  it.scoped("at the chain's first block begins above that", () => {
+    const chain = new ModelChain(0)
+    chain.mine(coin(alice, 1n))
+    chain.mineMany(4)
+    return Effect.gen(function* () {
+      const { id } = yield* pay(alice)
+      yield* watch
+      yield* committedTo(5)
+      expect(yield* scanned).toMatchObject({ start_number: 1, head_number: 5 })
+      expect((yield* paymentById(id))?.createdHead).toBe(0)
+      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([1])
+    }).pipe(around(chain, { ...withTokens, startBlock: 0 }))
+  })
+
+  it.scoped("at the block that comes next is no reason to wait", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* pay(alice)
+      yield* watch
+      expect(yield* upTo(10)).not.toHaveProperty("reason")
+      expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 10 })
+      chain.mine(coin(alice, 1n))
+      yield* readTo(11)
+      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11])
+      expect(yield* health).toMatchObject({ ready: true })
+    }).pipe(around(chain, { ...withTokens, startBlock: 11 }))
+  })
+})
