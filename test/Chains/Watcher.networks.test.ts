@@ -7,7 +7,7 @@ import { address, around, reason, second, withTokens } from "./around.ts"
 import { coin, ModelChain, modelRpc } from "./ModelChain.ts"
 import { committedTo, notingSettlement, pass, pay, scanned, until, watch, world } from "./world.ts"
 
-it.scoped("two modes of one chain are read side by side, each for its own payments, and reorganised by themselves", () => {
+it.scoped("two modes of a chain are read side by side, each for its own payments, through a reorg too", () => {
   const [test, live] = [new ModelChain(10), new ModelChain(10)]
   live.chainId = 1
   const chains = [
@@ -27,10 +27,10 @@ it.scoped("two modes of one chain are read side by side, each for its own paymen
   })
   const heads = Effect.map(
     Effect.flatMap(Chains, (all) => all.health),
-    (all) => all.map(({ head, lagBlocks, mode }) => [mode, head, lagBlocks])
+    (all) => all.map(({ head, lagBlocks }) => (lagBlocks === 0 ? head : undefined))
   )
   const read = (ofTest: number, ofLive: number) =>
-    until(heads, (now) => JSON.stringify(now) === JSON.stringify([["test", ofTest, 0], ["live", ofLive, 0]]))
+    until(heads, ([now, nowLive]) => now === ofTest && nowLive === ofLive)
   return Effect.flatMap(temporaryDatabase, (path) =>
     Effect.gen(function* () {
       yield* pay(tested)
@@ -54,7 +54,7 @@ it.scoped("two modes of one chain are read side by side, each for its own paymen
   )
 })
 
-it.scoped("a chain that was started anew under its id is not taken for the one that was read before a restart", () => {
+it.scoped("a chain that was started anew under its id is not the one that was read before a restart", () => {
   const [before, anew] = [new ModelChain(10), new ModelChain(20)]
   anew.distort = ({ params: [number] }, answer) =>
     number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer

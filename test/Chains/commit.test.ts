@@ -109,3 +109,32 @@ it.scoped("passes over a watched address that no payment of the mode has", () =>
     expect(yield* ledger).toEqual([])
   }).pipe(inWorld)
 )
+
+it.scoped("a second pass has nothing to find below the start, nor in what was read while nobody was watched", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const settlement = yield* Settlement
+    const verified = Effect.map(Ledger.scan(reader, network), (scan) => scan?.verified)
+    yield* writer.write(commitStart(network, block(10), undefined))
+    expect(yield* verified).toBe(10)
+    const nobody = { ...reading, from: block(10), end: block(12), unwatched: true }
+    expect(yield* writer.write(commitReading(settlement, nobody))).toBe(true)
+    expect(yield* verified).toBe(12)
+    const somebody = { ...reading, from: block(12), end: block(14) }
+    expect(yield* writer.write(commitReading(settlement, somebody))).toBe(true)
+    expect(yield* verified).toBe(12)
+  }).pipe(inWorld)
+)
+
+it.scoped("a reorg below every stored block leaves the chain's own block to measure the next one by", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const settlement = yield* Settlement
+    yield* writer.write(commitStart(network, block(10), undefined))
+    const other = { ...reading, from: block(10), ancestor: block(10, "b"), end: block(12, "b") }
+    expect(yield* writer.write(commitReading(settlement, other))).toBe(true)
+    expect(yield* Ledger.blocksBelow(reader, network, 100, 10)).toEqual([block(12, "b"), block(10, "b")])
+  }).pipe(inWorld)
+)
