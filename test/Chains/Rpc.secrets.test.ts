@@ -6,11 +6,16 @@ import { key, provider } from "./httpNode.ts"
 it.scopedLive("no part of a provider's URL that may be a key is shown, though the provider says it", () =>
   Effect.gen(function* () {
     const secrets = [key, "the-user", "the-password", "key-in-query"]
-    const { url } = yield* provider((_, response) => response.writeHead(401).end(`unknown: ${secrets.join(" ")}`))
+    const asked: Array<string | undefined> = []
+    const { url } = yield* provider((_, response, request) => {
+      asked.push(request.url)
+      response.writeHead(401).end(`unknown: ${secrets.join(" ")}`)
+    })
     const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
     const client = (yield* Rpc).client(Redacted.make(full))
     const error = yield* Effect.flip(client.send([{ method: "a", params: [] }]))
     expect(error).toMatchObject({ reason: "http", detail: "HTTP 401: unknown: *** *** *** ***" })
+    expect(asked).toEqual([`/v2/${key}?apikey=key-in-query`])
   }).pipe(Effect.provide(Rpc.layer))
 )
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { alice, around, health, readTo, upTo, withTokens } from "./around.ts"
+import { Effect, TestClock } from "effect"
+import { alice, around, health, readTo, second, upTo, withTokens } from "./around.ts"
 import { coin, ModelChain } from "./ModelChain.ts"
 import { committedTo, ledger, pay, paymentById, scanned, watch } from "./world.ts"
 
@@ -31,5 +31,28 @@ describe("a configured start", () => {
       expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11])
       expect(yield* health).toMatchObject({ ready: true })
     }).pipe(around(chain, { ...withTokens, startBlock: 11 }))
+  })
+})
+
+describe("the start below the first head", () => {
+  it.scoped("is the chain's first block where the chain is shorter than its confirmations", () => {
+    const chain = new ModelChain(1)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(1)
+      expect(yield* scanned).toMatchObject({ start_number: 1, head_number: 1 })
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is below the confirmations also where a payment was made a moment ago", () => {
+    // Ten seconds a block.
+    const chain = new ModelChain(1_000)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(10_000_000)
+      yield* pay(alice)
+      yield* watch
+      yield* Effect.raceFirst(upTo(1_000), Effect.forever(second))
+      expect(yield* scanned).toMatchObject({ start_number: 801 })
+    }).pipe(around(chain, { ...withTokens, confirmations: 200 }))
   })
 })

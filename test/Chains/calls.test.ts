@@ -1,6 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { ask, getChainId, getGasPrice, getHead, getTokenBalance } from "../../src/Chains/calls.ts"
+import {
+  ask,
+  findHeader,
+  getChainId,
+  getGasPrice,
+  getHead,
+  getHeader,
+  getTokenBalance,
+  getTransactionReceipt
+} from "../../src/Chains/calls.ts"
 import { makeClient, type RpcClient } from "../../src/Chains/Rpc.ts"
 
 describe("ask", () => {
@@ -37,6 +46,35 @@ describe("ask", () => {
     Effect.map(Effect.flip(ask(saying(answer), [getHead])), (error) => {
       expect(error.reason).toBe("garbage")
       expect(error.method).toBe('eth_getBlockByNumber("latest", false)')
+    })
+  )
+
+  it.effect("takes no other block than the one that it asked for, but none for one that may be missing", () =>
+    Effect.gen(function* () {
+      expect(yield* ask(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])).toMatchObject([
+        { number: 16 },
+        { number: 16 },
+        undefined
+      ])
+      for (const number of [15, 17]) {
+        for (const call of [getHeader(number), findHeader(number)]) {
+          const { detail } = yield* Effect.flip(ask(saying(header), [call]))
+          expect(detail).toBe(`block 16 came where ${number} was asked for`)
+        }
+      }
+    })
+  )
+
+  it.effect("reads of a receipt whether the transaction succeeded, and no other word for it", () =>
+    Effect.gen(function* () {
+      const receipt = { transactionHash: header.hash, blockHash: header.hash, status: "0x1" }
+      const calls = [getTransactionReceipt(header.hash), getTransactionReceipt(header.hash)] as const
+      const [good, failed] = yield* ask(saying(receipt, { ...receipt, status: "0x0" }), calls)
+      expect([good.status, failed.status]).toEqual([true, false])
+      for (const status of ["0x2", "0x", true, undefined]) {
+        const error = yield* Effect.flip(ask(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)]))
+        expect(error.reason).toBe("garbage")
+      }
     })
   )
 

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { Chains } from "../../src/Chains.ts"
+import { alice, around, health, second, upTo, watchedPayment } from "./around.ts"
+import { ModelChain } from "./ModelChain.ts"
+import { committedTo, pass, watch } from "./world.ts"
+
+describe("a chain is ready", () => {
+  it.scoped("between two looks a minute apart while nobody waits for it", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(10)
+      yield* upTo(10)
+      yield* pass("59 seconds")
+      expect(yield* health).toMatchObject({ ready: true, head: 10 })
+    }).pipe(around(chain))
+  })
+
+  it.scoped("for half a minute after its last good answer, and again with the next one", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* upTo(10)
+      chain.failure = "unreachable"
+      yield* pass("30 seconds")
+      expect(yield* health).toMatchObject({ ready: true, reason: "any at model failed (unreachable): as the test wants" })
+      yield* pass("2 seconds")
+      expect(yield* health).toMatchObject({ ready: false, head: 10, providers: [{ healthy: false }] })
+      chain.failure = undefined
+      chain.mine()
+      yield* pass("15 seconds")
+      const now = yield* upTo(11)
+      expect(now).toMatchObject({ ready: true, providers: [{ healthy: true }] })
+      expect(now).not.toHaveProperty("reason")
+    }).pipe(around(chain))
+  })
+
+  it.scoped("by no answer of a time that the clock, once it is set back, has yet to come to", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      const chains = yield* Chains
+      const gas = chains.gas({ chain: "ethereum", mode: "test" })
+      yield* TestClock.setTime(86_400_000)
+      yield* watchedPayment(alice)
+      expect(yield* upTo(10)).toMatchObject({ ready: true })
+      expect(yield* gas).toBeDefined()
+      yield* TestClock.setTime(0)
+      expect(yield* health).toMatchObject({ ready: false })
+      expect(yield* gas).toBeUndefined()
+    }).pipe(around(chain))
+  })
+
+  it.scoped("only where its node is not behind, which is no lag of the chain's", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* upTo(10)
+      chain.behind = 4
+      yield* second
+      expect(yield* health).toMatchObject({ ready: true, head: 10, lagBlocks: 0, providers: [{ healthy: false }] })
+      expect((yield* health)?.reason).toContain("its head is 6")
+      yield* pass("40 seconds")
+      expect(yield* health).toMatchObject({ ready: false, head: 10 })
+    }).pipe(around(chain))
+  })
+})
