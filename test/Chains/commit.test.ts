@@ -133,8 +133,9 @@ it.scoped("a reorg below every stored block leaves the chain's own block to meas
     const reader = yield* Reader
     const settlement = yield* Settlement
     yield* writer.write(commitStart(network, block(10), undefined))
-    const other = { ...reading, from: block(10), ancestor: block(10, "b"), end: block(12, "b") }
+    const ancestor = { ...block(10, "b"), time: 9 }
+    const other = { ...reading, from: block(10), ancestor, end: block(12, "b") }
     expect(yield* writer.write(commitReading(settlement, other))).toBe(true)
-    expect(yield* Ledger.blocksBelow(reader, network, 100, 10)).toEqual([block(12, "b"), block(10, "b")])
+    expect(yield* Ledger.blocksBelow(reader, network, 100, 10)).toEqual([block(12, "b"), ancestor])
   }).pipe(inWorld)
 )

@@ -1,0 +1,57 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
+import { readRange } from "../../src/Chains/range.ts"
+import { contractsOf } from "../../src/Chains/transfers.ts"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import { alice, usdc, withTokens } from "./around.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
+
+/** What `chain` has for alice above a block, as a chain of that name is read. */
+const readAbove = (chain: ModelChain, name: ChainName, number: number) => {
+  const settings = { ...withTokens, chain: name }
+  const watched = new AddressSet()
+  watched.add(alice)
+  const source = { client: chain.client, chain: settings, contracts: contractsOf(settings), watched }
+  const [after, last] = [chain.blocks[number], chain.blocks.at(-1)]
+  if (after === undefined || last === undefined) return Effect.dieMessage("the chain has these blocks")
+  const header = { ...last, logsBloom: undefined }
+  return Effect.map(readRange(source, after, header), ({ end, transfers }) => {
+    expect(end).toEqual({ number: last.number, hash: last.hash, time: last.time })
+    return transfers
+  })
+}
+
+it.effect("coins are told from failed ones, in more transactions than one batch of receipts has", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(10)
+    const fails = (i: number) => i === 3 || i === 57
+    chain.mine(...Array.from({ length: 120 }, (_, i) => coin(alice, BigInt(i + 1), { fails: fails(i) })))
+    const expected = Array.from({ length: 120 }, (_, i) => BigInt(i + 1)).filter((_, i) => !fails(i))
+    expect((yield* readAbove(chain, "ethereum", 10)).map(({ amount }) => amount)).toEqual(expected)
+  })
+)
+
+it.effect("tokens have the time of their block, in more blocks than one batch of headers has", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(10)
+    for (let i = 11; i <= 130; i++) chain.mine(token(usdc, alice, BigInt(i)))
+    const transfers = yield* readAbove(chain, "base", 10)
+    expect(transfers.map(({ amount, blockNumber, blockTime }) => [amount, blockNumber, blockTime])).toEqual(
+      chain.blocks.slice(11).map(({ number, time }) => [BigInt(number), number, time])
+    )
+  })
+)
+
+it.effect("a range begins above the block that was read before, and ends with its last one", () =>
+  Effect.gen(function* () {
+    for (const name of ["ethereum", "base"] as const) {
+      const chain = new ModelChain(10)
+      for (let i = 11; i <= 35; i++) chain.mine(token(usdc, alice, BigInt(i)))
+      expect((yield* readAbove(chain, name, 12)).map(({ blockNumber }) => blockNumber)).toEqual(
+        Array.from({ length: 23 }, (_, i) => 13 + i)
+      )
+      expect((yield* readAbove(chain, name, 34)).map(({ blockNumber }) => blockNumber)).toEqual([35])
+    }
+  })
+)
