@@ -2,27 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { bloomOf } from "../sim/bloom.ts"
-import { alice, around, aroundReal, readTo, reason, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
+import { alice, around, aroundReal, readTo, reason, second, upTo, usdc, watchedPayment, withReceipts, withTokens } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
 import { Announced, ledger, pay, paymentById, until, watch } from "./world.ts"
 
 /** A chain of which only logs are read, and balances. */
 const ofLogs = { ...withTokens, chain: "base" as const }
-
-/** What balances ask for and the model leaves out. */
-const withReceipts = (chain: ModelChain) => {
-  chain.distort = ({ method, params }, answer) => {
-    if (method === "eth_getTransactionReceipt") {
-      return { ...(answer as object), gasUsed: "0x5208", effectiveGasPrice: "0x1" }
-    }
-    if (method !== "eth_getBlockByNumber" || params[1] !== true) return answer
-    const { transactions } = answer as { transactions: ReadonlyArray<object> }
-    return {
-      ...(answer as object),
-      transactions: transactions.map((one) => ({ ...one, gas: "0x5208", input: "0x" }))
-    }
-  }
-}
 
 describe("a reorg", () => {
   it.scoped("that is longer than what the provider gives at once is one commit all the same", () => {

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { alice, around, upTo, usdc, watchedPayment } from "./around.ts"
+import { alice, around, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
 import { ledger, pass } from "./world.ts"
 
@@ -23,6 +23,31 @@ it.scoped("a block that is replaced after its logs were asked for loses no trans
     expect(replaced).toBe(true)
     expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([25])
   }).pipe(around(chain))
+})
+
+it.scoped("what is replaced together with the last block that was read is taken back, however far the head is", () => {
+  const chain = new ModelChain(10)
+  const ofLogs = { ...withTokens, chain: "base" as const, confirmations: 5 }
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
+    chain.mine(token(usdc, alice, 5n))
+    yield* pass("1 second")
+    yield* upTo(11)
+    // More blocks than are read at once: the end of the range is asked for, and with it the last block that was read.
+    let replaced = false
+    chain.intercept = (batch) => {
+      const numbers = batch.map(({ params: [number] }) => number)
+      if (replaced || batch.length !== 2 || !numbers.includes("0xb") || numbers.includes("latest")) return
+      replaced = true
+      chain.rollback(chain.height - 10)
+      chain.mineMany(2_101)
+    }
+    chain.mineMany(2_100)
+    yield* pass("10 seconds")
+    yield* upTo(2_111)
+    expect(replaced).toBe(true)
+    expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([0])
+  }).pipe(around(chain, ofLogs))
 })
 
 /** The test's clock, as a system has it whose time is set back by `millis` at some moment. */

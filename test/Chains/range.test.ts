@@ -55,3 +55,19 @@ it.effect("a range begins above the block that was read before, and ends with it
     }
   })
 )
+
+it.effect("logs of the block below are of another range, as those of one above are", () =>
+  Effect.gen(function* () {
+    for (const range of [{ fromBlock: "0xb" }, { toBlock: "0xd" }]) {
+      const chain = new ModelChain(10)
+      for (let i = 11; i <= 12; i++) chain.mine(token(usdc, alice, BigInt(i)))
+      // For this node, a range is one block longer.
+      chain.intercept = (batch) => {
+        if (chain.height === 12) chain.mine(token(usdc, alice, 13n))
+        for (const { method, params } of batch) if (method === "eth_getLogs") Object.assign(params[0] as object, range)
+      }
+      const { detail } = yield* Effect.flip(readAbove(chain, "base", 11))
+      expect(detail).toMatch(/^a log of block 1[13] came for another range$/)
+    }
+  })
+)
