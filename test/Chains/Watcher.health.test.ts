@@ -36,6 +36,20 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
+  it.scoped("no longer once a look has failed, however seldom it is looked at", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(10)
+      yield* upTo(10)
+      chain.failure = "unreachable"
+      yield* pass("59 seconds")
+      expect(yield* health).toMatchObject({ ready: true })
+      yield* pass("2 seconds")
+      expect(yield* health).toMatchObject({ ready: false, reason: expect.stringContaining("unreachable") })
+    }).pipe(around(chain))
+  })
+
   it.scoped("by no answer of a time that the clock, once it is set back, has yet to come to", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {

@@ -106,6 +106,8 @@ it.scoped("a reorg as deep as the confirmations is followed at once, whoever has
     yield* next(first)
     yield* next(first)
     lagging.blocks.push(...first.blocks.slice(11))
+    // It is no longer put aside for what it lacked.
+    yield* pass("1 minute")
     first.rollback(3)
     first.mineMany(4)
     yield* second
