@@ -82,7 +82,7 @@ describe("what is stored of a network", () => {
     ["a reorg below its payments", Watched.lowerTo(own, 15)],
     ["its start", Watched.startAt(own, 8)],
     ["the blocks that it no longer needs", Ledger.dropBlocks(own, [10, 20])]
-  ])("changes with %s, and nothing of another chain or of the other mode does", ([, change]) =>
+  ] as const)("changes with %s, and nothing of another chain or of the other mode does", ([, change]) =>
     Effect.gen(function* () {
       yield* filled
       const writer = yield* Writer

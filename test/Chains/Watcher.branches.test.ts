@@ -2,7 +2,19 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { bloomOf } from "../sim/bloom.ts"
-import { alice, around, aroundReal, readTo, reason, second, upTo, usdc, watchedPayment, withReceipts, withTokens } from "./around.ts"
+import {
+  alice,
+  around,
+  aroundReal,
+  readTo,
+  reason,
+  second,
+  upTo,
+  usdc,
+  watchedPayment,
+  withReceipts,
+  withTokens
+} from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
 import { Announced, ledger, pay, paymentById, until, watch } from "./world.ts"
 

@@ -24,7 +24,10 @@ describe("a chain is ready", () => {
       yield* upTo(10)
       chain.failure = "unreachable"
       yield* pass("30 seconds")
-      expect(yield* health).toMatchObject({ ready: true, reason: "any at model failed (unreachable): as the test wants" })
+      expect(yield* health).toMatchObject({
+        ready: true,
+        reason: "any at model failed (unreachable): as the test wants"
+      })
       yield* pass("2 seconds")
       expect(yield* health).toMatchObject({ ready: false, head: 10, providers: [{ healthy: false }] })
       chain.failure = undefined

@@ -17,7 +17,9 @@ describe("work on the rows of a network", () => {
       yield* upTo(10)
       const done = yield* Deferred.make<string>()
       const begun = yield* Deferred.make<void>()
-      const work = yield* Effect.fork(turn(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(done))))
+      const work = yield* Effect.fork(
+        turn(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(done)))
+      )
       yield* Deferred.await(begun)
       chain.batches.length = 0
       chain.mine(coin(alice, 1n))

@@ -32,14 +32,16 @@ it.effect("coins are told from failed ones, in more transactions than one batch 
   })
 )
 
-it.effect.each([["transactionHash"], ["blockHash"]])("a receipt with another %s says nothing of a coin", ([field]) =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(10)
-    chain.distort = ({ method }, answer) =>
-      method === "eth_getTransactionReceipt" ? { ...(answer as object), [field]: `0x${"7".repeat(64)}` } : answer
-    chain.mine(coin(alice, 5n))
-    expect(yield* Effect.flip(readAbove(chain, "ethereum", 10))).toMatchObject({ reason: "inconsistent" })
-  })
+it.effect.each([["transactionHash"], ["blockHash"]] as const)(
+  "a receipt with another %s says nothing of a coin",
+  ([field]) =>
+    Effect.gen(function* () {
+      const chain = new ModelChain(10)
+      chain.distort = ({ method }, answer) =>
+        method === "eth_getTransactionReceipt" ? { ...(answer as object), [field]: `0x${"7".repeat(64)}` } : answer
+      chain.mine(coin(alice, 5n))
+      expect(yield* Effect.flip(readAbove(chain, "ethereum", 10))).toMatchObject({ reason: "inconsistent" })
+    })
 )
 
 it.effect("tokens have the time of their block, in more blocks than one batch of headers has", () =>

@@ -47,7 +47,7 @@ describe("calls of contracts", () => {
     ["refuses it", failure("refused")],
     ["has no such contract", Either.right("0x")],
     ["answers for too few", aggregated([{ success: true, returnData: "0xaa" }])]
-  ])("are made one by one where the node %s", ([, whole]) => {
+  ] as const)("are made one by one where the node %s", ([, whole]) => {
     const { client } = node(whole, [failure("state"), Either.right("0xbb")])
     return Effect.map(readViews(client, views), (returned) =>
       expect(returned).toEqual([Either.left("eth_call failed (state)"), Either.right("0xbb")])
