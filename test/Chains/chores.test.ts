@@ -1,0 +1,201 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Logger, TestClock } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
+import { makeChores } from "../../src/Chains/chores.ts"
+import type { Provider } from "../../src/Chains/Providers.ts"
+import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
+import { Span } from "../../src/Chains/Span.ts"
+import type { Watch } from "../../src/Chains/tick.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
+import { type BalanceModel, direct } from "./BalanceModel.ts"
+import { alice, base, bob, inStore, network, noting, owe, owing, receipts, scan, scanTo } from "./oracleWorld.ts"
+import { errorOf } from "./providing.ts"
+import { settings } from "./world.ts"
+
+/** The same node, which gives nobody the whole block with what came to an address. */
+const refusing = ({ client }: BalanceModel, number: () => number | undefined, reason: RpcReason): RpcClient => ({
+  ...client,
+  send: (calls) =>
+    calls.some(({ params: [at, full] }) => full === true && Number(at) === number())
+      ? errorOf("model", reason)
+      : client.send(calls)
+})
+
+/**
+ * The chores of a watcher that has read all of the model, whose first provider serves. `mined` does what is due after a
+ * block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
+ */
+const choring = Effect.fnUntraced(function* (model: BalanceModel, ...clients: readonly [RpcClient, ...Array<RpcClient>]) {
+  const all = clients.map((client, index): Provider => ({ client, span: new Span(), index }))
+  const { provider, providers } = soleProvider(clients[0])
+  const aside: Array<RpcReason> = []
+  const watched = new AddressSet()
+  watched.add(alice)
+  const watch: Watch = {
+    network,
+    chain: base,
+    contracts: new Map(),
+    watched,
+    providers: {
+      ...providers,
+      other: (than) => Effect.succeed(all.find(({ index }) => index !== than.index)),
+      failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
+      all
+    },
+    reader: yield* Reader,
+    writer: yield* Writer,
+    settlement: noting().settlement
+  }
+  const chores = makeChores(watch, settings([base]).payments)
+  const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
+    Effect.gen(function* () {
+      model.mine(deeds, time)
+      yield* scanTo(model.head)
+      return yield* chores.run(provider, model.head, true)
+    })
+  const next = (...deeds: Parameters<BalanceModel["mine"]>[0]) =>
+    Effect.zipRight(TestClock.adjust(base.balanceInterval), mined(deeds))
+  return { aside, mined, next }
+})
+
+const kept = Effect.map(receipts, (rows) => rows.map((row) => [row.address, row.position, row.amount]))
+const checked = Effect.map(scan, (found) => found?.checked?.number)
+const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+describe("a round", () => {
+  it.scoped("has what one provider cannot tell of an address from another one, and keeps what both have told", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("both", alice, bob)
+      const { next } = yield* choring(model, refusing(model, () => 1, "garbage"), model.client)
+      model.mine([direct(alice, 5n)])
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "5"],
+        [bob, "tx:0", "6"]
+      ])
+      expect(yield* checked).toBe(2)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT address FROM balances WHERE number = 2 ORDER BY address")).toEqual([
+        { address: alice },
+        { address: bob }
+      ])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("waits for an address that nobody can tell of, for two rounds, and then keeps it once", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("third", alice, bob)
+      const bad = refusing(model, () => 1, "garbage")
+      const { next } = yield* choring(model, bad, bad)
+      yield* next(direct(alice, 5n))
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
+      expect(yield* checked).toBeUndefined()
+      yield* next()
+      expect(yield* kept).toEqual([
+        [bob, "tx:0", "6"],
+        [alice, "unattributed", "5"]
+      ])
+      expect(yield* checked).toBe(3)
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("begins to count anew when it could be told what came to the address", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("anew", alice)
+      let bad = 1
+      const { next } = yield* choring(model, refusing(model, () => bad, "garbage"))
+      yield* next(direct(alice, 5n))
+      yield* next()
+      bad = 0
+      yield* next()
+      bad = 4
+      yield* next(direct(alice, 6n))
+      yield* next()
+      expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+      expect(yield* checked).toBe(3)
+      yield* next()
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "5"],
+        [alice, "unattributed", "6"]
+      ])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("keeps what the first has told where the other one is in trouble, and puts that one aside", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("trouble", alice, bob)
+      const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
+      const { aside, next } = yield* choring(model, refusing(model, () => 1, "garbage"), down)
+      model.mine([direct(alice, 5n)])
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
+      expect(yield* checked).toBeUndefined()
+      expect(aside).toEqual(["timeout"])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is made at once when a payment's time is over, and else at its own pace", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("pace")
+      yield* owe(alice, { expiresAt: 100 })
+      const { mined, next } = yield* choring(model, model.client)
+      yield* next()
+      expect(yield* checked).toBe(1)
+      yield* mined([direct(alice, 5n)])
+      expect(yield* checked).toBe(1)
+      yield* mined([], 161)
+      expect(yield* checked).toBe(3)
+      expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+    }).pipe(quiet, inStore)
+  )
+})
+
+describe("the daily look at all that is watched", () => {
+  const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
+  const lost = (which: string) =>
+    Effect.flatMap(Writer, (writer) =>
+      writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which]))
+      )
+    )
+
+  it.scoped("goes on with the page that failed, and then with what a lost copy may have handed out", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("sweep")
+      const day = 86_400_000
+      yield* TestClock.adjust("4 days")
+      yield* owe(address(1), { endedAt: 1 })
+      yield* owe(address(2), { endedAt: 3 * day })
+      yield* lost(address(3))
+      let failure: RpcReason | undefined = "refused"
+      const moody: RpcClient = {
+        ...model.client,
+        send: (calls) => (failure === undefined ? model.client.send(calls) : errorOf("model", failure))
+      }
+      const { mined } = yield* choring(model, moody)
+      expect(yield* mined([1, 2, 3].map((n) => direct(address(n), BigInt(n))))).toMatchObject([{ ready: true }])
+      expect(yield* kept).toEqual([])
+      failure = undefined
+      yield* mined([])
+      expect(yield* kept).toEqual([[address(2), "tx:1", "2"]])
+      yield* mined([])
+      expect(yield* kept).toHaveLength(2)
+      // Not again before the next day, when the first payment is too old still.
+      yield* mined([direct(address(2), 4n), direct(address(3), 4n)])
+      yield* mined([])
+      expect(yield* kept).toHaveLength(2)
+      yield* TestClock.adjust("1 day")
+      yield* mined([])
+      yield* mined([])
+      expect((yield* kept).map(([to, , amount]) => [to, amount])).toEqual([
+        [address(2), "2"],
+        [address(3), "3"],
+        [address(2), "4"],
+        [address(3), "4"]
+      ])
+      expect(yield* checked).toBeUndefined()
+    }).pipe(quiet, inStore)
+  )
+})
