@@ -9,18 +9,9 @@ import type { Watch } from "../../src/Chains/tick.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct } from "./BalanceModel.ts"
-import { alice, base, bob, inStore, network, noting, owe, owing, receipts, scan, scanTo } from "./oracleWorld.ts"
+import { alice, base, bob, inStore, network, noting, owe, owing, receipts, refusing, scan, scanTo } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 import { settings } from "./world.ts"
-
-/** The same node, which gives nobody the whole block with what came to an address. */
-const refusing = ({ client }: BalanceModel, number: () => number | undefined, reason: RpcReason): RpcClient => ({
-  ...client,
-  send: (calls) =>
-    calls.some(({ params: [at, full] }) => full === true && Number(at) === number())
-      ? errorOf("model", reason)
-      : client.send(calls)
-})
 
 /**
  * The chores of a watcher that has read all of the model, whose first provider serves. `mined` does what is due after a
@@ -67,7 +58,7 @@ describe("a round", () => {
   it.scoped("has what one provider cannot tell of an address from another one, and keeps what both have told", () =>
     Effect.gen(function* () {
       const model = yield* owing("both", alice, bob)
-      const { next } = yield* choring(model, refusing(model, () => 1, "garbage"), model.client)
+      const { next } = yield* choring(model, refusing(model, () => [1]), model.client)
       model.mine([direct(alice, 5n)])
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([
@@ -86,7 +77,7 @@ describe("a round", () => {
   it.scoped("waits for an address that nobody can tell of, for two rounds, and then keeps it once", () =>
     Effect.gen(function* () {
       const model = yield* owing("third", alice, bob)
-      const bad = refusing(model, () => 1, "garbage")
+      const bad = refusing(model, () => [1])
       const { next } = yield* choring(model, bad, bad)
       yield* next(direct(alice, 5n))
       yield* next(direct(bob, 6n))
@@ -104,13 +95,13 @@ describe("a round", () => {
   it.scoped("begins to count anew when it could be told what came to the address", () =>
     Effect.gen(function* () {
       const model = yield* owing("anew", alice)
-      let bad = 1
-      const { next } = yield* choring(model, refusing(model, () => bad, "garbage"))
+      let bad = [1]
+      const { next } = yield* choring(model, refusing(model, () => bad))
       yield* next(direct(alice, 5n))
       yield* next()
-      bad = 0
+      bad = []
       yield* next()
-      bad = 4
+      bad = [4]
       yield* next(direct(alice, 6n))
       yield* next()
       expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
@@ -127,7 +118,7 @@ describe("a round", () => {
     Effect.gen(function* () {
       const model = yield* owing("trouble", alice, bob)
       const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
-      const { aside, next } = yield* choring(model, refusing(model, () => 1, "garbage"), down)
+      const { aside, next } = yield* choring(model, refusing(model, () => [1]), down)
       model.mine([direct(alice, 5n)])
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
