@@ -2,14 +2,25 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeChores } from "../../src/Chains/chores.ts"
-import type { Provider } from "../../src/Chains/Providers.ts"
 import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
-import { Span } from "../../src/Chains/Span.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { soleProvider } from "../lib/soleProvider.ts"
+import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct } from "./BalanceModel.ts"
-import { alice, base, bob, inStore, network, noting, owe, owing, receipts, refusing, scan, scanTo } from "./oracleWorld.ts"
+import {
+  alice,
+  base,
+  bob,
+  inStore,
+  network,
+  noting,
+  owe,
+  owing,
+  receipts,
+  refusing,
+  scan,
+  scanTo
+} from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 import { settings } from "./world.ts"
 
@@ -17,10 +28,11 @@ import { settings } from "./world.ts"
  * The chores of a watcher that has read all of the model, whose first provider serves. `mined` does what is due after a
  * block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
  */
-const choring = Effect.fnUntraced(function* (model: BalanceModel, ...clients: readonly [RpcClient, ...Array<RpcClient>]) {
-  const all = clients.map((client, index): Provider => ({ client, span: new Span(), index }))
-  const { provider, providers } = soleProvider(clients[0])
-  const aside: Array<RpcReason> = []
+const choring = Effect.fnUntraced(function* (
+  model: BalanceModel,
+  ...clients: readonly [RpcClient, ...Array<RpcClient>]
+) {
+  const { aside, provider, providers } = someProviders(...clients)
   const watched = new AddressSet()
   watched.add(alice)
   const watch: Watch = {
@@ -28,12 +40,7 @@ const choring = Effect.fnUntraced(function* (model: BalanceModel, ...clients: re
     chain: base,
     contracts: new Map(),
     watched,
-    providers: {
-      ...providers,
-      other: (than) => Effect.succeed(all.find(({ index }) => index !== than.index)),
-      failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
-      all
-    },
+    providers,
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: noting().settlement
@@ -58,7 +65,11 @@ describe("a round", () => {
   it.scoped("has what one provider cannot tell of an address from another one, and keeps what both have told", () =>
     Effect.gen(function* () {
       const model = yield* owing("both", alice, bob)
-      const { next } = yield* choring(model, refusing(model, () => [1]), model.client)
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => [1]),
+        model.client
+      )
       model.mine([direct(alice, 5n)])
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([
@@ -96,7 +107,10 @@ describe("a round", () => {
     Effect.gen(function* () {
       const model = yield* owing("anew", alice)
       let bad = [1]
-      const { next } = yield* choring(model, refusing(model, () => bad))
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => bad)
+      )
       yield* next(direct(alice, 5n))
       yield* next()
       bad = []
@@ -118,7 +132,11 @@ describe("a round", () => {
     Effect.gen(function* () {
       const model = yield* owing("trouble", alice, bob)
       const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
-      const { aside, next } = yield* choring(model, refusing(model, () => [1]), down)
+      const { aside, next } = yield* choring(
+        model,
+        refusing(model, () => [1]),
+        down
+      )
       model.mine([direct(alice, 5n)])
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([[bob, "tx:0", "6"]])

@@ -1,20 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { direct, inside } from "./BalanceModel.ts"
-import {
-  alice,
-  bob,
-  depsOf,
-  inStore,
-  look,
-  owing,
-  refusing,
-  round,
-  scan,
-  scanTo,
-  told,
-  wanted
-} from "./oracleWorld.ts"
+import { alice, bob, depsOf, inStore, look, owing, refusing, round, scan, scanTo, told, wanted } from "./oracleWorld.ts"
 
 it.scoped("a round waits for the one of two addresses that is not given up", () =>
   Effect.gen(function* () {
