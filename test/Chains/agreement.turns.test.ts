@@ -101,9 +101,36 @@ describe("a receipt that nobody has agreed to", () => {
       blocks.add(10)
       yield* tick(11)
       expect(yield* agreed).toEqual([])
+      blocks.clear()
+      yield* tick(12)
+      // Its waits begin anew.
+      blocks.add(10)
+      yield* TestClock.adjust("1 second")
       yield* tick(12)
       expect(yield* agreed).toEqual([10])
       expect(told).toEqual([0])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is asked about each ten minutes at least, for as long as it counts", () =>
+    Effect.gen(function* () {
+      yield* owing("long")
+      yield* unagreed(10, 10)
+      const { asked, client } = knowing(50, new Set())
+      const { tick } = yield* agreeing(client)
+      const hours = Effect.fnUntraced(function* (count: number) {
+        asked.splice(0)
+        for (let minute = 0; minute < count * 60; minute++) {
+          yield* TestClock.adjust("1 minute")
+          yield* tick(50)
+        }
+        return asked.length
+      })
+      yield* hours(4)
+      expect(yield* hours(1)).toBe(6)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+      expect(yield* hours(1)).toBe(0)
     }).pipe(quiet, inStore)
   )
 
