@@ -4,6 +4,7 @@ import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeChores } from "../../src/Chains/chores.ts"
 import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
+import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct } from "./BalanceModel.ts"
@@ -25,8 +26,8 @@ import { errorOf } from "./providing.ts"
 import { settings } from "./world.ts"
 
 /**
- * The chores of a watcher that has read all of the model, whose first provider serves. `mined` does what is due after a
- * block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
+ * The chores of a watcher that has read all of the model, whose first provider serves. `run` does what is due, `mined`
+ * after a block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
  */
 const choring = Effect.fnUntraced(function* (
   model: BalanceModel,
@@ -46,19 +47,27 @@ const choring = Effect.fnUntraced(function* (
     settlement: noting().settlement
   }
   const chores = makeChores(watch, settings([base]).payments)
+  const run = (head: BlockRef) => chores.run(provider, head, true)
   const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
     Effect.gen(function* () {
       model.mine(deeds, time)
       yield* scanTo(model.head)
-      return yield* chores.run(provider, model.head, true)
+      return yield* run(model.head)
     })
   const next = (...deeds: Parameters<BalanceModel["mine"]>[0]) =>
     Effect.zipRight(TestClock.adjust(base.balanceInterval), mined(deeds))
-  return { aside, mined, next }
+  return { aside, mined, next, run }
 })
 
 const kept = Effect.map(receipts, (rows) => rows.map((row) => [row.address, row.position, row.amount]))
 const checked = Effect.map(scan, (found) => found?.checked?.number)
+const stored = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.all<{ number: number }>("SELECT number FROM blocks ORDER BY number"), (rows) =>
+    rows.map(({ number }) => number)
+  )
+)
+const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
+  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
 describe("a round", () => {
@@ -157,6 +166,81 @@ describe("a round", () => {
       yield* mined([], 161)
       expect(yield* checked).toBe(3)
       expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+    }).pipe(quiet, inStore)
+  )
+})
+
+describe("an error", () => {
+  it.scoped(
+    "puts aside the provider where it tells of it as a whole, and is told of, and the other chores are done",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("error", alice)
+        for (const [reason, expected] of [
+          ["refused", []],
+          ["timeout", ["timeout"]]
+        ] as const) {
+          const failing: RpcClient = {
+            ...model.client,
+            send: (calls) =>
+              calls.some(({ method }) => method === "eth_call" || method === "eth_getBalance")
+                ? errorOf("model", reason)
+                : model.client.send(calls)
+          }
+          const { aside, mined } = yield* choring(model, failing)
+          yield* change("UPDATE scans SET verified_number = 20000")
+          yield* change("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
+          expect(yield* mined([direct(alice, 5n)])).toMatchObject([
+            { reason: expect.stringContaining(reason), ready: true }
+          ])
+          expect(aside).toEqual(expected)
+          expect(yield* stored).not.toContain(999)
+        }
+      }).pipe(quiet, inStore)
+  )
+})
+
+describe("stored blocks", () => {
+  it.scoped("are kept ten thousand below the last that is final and has been read twice", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("old")
+      for (const [verified, finalized] of [
+        [30_000, 15_000],
+        [15_000, 30_000],
+        [15_000, null]
+      ] as const) {
+        yield* change("UPDATE scans SET verified_number = ?, finalized_number = ?", verified, finalized)
+        for (const number of [4_999, 5_000, 6_000]) {
+          yield* change(
+            "INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', ?, '0x', 1) ON CONFLICT DO NOTHING",
+            number
+          )
+        }
+        const { mined } = yield* choring(model, model.client)
+        yield* mined([])
+        expect((yield* stored).slice(-2)).toEqual([5_000, 6_000])
+      }
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped.each([
+    ["has just got its confirmations, when a payment's time is over", false, [1, 4, 6]],
+    ["is of the branch that was read, and no other", true, [1, 6]]
+  ] as const)("have the one that %s", ([, replaced, kept]) =>
+    Effect.gen(function* () {
+      const model = yield* owing("settled")
+      yield* owe(alice, { expiresAt: 100 })
+      const { mined, run } = yield* choring(model, model.client)
+      yield* mined([])
+      for (const time of [150, 170, 180, 190, 200]) model.mine([], time)
+      yield* scanTo(model.head)
+      const at = model.head
+      if (replaced) {
+        model.rollback(3)
+        for (const time of [181, 191, 201]) model.mine([], time)
+      }
+      yield* run(at)
+      expect((yield* stored).slice(-kept.length)).toEqual(kept)
     }).pipe(quiet, inStore)
   )
 })
