@@ -68,7 +68,9 @@ describe("a rescan", () => {
       chain.mineMany(60)
       yield* readTo(72)
       chain.intercept = (batch) => {
-        chain.failure = batch.length > 20 ? "refused" : undefined
+        const [call] = batch
+        const { fromBlock, toBlock } = (call?.method === "eth_getLogs" ? call.params[0] : {}) as Record<string, string>
+        chain.failure = Number(toBlock) - Number(fromBlock) > 20 ? "refused" : undefined
       }
       const done = yield* Effect.raceFirst(rescanned(1), Effect.forever(second))
       expect(done).toMatchObject({ through: 72, to: 72, receipts: 1, added: 1 })
