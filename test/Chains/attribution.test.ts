@@ -51,13 +51,18 @@ const credit = (position: string, amount: bigint) => ({
 })
 
 describe("which transactions brought money", () => {
-  const paid = [transaction(1, { to: alice, value: 5n }), transaction(2, { to: alice, value: 5n })]
+  const paid = [transaction(1, { to: alice, value: 5n }), transaction(2, { to: alice, value: 5n })] as const
 
   it("those that pay the address themselves, each one apart", () => {
     expect(told(change(10n), paid)).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
     // What is in the ledger is not told again.
     expect(told(change(10n, { credits: [credit("tx:1", 5n)] }), paid)).toEqual({ rest: 0n, transfers: ["tx:2 5"] })
     expect(told(change(0n), paid, { succeeded: false })).toEqual({ rest: 0n, transfers: [] })
+    // One that carries nothing brings nothing.
+    expect(told(change(5n), [paid[0], transaction(2, { to: alice })])).toEqual({ rest: 0n, transfers: ["tx:1 5"] })
+    // The same place in another block is another transaction.
+    const earlier = { ...credit("tx:1", 5n), blockHash: hash(600) }
+    expect(told(change(10n, { credits: [earlier] }), paid.slice(0, 1)).transfers).toEqual(["tx:1 5"])
   })
 
   it("then the only one that succeeded and names it, for all that is left", () => {

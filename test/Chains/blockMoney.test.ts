@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
+import { getAddress } from "viem"
 import { readBalances } from "../../src/Chains/oracle.ts"
 import type { RpcClient, RpcReason, RpcRequest } from "../../src/Chains/Rpc.ts"
 import { BalanceModel, direct, inside, nothing } from "./BalanceModel.ts"
@@ -62,6 +63,63 @@ describe("what a node says of a transaction", () => {
       expect(told).toEqual([])
       expect(failed).toMatchObject([{ reason: "garbage" }])
       expect(failed[0]?.detail).toContain("names another block")
+    })
+  )
+
+  it.effect("is understood where its addresses are written with capitals", () =>
+    Effect.gen(function* () {
+      const model = paid()
+      const written = distorted(model.client, "eth_getBlockByNumber", (block) => ({
+        ...block,
+        transactions: (block.transactions as ReadonlyArray<Answer | string>).map((one) =>
+          typeof one === "string" ? one : { ...one, to: getAddress(alice) }
+        )
+      }))
+      expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+    })
+  )
+})
+
+describe("a provider that does not trace", () => {
+  /** Of whose traces one fails, each time that a reason is given. */
+  const tracing = (model: BalanceModel, reasons: Array<RpcReason>): RpcClient => ({
+    ...model.client,
+    send: (calls) => {
+      const reason = calls[0]?.method === "debug_traceTransaction" ? reasons.shift() : undefined
+      return reason === undefined ? model.client.send(calls) : errorOf("model", reason)
+    }
+  })
+  const inner = () => {
+    const model = new BalanceModel("inner")
+    model.mine([inside(alice, 3n), inside(alice, 4n)])
+    return model
+  }
+  const traced = { failed: [], told: ["1 call:? 3", "1 call:? 4"] }
+  const untold = { failed: [], told: ["1 unattributed 7"] }
+
+  it.effect("because it is in trouble is asked again, and one that refuses to after an hour", () =>
+    Effect.gen(function* () {
+      const model = inner()
+      const troubled = tracing(model, ["timeout"])
+      expect(yield* look(model, troubled)).toEqual(untold)
+      expect(yield* look(model, troubled)).toEqual(traced)
+      const unwilling = tracing(model, ["unsupported"])
+      expect(yield* look(model, unwilling)).toEqual(untold)
+      yield* TestClock.adjust("59 minutes")
+      expect(yield* look(model, unwilling)).toEqual(untold)
+      yield* TestClock.adjust("1 minute")
+      expect(yield* look(model, unwilling)).toEqual(traced)
+    })
+  )
+
+  it.effect("is no reason not to ask the next one, nor is one that traces and finds nothing", () =>
+    Effect.gen(function* () {
+      const model = inner()
+      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+      for (const client of [tracing(model, ["timeout"]), tracing(model, ["unsupported"]), empty]) {
+        const { transfers } = yield* readBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
+        expect(transfers.map(({ amount }) => amount)).toEqual([3n, 4n])
+      }
     })
   )
 })

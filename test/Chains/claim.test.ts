@@ -1,42 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AddressSet } from "../../src/Chains/AddressSet.ts"
-import { claim } from "../../src/Chains/claim.ts"
-import type { Watch } from "../../src/Chains/tick.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { soleProvider } from "../lib/soleProvider.ts"
-import { type BalanceModel, type Deed, direct, inside, nothing, spends } from "./BalanceModel.ts"
-import { alice, base, bob, depsOf, inStore, network, noting, owing, round, scanTo, told } from "./oracleWorld.ts"
-
-const claimOf = (model: BalanceModel, hash: string | undefined) =>
-  Effect.gen(function* () {
-    const { provider, providers } = soleProvider(model.client)
-    const watch: Watch = {
-      network,
-      chain: base,
-      contracts: new Map(),
-      watched: new AddressSet(),
-      providers,
-      reader: yield* Reader,
-      writer: yield* Writer,
-      settlement: noting().settlement
-    }
-    return yield* claim((work) => work(watch, provider), hash ?? "")
-  })
-
-/** As `told`, the transactions by their places in the block. */
-const ledger = (address: string, deeds: ReadonlyArray<{ readonly hash: string }>) =>
-  Effect.map(told(address), (lines) =>
-    lines.map((line) => deeds.reduce((text, { hash }, place) => text.replace(hash, `${place}`), line)).sort()
-  )
-
-/** A block with these transactions, compared with what is owed. */
-const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
-  Effect.gen(function* () {
-    const block = model.mine(deeds)
-    yield* round(depsOf(model.client), model.head)
-    return block.deeds
-  })
+import { Tx, Writer } from "../../src/Sql.ts"
+import { direct, inside, nothing, spends } from "./BalanceModel.ts"
+import { claimOf, ledger, looked } from "./claiming.ts"
+import { alice, bob, depsOf, inStore, owing, round, scanTo } from "./oracleWorld.ts"
 
 describe("a claim of one of several transactions that paid an address in one block", () => {
   it.scoped("takes its money from the one that was taken to have brought it all", () =>

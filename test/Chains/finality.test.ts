@@ -69,9 +69,17 @@ describe("a tag that a policy requires", () => {
       yield* pass("20 seconds")
       expect(yield* upTo(first.height)).not.toHaveProperty("reason")
       const writer = yield* Writer
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'detecting' WHERE id = ?", [payment.id]))
-      )
+      const detecting = (usdValue: string | null) =>
+        writer.write(
+          Effect.flatMap(Tx, (tx) =>
+            tx.run("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", [usdValue, payment.id])
+          )
+        )
+      // Of too little value to wait for it.
+      yield* detecting("99")
+      yield* pass("20 seconds")
+      expect(yield* upTo(first.height)).not.toHaveProperty("reason")
+      yield* detecting(null)
       yield* pass("20 seconds")
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })

@@ -5,7 +5,7 @@ import type { Asked } from "../../src/Chains/balances.ts"
 import { type Checked, commitBalances } from "../../src/Chains/commitBalances.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
-import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
 import type { ChainName, Network } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import { newPaymentId } from "../../src/Domain/Ids.ts"
@@ -15,6 +15,7 @@ import type { ChainSettings } from "../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
 import { BalanceModel } from "./BalanceModel.ts"
+import { errorOf } from "./providing.ts"
 import { chainSettings } from "./world.ts"
 
 /** Not ethereum, where full blocks tell of what is sent to an address itself. */
@@ -115,6 +116,19 @@ export const depsOf = (
   provider: { client },
   others: others.map((other) => ({ client: other })),
   chain
+})
+
+/** The same node, which fails for who wants all transactions of one of these blocks. */
+export const refusing = (
+  { client }: BalanceModel,
+  blocks: () => ReadonlyArray<number>,
+  reason: RpcReason = "garbage"
+): RpcClient => ({
+  ...client,
+  send: (calls) =>
+    calls.some(({ params: [number, full] }) => full === true && blocks().includes(Number(number)))
+      ? errorOf("model", reason)
+      : client.send(calls)
 })
 
 /** What a round at `at` would ask for, a minute being the grace. */

@@ -5,7 +5,7 @@ import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { alice, upTo, withTokens } from "./around.ts"
 import { ModelChain } from "./ModelChain.ts"
-import { notingSettlement, pay, until, watch, world } from "./world.ts"
+import { notingSettlement, pass, pay, until, watch, world } from "./world.ts"
 
 it.scoped("a block that has not been read is not kept as final, whatever the node says", () => {
   const chain = new ModelChain(10)
@@ -30,6 +30,9 @@ it.scoped("a block that has not been read is not kept as final, whatever the nod
     const reader = yield* Reader
     const final = reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
     expect((yield* until(final, (row) => row?.number !== null))?.number).toBe(10)
+    yield* pass("1 minute")
+    // Nor has it been read twice.
+    expect(yield* reader.get("SELECT verified_number AS number FROM scans")).toEqual({ number: 10 })
   }).pipe((test) =>
     Effect.flatMap(temporaryDatabase, (path) =>
       Effect.provide(test, world(path, [withTokens], Layer.succeed(Rpc, { client: () => client }), notingSettlement))

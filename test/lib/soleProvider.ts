@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Provider, Providers } from "../../src/Chains/Providers.ts"
-import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
 import { Span } from "../../src/Chains/Span.ts"
 
 /** A chain's only provider, which is never put aside, and the providers that it is. */
@@ -22,4 +22,20 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       all: [provider]
     }
   }
+}
+
+/** A chain's providers, the first of which serves. None is ever put aside; `aside` has what one was to be put aside for. */
+export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClient>]) => {
+  const all = clients.map((client, index): Provider => ({ client, span: new Span(), index }))
+  const sole = soleProvider(clients[0])
+  const aside: Array<RpcReason> = []
+  const others = (than: Provider) => all.filter(({ index }) => index !== than.index)
+  const providers: Providers = {
+    ...sole.providers,
+    other: (than) => Effect.succeed(others(than)[0]),
+    others: (than) => Effect.succeed(others(than)),
+    failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
+    all
+  }
+  return { provider: sole.provider, providers, aside }
 }

@@ -1,0 +1,195 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, Either, Logger, TestClock } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
+import { makeAgreement, waitsForSecond } from "../../src/Chains/agreement.ts"
+import { makeClient, type RpcClient } from "../../src/Chains/Rpc.ts"
+import type { Watch } from "../../src/Chains/tick.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { someProviders } from "../lib/soleProvider.ts"
+import { alice, base, inStore, network, noting, owing } from "./oracleWorld.ts"
+
+const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
+const at = (number: number) => ({ number, hash: hash(number), time: number })
+
+/** Receipts of alice that nobody has agreed to: one in each of these blocks, where its transaction is the only one. */
+const unagreed = (from: number, to: number, on: Network = network) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
+             currency, amount, payment_id, canonical, agreed, seen_at)
+           WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+           SELECT ?, ?, printf('0x%064x', i), ?, 'tx:0', i, i, printf('0x%064x', i), 'ETH', '5', NULL, 1, 0, 0 FROM n`,
+          [from, to, on.chain, on.mode, alice]
+        )
+      )
+    )
+  )
+
+/** Blocks whose receipts are agreed to. */
+const agreed = Effect.flatMap(Reader, (reader) =>
+  Effect.map(
+    reader.all<{ number: number }>("SELECT block_number AS number FROM receipts WHERE agreed = 1 ORDER BY 1"),
+    (rows) => rows.map(({ number }) => number)
+  )
+)
+
+/** A second provider that has the transactions of these blocks, and the head; `asked` has the hashes that it was asked for. */
+const knowing = (head: number, blocks: ReadonlySet<number>) => {
+  const asked: Array<string> = []
+  const client = makeClient({
+    host: "second",
+    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+    sendEach: (calls) =>
+      Effect.sync(() =>
+        calls.map(({ method, params: [one] }) => {
+          if (method === "eth_getBlockByNumber") {
+            return Either.right({
+              number: `0x${head.toString(16)}`,
+              hash: hash(head),
+              parentHash: hash(head - 1),
+              timestamp: "0x0"
+            })
+          }
+          asked.push(String(one))
+          const receipt = { transactionHash: one, blockHash: one, status: "0x1", logs: [] }
+          return Either.right(blocks.has(Number(one)) ? receipt : null)
+        })
+      )
+  })
+  return { asked, client }
+}
+
+const agreeing = Effect.fnUntraced(function* (second: RpcClient) {
+  const { aside, provider, providers } = someProviders(second, second)
+  const told: Array<unknown> = []
+  const watch: Watch = {
+    network,
+    chain: base,
+    contracts: new Map(),
+    watched: new AddressSet(),
+    providers,
+    reader: yield* Reader,
+    writer: yield* Writer,
+    settlement: {
+      ...noting().settlement,
+      settle: (scan) => Effect.sync(() => void told.push(scan.head.number))
+    }
+  }
+  const { run } = makeAgreement(watch)
+  return { aside, told, tick: (head: number) => run(provider, at(head)) }
+})
+
+const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+describe("a receipt that nobody has agreed to", () => {
+  it.scoped("is asked about at once when it has got its confirmations, however long it would have had to wait", () =>
+    Effect.gen(function* () {
+      yield* owing("deep")
+      yield* unagreed(10, 10)
+      const blocks = new Set<number>()
+      const { asked, client } = knowing(12, blocks)
+      const { tick, told } = yield* agreeing(client)
+      for (let i = 0; i < 40; i++) {
+        yield* tick(11)
+        yield* TestClock.adjust("1 second")
+      }
+      // After one second, two, four and so on.
+      expect(asked).toHaveLength(6)
+      blocks.add(10)
+      yield* tick(11)
+      expect(yield* agreed).toEqual([])
+      blocks.clear()
+      yield* tick(12)
+      // Its waits begin anew.
+      blocks.add(10)
+      yield* TestClock.adjust("1 second")
+      yield* tick(12)
+      expect(yield* agreed).toEqual([10])
+      expect(told).toEqual([0])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is asked about each ten minutes at least, for as long as it counts", () =>
+    Effect.gen(function* () {
+      yield* owing("long")
+      yield* unagreed(10, 10)
+      const { asked, client } = knowing(50, new Set())
+      const { tick } = yield* agreeing(client)
+      const hours = Effect.fnUntraced(function* (count: number) {
+        asked.splice(0)
+        for (let minute = 0; minute < count * 60; minute++) {
+          yield* TestClock.adjust("1 minute")
+          yield* tick(50)
+        }
+        return asked.length
+      })
+      yield* hours(4)
+      expect(yield* hours(1)).toBe(6)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+      expect(yield* hours(1)).toBe(0)
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is overdue ten minutes after it was seen, and with all its confirmations, on its own chain and mode", () =>
+    Effect.gen(function* () {
+      yield* owing("overdue")
+      const { client } = knowing(50, new Set())
+      const { tick } = yield* agreeing(client)
+      yield* unagreed(9, 9, { chain: "base", mode: "live" })
+      yield* unagreed(8, 8, { chain: "optimism", mode: "test" })
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* tick(50)).toBeUndefined()
+      yield* unagreed(10, 10)
+      expect(yield* tick(11)).toBeUndefined()
+      expect(yield* tick(12)).toBe(waitsForSecond)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET seen_at = 1")))
+      expect(yield* tick(12)).toBeUndefined()
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped(
+    "is asked about in its turn, behind more of them than one tick looks at, and so is it in its next turn",
+    () =>
+      Effect.gen(function* () {
+        yield* owing("turns")
+        yield* unagreed(1, 1700)
+        const { asked, client } = knowing(2000, new Set([1, 2]))
+        const { tick } = yield* agreeing(client)
+        let ticks = 0
+        while ((yield* agreed).length < 2 && ticks++ < 100) {
+          yield* tick(2000)
+          yield* TestClock.adjust("1 second")
+        }
+        expect(yield* agreed).toEqual([1, 2])
+        yield* TestClock.adjust(Duration.hours(1))
+        asked.splice(0)
+        for (let i = 0; i < 60; i++) {
+          yield* tick(2000)
+          yield* TestClock.adjust("1 second")
+        }
+        expect(new Set(asked).size).toBe(1698)
+      }).pipe(quiet, inStore)
+  )
+})
+
+describe("a second provider that lacks a receipt", () => {
+  it.scoped("is put aside where its head is below the receipt's block, and not where it is at it", () =>
+    Effect.gen(function* () {
+      yield* owing("behind")
+      yield* unagreed(4, 10)
+      for (const [head, reasons] of [
+        [10, []],
+        [9, ["behind"]]
+      ] as const) {
+        const { aside, tick } = yield* agreeing(knowing(head, new Set()).client)
+        yield* tick(12)
+        expect(aside).toEqual(reasons)
+      }
+    }).pipe(quiet, inStore)
+  )
+})

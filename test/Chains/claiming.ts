@@ -1,0 +1,42 @@
+import { Effect } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
+import { claim } from "../../src/Chains/claim.ts"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { Watch } from "../../src/Chains/tick.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
+import { someProviders } from "../lib/soleProvider.ts"
+import type { BalanceModel, Deed } from "./BalanceModel.ts"
+import { base, depsOf, network, noting, round, told } from "./oracleWorld.ts"
+
+/** A claim with these providers, of which the first serves. */
+export const claimWith = (clients: readonly [RpcClient, ...Array<RpcClient>], hash: string | undefined) =>
+  Effect.gen(function* () {
+    const { provider, providers } = someProviders(...clients)
+    const watch: Watch = {
+      network,
+      chain: base,
+      contracts: new Map(),
+      watched: new AddressSet(),
+      providers,
+      reader: yield* Reader,
+      writer: yield* Writer,
+      settlement: noting().settlement
+    }
+    return yield* claim((work) => work(watch, provider), hash ?? "")
+  })
+
+export const claimOf = (model: BalanceModel, hash: string | undefined) => claimWith([model.client], hash)
+
+/** As `told`, the transactions by their places in the block. */
+export const ledger = (address: string, deeds: ReadonlyArray<{ readonly hash: string }>) =>
+  Effect.map(told(address), (lines) =>
+    lines.map((line) => deeds.reduce((text, { hash }, place) => text.replace(hash, `${place}`), line)).sort()
+  )
+
+/** A block with these transactions, compared with what is owed. */
+export const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
+  Effect.gen(function* () {
+    const block = model.mine(deeds)
+    yield* round(depsOf(model.client), model.head)
+    return block.deeds
+  })
