@@ -27,19 +27,22 @@ const heard = Logger.replace(
   Logger.make(({ message }) => void alarms.push(Array.isArray(message) ? message[0] : message))
 )
 
-/** The settlement of these chains, on a new store. */
-export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
+/** The settlement with these settings, on a new store. */
+export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
   Layer.unwrapScoped(
     Effect.map(temporaryDatabase, (path) =>
       Settlement.layer.pipe(
         Layer.provideMerge(Outbox.layer),
         Layer.provideMerge(Sql.layer(path)),
-        Layer.provideMerge(testSettingsLayer(path, { chains: chains.map(testChain) })),
+        Layer.provideMerge(testSettingsLayer(path, over)),
         Layer.provideMerge(heard),
         Layer.provide(Layer.effectDiscard(Effect.sync(() => alarms.splice(0))))
       )
     )
   )
+/** The settlement of these chains. */
+export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
+  withSettings({ chains: chains.map(testChain) })
 export const layer = withChains({})
 
 /** A chain with a block a second whose block `n` has the time `n`; a payment is made at block 100. */
@@ -138,10 +141,11 @@ export const tick = ({ ancestor, agreed = true, finalized, head, on = network, t
         yield* LedgerRepo.keepBlocks(on, [head - confirmations + 1, head].map(block))
         yield* LedgerRepo.moveScan(on, block(head))
         const checked = tick.checked ?? head
-        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ?", [
+        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
           checked,
           checked,
-          on.chain
+          on.chain,
+          on.mode
         ])
         yield* LedgerRepo.setTags(on, { safe: undefined, finalized })
         yield* settlement.settle({ network: on, head: block(head) }, touched)
