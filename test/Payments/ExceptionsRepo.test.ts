@@ -43,3 +43,16 @@ it.scoped.each([
       )
     }).pipe(Effect.provide(tempStore))
 )
+
+it.scoped("an exception whose money has grown while it was open says so, is as old as it was, and is no new one", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.gen(function* () {
+        yield* sync([found], 1)
+        expect(yield* sync([{ ...found, amount: 9n }], 2)).toHaveLength(0)
+        expect(yield* stored).toMatchObject([{ amount: 9n, openedAt: 1, status: "open" }])
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
+)

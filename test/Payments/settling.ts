@@ -22,10 +22,18 @@ export const wallet = "w"
 
 /** Messages of the alarms, which are all that is logged. */
 export const alarms: Array<unknown> = []
+/** What each of them is about. */
+export const alarmedAbout: Array<unknown> = []
 const heard = Logger.replace(
   Logger.defaultLogger,
-  Logger.make(({ message }) => void alarms.push(Array.isArray(message) ? message[0] : message))
+  Logger.make(({ annotations, message }) => {
+    alarms.push(Array.isArray(message) ? message[0] : message)
+    alarmedAbout.push(Object.fromEntries(annotations))
+  })
 )
+const hearNothingYet = Effect.sync(() => {
+  for (const heardBefore of [alarms, alarmedAbout]) heardBefore.splice(0)
+})
 
 /** The settlement with these settings, on a new store. */
 export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
@@ -36,7 +44,7 @@ export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
         Layer.provideMerge(Sql.layer(path)),
         Layer.provideMerge(testSettingsLayer(path, over)),
         Layer.provideMerge(heard),
-        Layer.provide(Layer.effectDiscard(Effect.sync(() => alarms.splice(0))))
+        Layer.provide(Layer.effectDiscard(hearNothingYet))
       )
     )
   )

@@ -26,7 +26,11 @@ it.scoped("accept: by the transaction with which what is enough was there", () =
     yield* scanTo(end)
     yield* scanTo(end + 9, transfer(120, 400n), transfer(121, 595n), transfer(122, 1n))
     yield* accept(payment.id, undefined)
-    expect((yield* look(payment)).payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 996n })
+    expect((yield* look(payment)).payment).toMatchObject({
+      status: "confirmed",
+      txHash: "0xt121",
+      amountReceived: 996n
+    })
   }).pipe(Effect.provide(tolerant))
 )
 
