@@ -56,3 +56,22 @@ it.scoped("an exception whose money has grown while it was open says so, is as o
     )
   }).pipe(Effect.provide(tempStore))
 )
+
+it.scoped("those that nobody has decided on are listed oldest first, as many as are asked for", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.gen(function* () {
+        const keys = ["c", "a", "d", "b"]
+        for (const [at, key] of keys.entries()) {
+          const before = yield* stored
+          yield* Exceptions.sync(place, before, [...before, { ...found, key }], at)
+        }
+        const [oldest] = yield* stored
+        yield* Exceptions.close(oldest?.id ?? "", "refunded", 9)
+        const open = yield* Exceptions.open(yield* Tx, 2)
+        expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
+)

@@ -245,3 +245,13 @@ it.scoped.each([
     expect((yield* look(payment)).payment?.status).toBe("confirmed")
   }).pipe(Effect.provide(policy))
 )
+
+it.scoped("a payment that asks for a safe block does not wait for it to be final", () =>
+  Effect.gen(function* () {
+    const payment = yield* startWith({ usdValue: "100.5" })
+    yield* tick({ head: 150, safe: 119, finalized: 110, transfers: [transfer(120, 1000n)] })
+    expect((yield* look(payment)).payment?.status).toBe("detecting")
+    yield* tick({ head: 151, safe: 120, finalized: 111 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+  }).pipe(Effect.provide(withChains({ policies: [{ aboveUsd: "100", require: "safe" }] })))
+)

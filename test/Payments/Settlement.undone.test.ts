@@ -107,3 +107,14 @@ it.scoped("a commit that fails leaves nothing behind: no alarm, and what it had 
     ])
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped("a reorg of blocks that were said to be final: what replaces them has to become final first", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 131, finalized: 125 })
+    yield* tick({ head: 132, ancestor: 119 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 133, finalized: 120 })
+    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+  }).pipe(Effect.provide(layer))
+)

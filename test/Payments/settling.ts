@@ -127,6 +127,7 @@ interface Tick {
   readonly agreed?: boolean
   /** Where balances were compared; otherwise at the head. */
   readonly checked?: number
+  readonly safe?: number
   readonly finalized?: number
 }
 
@@ -134,7 +135,7 @@ interface Tick {
 export const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
 
 /** What the watcher does at the end of a tick. */
-export const tick = ({ ancestor, agreed = true, finalized, head, on = network, transfers = [], ...tick }: Tick) =>
+export const tick = ({ ancestor, agreed = true, finalized, head, on = network, safe, transfers = [], ...tick }: Tick) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -155,7 +156,7 @@ export const tick = ({ ancestor, agreed = true, finalized, head, on = network, t
           on.chain,
           on.mode
         ])
-        yield* LedgerRepo.setTags(on, { safe: undefined, finalized })
+        yield* LedgerRepo.setTags(on, { safe, finalized })
         yield* settlement.settle({ network: on, head: block(head) }, touched)
       })
     )
