@@ -1,4 +1,4 @@
-import { copyFileSync, rmSync } from "node:fs"
+import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
@@ -154,6 +154,15 @@ it.live("without the file beside the database numbering jumps by a thousand, onc
   }).pipe(Effect.scoped)
 )
 
+it.live("an unreadable file beside the database is no more than a missing one, and is readable from then on", () =>
+  Effect.gen(function* () {
+    const path = yield* threeTaken
+    writeFileSync(`${path}.index`, "torn ".repeat(100))
+    expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
+    expect((yield* Effect.provide(take, running(path))).index).toBe(1004)
+  }).pipe(Effect.scoped)
+)
+
 it.live("a new database beside an old file hands out nothing again, and watches all that was handed out", () =>
   Effect.gen(function* () {
     const path = yield* threeTaken
@@ -194,6 +203,15 @@ it.live("what is skipped of a wallet for live payments is watched in that mode",
     const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, MatchSet), running(path))
     expect(rows).toEqual([{ address: own.address(1), mode: "live", wallet_index: 1 }])
     expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
+  }).pipe(Effect.scoped)
+)
+
+it.live("an account with a wallet of its own gets none of the operator's where it has none", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const refused = Effect.zipRight(addShop(liveXpub, "live"), Effect.flip(takeFor(shop)))
+    const answer = yield* Effect.provide(refused, running(path))
+    expect(answer).toMatchObject({ _tag: "WalletNotConfigured", mode: "test" })
   }).pipe(Effect.scoped)
 )
 
@@ -249,11 +267,8 @@ it.effect("addresses of which a chain could not tell are asked about again, a mi
     let rounds = 0
     const layer = runningWith(path, () => {
       rounds += 1
-      return Effect.succeed(
-        rounds === 1
-          ? { used: new Set<string>(), unreachable: ["base" as const] }
-          : { used: new Set([wallet.address(0)]), unreachable: [] }
-      )
+      if (rounds === 1) return Effect.succeed({ used: new Set<string>(), unreachable: ["base"] })
+      return Effect.succeed({ used: new Set([wallet.address(0)]), unreachable: [] })
     })
     yield* Effect.gen(function* () {
       const addresses = yield* Addresses

@@ -70,7 +70,8 @@ it.scoped.each(others.map((other) => [networkKey(other), other] as const))(
       yield* startScans(100, ...others)
       yield* tick({ head: 121, transfers: [transfer(120, 999n)] })
       yield* TestClock.setTime((lastOnTime + 500) * 1000)
-      yield* tick({ head: lastOnTime + 500, on: other })
+      // The second time a block before it is known that has the confirmations.
+      for (const head of [lastOnTime + 490, lastOnTime + 500]) yield* tick({ head, on: other })
       expect((yield* look(payment)).payment?.status).toBe("detecting")
       yield* tick({ head: 121, transfers: [transfer(121, 1n)] })
       yield* tick({ head: lastOnTime + 501, on: other })
