@@ -134,14 +134,17 @@ it.scoped("a chain whose newest block is two minutes old still answers, and is w
   }).pipe(Effect.provide(withChains({}, elsewhere)))
 )
 
-it.scoped("a reorg of another chain leaves what a payment has got on its own", () =>
+it.scoped("money on another chain, and its reorg, leave a payment with what it has got on its own", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScans(100, elsewhere)
-    yield* tick({ head: 121, transfers: [transfer(120, 400n)] })
-    yield* tick({ head: 121, on: elsewhere, transfers: [usdcElsewhere(120, 5n)] })
-    yield* tick({ head: 122, on: elsewhere, ancestor: 119 })
-    expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 400n })
+    yield* tick({ head: 121, transfers: [transfer(120, 1000n)] })
+    yield* tick({ head: 200, on: elsewhere, finalized: 190, transfers: [usdcElsewhere(120, 5n)] })
+    expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
+    yield* tick({ head: 201, on: elsewhere, ancestor: 119 })
+    expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
     expect(yield* exceptions(payment)).toEqual(["gone wrong_chain 5 0xt120"])
+    yield* tick({ head: 122 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
   }).pipe(Effect.provide(layer))
 )

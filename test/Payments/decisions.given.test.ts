@@ -86,3 +86,21 @@ it.scoped("refunded: late money that was sent back takes nothing from what is fo
     expect((yield* look(id)).exceptions).toEqual(["refunded late 40", "open found_late 1000"])
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped("accept: a payment that a reorg undid is confirmed anew, by the money that came back", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n))
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    yield* tick({ head: 132, finalized: 120 })
+    expect((yield* look(id)).payment).toMatchObject({ failureReason: "reorged", confirmedAt: 130_000 })
+    yield* scanTo(140, transfer(135, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["gone reorged 1000", "open found_late 1000"])
+    yield* accept(id, undefined)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt135", amountReceived: 1000n })
+    expect(after.payment).toMatchObject({ failureReason: undefined, confirmedAt: 140_000, endedAt: 140_000 })
+    expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
+    expect(after.exceptions).toEqual(["gone reorged 1000", "accepted found_late 1000"])
+  }).pipe(Effect.provide(layer))
+)
