@@ -6,6 +6,7 @@ import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
+import * as Story from "../../src/Payments/StoryRepo.ts"
 import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   address,
@@ -84,6 +85,10 @@ it.scoped("one scan that finds deep money detects and confirms in one transactio
     ])
     expect(bodies[0].data.confirmedAt).toBeUndefined()
     expect(bodies[1].data).toMatchObject({ txHash: "0xt120", confirmedAt: iso(130_000) })
+    expect(yield* Story.transitions(yield* Reader, payment.id)).toEqual([
+      { from: "pending", to: "detecting", at: 130_000 },
+      { from: "detecting", to: "confirmed", at: 130_000 }
+    ])
   }).pipe(Effect.provide(layer))
 )
 
