@@ -1,9 +1,10 @@
-import { copyFileSync, rmSync } from "node:fs"
+import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
 import { History } from "../../src/Chains/History.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import type { Mode } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
@@ -18,19 +19,20 @@ import { temporaryDatabase } from "../lib/store.ts"
 const wallet = hdWallet(testXpub)
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 
-/** A run of the daemon's address part on the database at `path`. `used` are addresses that the chains know. */
-const running = (path: string, used: ReadonlyArray<string> = []) =>
+/** A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. */
+const runningWith = (path: string, vet: History["Type"]["vet"]) =>
   Addresses.layer.pipe(
-    Layer.provide(
-      Layer.succeed(History, {
-        vet: (_mode, addresses) =>
-          Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
-      })
-    ),
+    Layer.provide(Layer.succeed(History, { vet })),
     Layer.provideMerge(Layer.merge(Secrets.layer, MatchSet.layer)),
     Layer.provideMerge(Sql.layer(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provide(testSettingsLayer(path))
+  )
+
+/** The same. `used` are addresses that the chains know. */
+const running = (path: string, used: ReadonlyArray<string> = []) =>
+  runningWith(path, (_mode, addresses) =>
+    Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
   )
 
 const takeFor = (who: Owner) =>
@@ -47,7 +49,7 @@ const threeTaken = Effect.tap(temporaryDatabase, (path) => Effect.provide(takeMa
 
 const shop: Owner = { account: AccountId.make("shop"), mode: "test" }
 /** Another account, with a wallet of its own. */
-const addShop = (xpub: string) =>
+const addShop = (xpub: string, mode: Mode = "test") =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const secrets = yield* Secrets
@@ -55,8 +57,8 @@ const addShop = (xpub: string) =>
       Effect.gen(function* () {
         const tx = yield* Tx
         yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
-        const sealed = secrets.seal(xpub, walletContext(shop.account, "test"))
-        yield* insertWallet(shop.account, { mode: "test", fingerprint: hdWallet(xpub).fingerprint, sealed })
+        const sealed = secrets.seal(xpub, walletContext(shop.account, mode))
+        yield* insertWallet(shop.account, { mode, fingerprint: hdWallet(xpub).fingerprint, sealed })
       })
     )
   })
@@ -152,6 +154,15 @@ it.live("without the file beside the database numbering jumps by a thousand, onc
   }).pipe(Effect.scoped)
 )
 
+it.live("an unreadable file beside the database is no more than a missing one, and is readable from then on", () =>
+  Effect.gen(function* () {
+    const path = yield* threeTaken
+    writeFileSync(`${path}.index`, "torn ".repeat(100))
+    expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
+    expect((yield* Effect.provide(take, running(path))).index).toBe(1004)
+  }).pipe(Effect.scoped)
+)
+
 it.live("a new database beside an old file hands out nothing again, and watches all that was handed out", () =>
   Effect.gen(function* () {
     const path = yield* threeTaken
@@ -177,6 +188,44 @@ it.live("a restored copy watches what it skips of an account's own wallet too", 
     expect(found.rows.map(({ address }) => address)).toEqual([own.address(1), own.address(2)])
     expect(found.watched).toBe(2)
     expect((yield* Effect.provide(takeFor(shop), running(path))).index).toBe(3)
+  }).pipe(Effect.scoped)
+)
+
+it.live("what is skipped of a wallet for live payments is watched in that mode", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const own = hdWallet(liveXpub)
+    const liveShop: Owner = { ...shop, mode: "live" }
+    yield* Effect.provide(Effect.zipRight(addShop(liveXpub, "live"), takeFor(liveShop)), running(path))
+    copyFileSync(path, `${path}.backup`)
+    yield* Effect.provide(takeFor(liveShop), running(path))
+    restore(path)
+    const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, MatchSet), running(path))
+    expect(rows).toEqual([{ address: own.address(1), mode: "live", wallet_index: 1 }])
+    expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
+  }).pipe(Effect.scoped)
+)
+
+it.live("an account with a wallet of its own gets none of the operator's where it has none", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const refused = Effect.zipRight(addShop(liveXpub, "live"), Effect.flip(takeFor(shop)))
+    const answer = yield* Effect.provide(refused, running(path))
+    expect(answer).toMatchObject({ _tag: "WalletNotConfigured", mode: "test" })
+  }).pipe(Effect.scoped)
+)
+
+it.live("a wallet whose first payment was refused serves the next one", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      yield* addShop(liveXpub)
+      const writer = yield* Writer
+      const addresses = yield* Addresses
+      const refused = Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, shop), Effect.fail("refused")))
+      yield* Effect.flip(writer.write(refused))
+      expect((yield* takeFor(shop)).index).toBe(0)
+    }).pipe(Effect.provide(running(path)))
   }).pipe(Effect.scoped)
 )
 
@@ -209,6 +258,29 @@ it.live("an address with a history is skipped once it is known", () =>
       )
     }).pipe(Effect.scoped, Effect.provide(layer))
     expect(indexes).toEqual([1, 3, 4])
+  }).pipe(Effect.scoped)
+)
+
+it.effect("addresses of which a chain could not tell are asked about again, a minute later", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    let rounds = 0
+    const layer = runningWith(path, () => {
+      rounds += 1
+      if (rounds === 1) return Effect.succeed({ used: new Set<string>(), unreachable: ["base"] })
+      return Effect.succeed({ used: new Set([wallet.address(0)]), unreachable: [] })
+    })
+    yield* Effect.gen(function* () {
+      const addresses = yield* Addresses
+      const writer = yield* Writer
+      yield* Effect.forkScoped(addresses.run)
+      yield* Effect.repeatN(writer.write(Effect.void), 50)
+      yield* TestClock.adjust("59 seconds")
+      expect(rounds).toBe(1)
+      yield* TestClock.adjust("1 second")
+      yield* Effect.repeatN(writer.write(Effect.void), 50)
+      expect((yield* take).index).toBe(1)
+    }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 )
 

@@ -43,3 +43,35 @@ it.scoped.each([
       )
     }).pipe(Effect.provide(tempStore))
 )
+
+it.scoped("an exception whose money has grown while it was open says so, is as old as it was, and is no new one", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.gen(function* () {
+        yield* sync([found], 1)
+        expect(yield* sync([{ ...found, amount: 9n }], 2)).toHaveLength(0)
+        expect(yield* stored).toMatchObject([{ amount: 9n, openedAt: 1, status: "open" }])
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("those that nobody has decided on are listed oldest first, as many as are asked for", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.gen(function* () {
+        const keys = ["c", "a", "d", "b"]
+        for (const [at, key] of keys.entries()) {
+          const before = yield* stored
+          yield* Exceptions.sync(place, before, [...before, { ...found, key }], at)
+        }
+        const [oldest] = yield* stored
+        yield* Exceptions.close(oldest?.id ?? "", "refunded", 9)
+        const open = yield* Exceptions.open(yield* Tx, 2)
+        expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
+)

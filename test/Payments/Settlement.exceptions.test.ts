@@ -4,6 +4,7 @@ import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
 import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
+  alarmedAbout,
   alarms,
   confirmations,
   confirmedOnce,
@@ -62,6 +63,9 @@ it.scoped("late for an expired payment is an exception; found late is that and a
     yield* scanTo(end + 19, transfer(200, 1000n))
     expect(yield* exceptions(payment)).toEqual([`open late 1000 0xt${end + 5}`, "open found_late 1000 0xt200"])
     expect(alarms).toEqual([expect.stringContaining("found after its payment had ended")])
+    expect(alarmedAbout).toEqual([
+      { service: "settlement", payment: payment.id, chain: "base", amount: "1000", currency: "ETH", txHash: "0xt200" }
+    ])
     const after = yield* look(payment)
     expect(after.payment).toMatchObject({ status: "expired", amountReceived: undefined })
     expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])

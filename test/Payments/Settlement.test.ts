@@ -6,6 +6,7 @@ import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
+import * as Story from "../../src/Payments/StoryRepo.ts"
 import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   address,
@@ -84,6 +85,10 @@ it.scoped("one scan that finds deep money detects and confirms in one transactio
     ])
     expect(bodies[0].data.confirmedAt).toBeUndefined()
     expect(bodies[1].data).toMatchObject({ txHash: "0xt120", confirmedAt: iso(130_000) })
+    expect(yield* Story.transitions(yield* Reader, payment.id)).toEqual([
+      { from: "pending", to: "detecting", at: 130_000 },
+      { from: "detecting", to: "confirmed", at: 130_000 }
+    ])
   }).pipe(Effect.provide(layer))
 )
 
@@ -244,4 +249,14 @@ it.scoped.each([
     yield* tick({ head: 151, finalized: 120 })
     expect((yield* look(payment)).payment?.status).toBe("confirmed")
   }).pipe(Effect.provide(policy))
+)
+
+it.scoped("a payment that asks for a safe block does not wait for it to be final", () =>
+  Effect.gen(function* () {
+    const payment = yield* startWith({ usdValue: "100.5" })
+    yield* tick({ head: 150, safe: 119, finalized: 110, transfers: [transfer(120, 1000n)] })
+    expect((yield* look(payment)).payment?.status).toBe("detecting")
+    yield* tick({ head: 151, safe: 120, finalized: 111 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+  }).pipe(Effect.provide(withChains({ policies: [{ aboveUsd: "100", require: "safe" }] })))
 )

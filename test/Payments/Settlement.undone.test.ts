@@ -5,6 +5,7 @@ import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import {
+  alarmedAbout,
   alarms,
   block,
   confirmations,
@@ -15,7 +16,8 @@ import {
   look,
   network,
   tick,
-  transfer
+  transfer,
+  untilExpired
 } from "./settling.ts"
 
 it.scoped("a confirmed payment whose money is gone for good: failed reorged, with its event and an alarm", () =>
@@ -79,6 +81,40 @@ it.scoped("a payment that was undone while nobody looked is found after a restar
         yield* settle({ network, head: block(200) }, [])
       })
     )
+    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("a commit that fails leaves nothing behind: no alarm, and what it had looked at is looked at again", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    const writer = yield* Writer
+    const settlement = yield* Settlement
+    const isFinal = Effect.gen(function* () {
+      yield* LedgerRepo.setTags(network, { safe: undefined, finalized: 120 })
+      yield* settlement.settle({ network, head: block(131) }, [])
+    })
+    yield* Effect.flip(writer.write(Effect.zipRight(isFinal, Effect.fail("refused"))))
+    yield* untilExpired
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    expect(alarms).toEqual([])
+    yield* writer.write(isFinal)
+    yield* untilExpired
+    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+    expect(alarmedAbout).toEqual([
+      { service: "settlement", payment: payment.id, chain: "base", mode: "test", txHash: "0xt120" }
+    ])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("a reorg of blocks that were said to be final: what replaces them has to become final first", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 131, finalized: 125 })
+    yield* tick({ head: 132, ancestor: 119 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 133, finalized: 120 })
     expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
   }).pipe(Effect.provide(layer))
 )

@@ -51,7 +51,8 @@ const client = makeClient({
 })
 /** Whose nodes have been asked for. */
 export const asked: Array<string> = []
-const node = Layer.succeed(Networks, {
+/** That node, whatever the network. */
+export const nodes = Layer.succeed(Networks, {
   connected: (network) => {
     asked.push(networkKey(network))
     return { providers: soleProvider(client).providers }
@@ -59,9 +60,9 @@ const node = Layer.succeed(Networks, {
 })
 
 /** The settlement beside that node. */
-export const layer = Layer.merge(settling, node)
+export const layer = Layer.merge(settling, nodes)
 /** The same of two chains. */
-export const ofTwoChains = Layer.merge(withChains({}, { chain: elsewhere.chain }), node)
+export const ofTwoChains = Layer.merge(withChains({}, { chain: elsewhere.chain }), nodes)
 
 /** One payment, and a node that knows of no transaction. */
 export const start = Effect.zipRight(

@@ -174,3 +174,21 @@ it.scoped("abandon: every open payment of the chain fails, with its event; other
     expect(events).toEqual(["payment.failed"])
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped("abandon: a payment that has got some of its money fails too, and keeps what it has got", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 400n))
+    expect(yield* abandon(network)).toBe(1)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({
+      status: "failed",
+      failureReason: "abandoned",
+      amountReceived: 400n,
+      endedAt: 130_000
+    })
+    expect([after.events, after.exceptions]).toEqual([["payment.detecting", "payment.failed"], []])
+    yield* scanTo(140, transfer(131, 600n))
+    expect((yield* look(id)).exceptions).toEqual(["open found_late 600"])
+  }).pipe(Effect.provide(layer))
+)

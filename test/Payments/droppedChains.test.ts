@@ -12,7 +12,7 @@ const insert = (n: number, status: string, chain: string, mode = "test") =>
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
          status, created_at, expires_at, metadata, ended_at)
        VALUES (?, 'a', ?, ?, '1', 'ETH', ?, ?, 'w', ?, ?, 0, 1, '{}', ?)`,
-      [`pay_${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "pending" ? null : 1]
+      [`pay_${n}`, mode, `ref-${n}`, chain, `0x${n}`, n, status, status === "expired" ? 1 : null]
     )
   )
 
@@ -27,7 +27,7 @@ it.live("a start without a chain that open payments wait for is refused, one wit
           yield* tx.run("INSERT INTO accounts VALUES ('a', 'A', 0)")
           yield* tx.run("INSERT INTO wallets VALUES ('w', 9)")
           yield* insert(1, "pending", "base")
-          yield* insert(2, "pending", "base")
+          yield* insert(2, "detecting", "base")
           yield* insert(3, "expired", "optimism")
           yield* insert(4, "pending", "polygon", "live")
         })

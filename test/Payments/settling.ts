@@ -22,24 +22,35 @@ export const wallet = "w"
 
 /** Messages of the alarms, which are all that is logged. */
 export const alarms: Array<unknown> = []
+/** What each of them is about. */
+export const alarmedAbout: Array<unknown> = []
 const heard = Logger.replace(
   Logger.defaultLogger,
-  Logger.make(({ message }) => void alarms.push(Array.isArray(message) ? message[0] : message))
+  Logger.make(({ annotations, message }) => {
+    alarms.push(Array.isArray(message) ? message[0] : message)
+    alarmedAbout.push(Object.fromEntries(annotations))
+  })
 )
+const hearNothingYet = Effect.sync(() => {
+  for (const heardBefore of [alarms, alarmedAbout]) heardBefore.splice(0)
+})
 
-/** The settlement of these chains, on a new store. */
-export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
+/** The settlement with these settings, on a new store. */
+export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
   Layer.unwrapScoped(
     Effect.map(temporaryDatabase, (path) =>
       Settlement.layer.pipe(
         Layer.provideMerge(Outbox.layer),
         Layer.provideMerge(Sql.layer(path)),
-        Layer.provideMerge(testSettingsLayer(path, { chains: chains.map(testChain) })),
+        Layer.provideMerge(testSettingsLayer(path, over)),
         Layer.provideMerge(heard),
-        Layer.provide(Layer.effectDiscard(Effect.sync(() => alarms.splice(0))))
+        Layer.provide(Layer.effectDiscard(hearNothingYet))
       )
     )
   )
+/** The settlement of these chains. */
+export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
+  withSettings({ chains: chains.map(testChain) })
 export const layer = withChains({})
 
 /** A chain with a block a second whose block `n` has the time `n`; a payment is made at block 100. */
@@ -116,6 +127,7 @@ interface Tick {
   readonly agreed?: boolean
   /** Where balances were compared; otherwise at the head. */
   readonly checked?: number
+  readonly safe?: number
   readonly finalized?: number
 }
 
@@ -123,7 +135,7 @@ interface Tick {
 export const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
 
 /** What the watcher does at the end of a tick. */
-export const tick = ({ ancestor, agreed = true, finalized, head, on = network, transfers = [], ...tick }: Tick) =>
+export const tick = ({ ancestor, agreed = true, finalized, head, on = network, safe, transfers = [], ...tick }: Tick) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -138,12 +150,13 @@ export const tick = ({ ancestor, agreed = true, finalized, head, on = network, t
         yield* LedgerRepo.keepBlocks(on, [head - confirmations + 1, head].map(block))
         yield* LedgerRepo.moveScan(on, block(head))
         const checked = tick.checked ?? head
-        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ?", [
+        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
           checked,
           checked,
-          on.chain
+          on.chain,
+          on.mode
         ])
-        yield* LedgerRepo.setTags(on, { safe: undefined, finalized })
+        yield* LedgerRepo.setTags(on, { safe, finalized })
         yield* settlement.settle({ network: on, head: block(head) }, touched)
       })
     )

@@ -1,0 +1,106 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, TestClock } from "effect"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import * as WatchedRepo from "../../src/Chains/WatchedRepo.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import { accept, refunded } from "../../src/Payments/decisions.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
+import { asked, end, hash, layer, look, mined, nodes, start, untold } from "./deciding.ts"
+import { block, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
+
+it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* tick({ head: 121, transfers: [transfer(120, 400n)] })
+    yield* tick({ head: 122, ancestor: 119, transfers: [transfer(121, 300n)] })
+    expect((yield* Effect.flip(accept(id, "0xt120"))).message).toContain("no transaction")
+    expect((yield* look(id)).payment?.status).toBe("detecting")
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a confirmed payment keeps its transaction, and nobody is asked about another", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1500n))
+    yield* accept(id, hash("1"))
+    expect(asked).toEqual([])
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
+    expect(after.exceptions).toEqual(["accepted overpaid 500"])
+  }).pipe(Effect.provide(layer))
+)
+
+const live: Network = { chain: "base", mode: "live" }
+
+it.scoped("accept: a transaction is proven by the nodes of the payment's mode", () =>
+  Effect.gen(function* () {
+    mined.clear()
+    asked.splice(0)
+    const { id } = yield* startWith({ mode: "live" })
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.zipRight(LedgerRepo.startScan(live, block(100), undefined), WatchedRepo.startAt(live, 100))
+    )
+    yield* tick({ head: 130, on: live, transfers: [transfer(120, 1000n, untold)] })
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    yield* accept(id, hash("1"))
+    expect(asked).toEqual(["base.live"])
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: hash("1"), amountReceived: 1000n })
+  }).pipe(Effect.provide(Layer.merge(withChains({}, live), nodes)))
+)
+
+it.scoped("an exception of a payment is decided on with its payment, and not by its own id", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1500n))
+    const [exception = expect.unreachable()] = yield* Exceptions.ofPayment(yield* Reader, id)
+    expect(yield* accept(exception.id, undefined)).toBeUndefined()
+    expect(yield* refunded(exception.id)).toBeUndefined()
+    expect((yield* look(id)).exceptions).toEqual(["open overpaid 500"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: the payment ended when it was accepted; on-time money that was known then is not paid again", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 1000n), transfer(200, 100n))
+    yield* TestClock.adjust("1 minute")
+    yield* accept(id, `0xt${end + 5}`)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ confirmedAt: (end + 69) * 1000, endedAt: (end + 69) * 1000 })
+    expect(after.exceptions.toSorted()).toEqual(["accepted found_late 100", "accepted late 1000"])
+    yield* scanTo(end + 90, transfer(201, 30n))
+    expect((yield* look(id)).exceptions).toContain("open paid_again 30")
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("refunded: late money that was sent back takes nothing from what is found on time after it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 40n))
+    yield* refunded(id)
+    yield* scanTo(end + 19, transfer(200, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["refunded late 40", "open found_late 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a payment that a reorg undid is confirmed anew, by the money that came back", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n))
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    yield* tick({ head: 132, finalized: 120 })
+    expect((yield* look(id)).payment).toMatchObject({ failureReason: "reorged", confirmedAt: 130_000 })
+    yield* scanTo(140, transfer(135, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["gone reorged 1000", "open found_late 1000"])
+    yield* accept(id, undefined)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt135", amountReceived: 1000n })
+    expect(after.payment).toMatchObject({ failureReason: undefined, confirmedAt: 140_000, endedAt: 140_000 })
+    expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
+    expect(after.exceptions).toEqual(["gone reorged 1000", "accepted found_late 1000"])
+  }).pipe(Effect.provide(layer))
+)
