@@ -242,10 +242,10 @@ export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
 export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: number, upTo: number) =>
   Effect.map(
     db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments WHERE status = 'confirmed' AND id IN (
+      `SELECT ${columns} FROM payments WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts
          WHERE canonical = 0 AND chain = ? AND mode = ? AND block_number > ? AND block_number <= ?)`,
-      [chain, mode, above, upTo]
+      [chain, chain, mode, above, upTo]
     ),
     (rows) => rows.map(fromRow)
   )

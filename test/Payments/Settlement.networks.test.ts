@@ -95,6 +95,22 @@ it.scoped.each(others.map((other) => [networkKey(other), other] as const))(
     }).pipe(Effect.provide(layer))
 )
 
+it.scoped(
+  "a reorg of stray money on another chain, that is final there, does not end what a reorg took on its own",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* confirmedOnce
+      yield* startScans(100, elsewhere)
+      yield* tick({ head: 200, on: elsewhere, finalized: 140, transfers: [usdcElsewhere(150, 5n)] })
+      yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+      yield* tick({ head: 201, on: elsewhere, finalized: 140, ancestor: 149 })
+      yield* tick({ head: 400, on: elsewhere, finalized: 300 })
+      expect((yield* look(payment)).payment?.status).toBe("confirmed")
+      yield* tick({ head: 132, finalized: 120 })
+      expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+    }).pipe(Effect.provide(layer))
+)
+
 it.scoped.each(others.map((other) => [networkKey(other), other] as const))(
   "a reorg of %s takes nothing back of another network",
   ([, other]) =>
