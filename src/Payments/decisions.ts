@@ -12,7 +12,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf } from "./exceptions.ts"
-import { follow, syncExceptions } from "./follow.ts"
+import { follow, receiptsLeft, syncExceptions } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
@@ -131,8 +131,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
       const payment = (yield* Repo.byId(tx, id)) ?? seen
-      const receipts = yield* Receipts.ofPayment(tx, payment.id)
-      const money = acceptable(payment, receipts, rules)
+      const money = acceptable(payment, yield* receiptsLeft(payment.id), rules)
       if (payment.status !== "confirmed") {
         if (!money.any) {
           return yield* new NothingToDecide({ message: `No money has come for ${id}: there is nothing to accept` })
@@ -152,7 +151,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
         }
         yield* follow(outbox, payment, [{ payment: confirmed, announced: true }], now)
         // What it is beyond its amount has been accepted with it.
-        yield* syncExceptions(confirmed, receipts, rules, now)
+        yield* syncExceptions(confirmed, yield* Receipts.ofPayment(tx, payment.id), rules, now)
       }
       yield* closeOpen(payment.id, "accepted", now)
       return yield* decided(payment.id)

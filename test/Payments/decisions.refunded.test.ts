@@ -2,10 +2,10 @@ import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
-import { refunded } from "../../src/Payments/decisions.ts"
+import { accept, refunded } from "../../src/Payments/decisions.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
-import { end, layer, look, start, untold } from "./deciding.ts"
+import { end, hash, layer, look, mined, start, untold } from "./deciding.ts"
 import { block, network, scanTo, transfer } from "./settling.ts"
 
 it.scoped("refunded: closes what is open, and needs something that is", () =>
@@ -102,5 +102,34 @@ it.scoped("what was decided is open again when it is more money by now", () =>
     yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '200'")))
     yield* scanTo(133, transfer(120, 200n, untold))
     expect((yield* look(id)).exceptions).toEqual(["refunded unattributed 450"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: money that was sent back is not what the payment is accepted with", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 400n, untold))
+    yield* refunded(id)
+    yield* scanTo(end)
+    yield* scanTo(end + 9, transfer(end + 5, 1000n))
+    yield* accept(id, undefined)
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 5}` })
+    expect(after.payment?.amountReceived).toBeUndefined()
+    expect(after.exceptions).toEqual(["refunded unattributed 400", "accepted late 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: what is left of the money counts, and where nothing is left there is nothing to accept", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n, untold))
+    yield* refunded(id)
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    expect(yield* Effect.flip(accept(id, hash("1")))).toMatchObject({ _tag: "NothingToDecide" })
+    expect((yield* look(id)).payment?.status).toBe("detecting")
+    yield* scanTo(131, transfer(121, 1n))
+    yield* accept(id, undefined)
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 1n })
   }).pipe(Effect.provide(layer))
 )
