@@ -3,7 +3,7 @@ import { Effect, Layer, TestClock } from "effect"
 import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
-import { StoreUnavailable, Writer } from "../../src/Sql.ts"
+import { StoreUnavailable, type Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { block, confirmations, lastOnTime, layer, look, network, start, untilExpired } from "./settling.ts"
 
@@ -13,9 +13,10 @@ it.scoped("payments that are over when the store is full end a second after it h
     const writer = yield* Writer
     let isFull = true
     const full = Layer.succeed(Writer, {
-      write: (command) =>
-        Effect.suspend(() =>
-          isFull ? Effect.fail(new StoreUnavailable({ code: "SQLITE_FULL", message: "full" })) : writer.write(command)
+      write: <A, E>(command: Effect.Effect<A, E, Tx>) =>
+        Effect.suspend(
+          (): Effect.Effect<A, E | StoreUnavailable> =>
+            isFull ? new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }) : writer.write(command)
         )
     })
     const { expire, settle } = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
