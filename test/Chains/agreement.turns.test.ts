@@ -1,13 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Either, Logger, TestClock } from "effect"
-import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeAgreement, waitsForSecond } from "../../src/Chains/agreement.ts"
 import { makeClient, type RpcClient } from "../../src/Chains/Rpc.ts"
-import type { Watch } from "../../src/Chains/tick.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
+import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
-import { alice, base, inStore, network, noting, owing } from "./oracleWorld.ts"
+import { alice, inStore, network, noting, owing, watchOf } from "./oracleWorld.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const at = (number: number) => ({ number, hash: hash(number), time: number })
@@ -65,19 +64,8 @@ const knowing = (head: number, blocks: ReadonlySet<number>) => {
 const agreeing = Effect.fnUntraced(function* (second: RpcClient) {
   const { aside, provider, providers } = someProviders(second, second)
   const told: Array<unknown> = []
-  const watch: Watch = {
-    network,
-    chain: base,
-    contracts: new Map(),
-    watched: new AddressSet(),
-    providers,
-    reader: yield* Reader,
-    writer: yield* Writer,
-    settlement: {
-      ...noting().settlement,
-      settle: (scan) => Effect.sync(() => void told.push(scan.head.number))
-    }
-  }
+  const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
+  const watch = yield* watchOf(providers, { ...noting().settlement, settle })
   const { run } = makeAgreement(watch)
   return { aside, told, tick: (head: number) => run(provider, at(head)) }
 })

@@ -2,8 +2,9 @@ import { Effect, type Layer, Queue, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { type ModelChain, type ModelTransaction, modelRpc } from "./ModelChain.ts"
+import { type ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
 import {
   chainSettings,
   committedTo,
@@ -99,3 +100,19 @@ export const watchedPayment = (to: string, over: Parameters<typeof pay>[1] = {})
   Effect.zipLeft(pay(to, over), Effect.zipRight(watch, committedTo(10)))
 /** Forgets the batches that the node has answered so far. */
 export const forget = (chain: ModelChain) => Effect.asVoid(Queue.takeAll(chain.answered))
+
+/**
+ * Blocks that are final, up to 19, and have not been read again; the ledger has lost what they paid. Gives what works
+ * between two ticks.
+ */
+export const lostReceipts = (chain: ModelChain) =>
+  Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    chain.mine(token(usdc, alice, 5n))
+    chain.mineMany(20)
+    yield* readTo(31)
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
+    const { exclusively } = yield* Chains
+    return exclusively({ chain: "ethereum", mode: "test" })
+  })

@@ -1,27 +1,15 @@
 import { Effect } from "effect"
-import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { claim } from "../../src/Chains/claim.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
-import type { Watch } from "../../src/Chains/tick.ts"
-import { Reader, Writer } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import type { BalanceModel, Deed } from "./BalanceModel.ts"
-import { base, depsOf, network, noting, round, told } from "./oracleWorld.ts"
+import { depsOf, round, told, watchOf } from "./oracleWorld.ts"
 
 /** A claim with these providers, of which the first serves. */
 export const claimWith = (clients: readonly [RpcClient, ...Array<RpcClient>], hash: string | undefined) =>
   Effect.gen(function* () {
     const { provider, providers } = someProviders(...clients)
-    const watch: Watch = {
-      network,
-      chain: base,
-      contracts: new Map(),
-      watched: new AddressSet(),
-      providers,
-      reader: yield* Reader,
-      writer: yield* Writer,
-      settlement: noting().settlement
-    }
+    const watch = yield* watchOf(providers)
     return yield* claim((work) => work(watch, provider), hash ?? "")
   })
 

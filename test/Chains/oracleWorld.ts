@@ -1,11 +1,14 @@
 import { Effect, Layer } from "effect"
 import { getAddress, type Hex } from "viem"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import type { Asked } from "../../src/Chains/balances.ts"
 import { type Checked, commitBalances } from "../../src/Chains/commitBalances.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
+import type { Providers } from "../../src/Chains/Providers.ts"
 import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
+import type { Watch } from "../../src/Chains/tick.ts"
 import type { ChainName, Network } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import { newPaymentId } from "../../src/Domain/Ids.ts"
@@ -187,3 +190,19 @@ export const toldOfAny = (address: string) =>
 
 /** The watcher's scan, as it is stored. */
 export const scan = Effect.flatMap(Reader, (reader) => Ledger.scan(reader, network))
+
+/** What works beside the watcher of that chain has, with these providers. */
+export const watchOf = (providers: Providers, settlement: Settlement["Type"] = noting().settlement) =>
+  Effect.map(
+    Effect.zip(Reader, Writer),
+    ([reader, writer]): Watch => ({
+      network,
+      chain: base,
+      contracts: new Map(),
+      watched: new AddressSet(),
+      providers,
+      reader,
+      writer,
+      settlement
+    })
+  )

@@ -3,9 +3,8 @@ import { Effect } from "effect"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { secondPass } from "../../src/Chains/secondPass.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
-import { Chains } from "../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, around, aroundTwo, health, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
+import { alice, around, aroundTwo, health, lostReceipts, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { ledger } from "./world.ts"
 
@@ -123,22 +122,10 @@ it.scoped(
 )
 
 describe("what the second pass finds", () => {
-  /** Blocks that are final and have not been read again; the ledger has lost what they paid. */
-  const lost = (chain: ModelChain) =>
-    Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      chain.mine(token(usdc, alice, 5n))
-      chain.mineMany(20)
-      yield* readTo(31)
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
-      return yield* Effect.map(Chains, ({ exclusively }) => exclusively({ chain: "ethereum", mode: "test" }))
-    })
-
   it.scoped("is stored at once, with the branch as it was", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const turn = yield* lost(chain)
+      const turn = yield* lostReceipts(chain)
       yield* turn((watch, provider) => secondPass(watch, provider, undefined, false))
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
     }).pipe(around(chain))
@@ -147,7 +134,7 @@ describe("what the second pass finds", () => {
   it.scoped("on another branch than the one that was read is nothing, until the reorg has been seen", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const turn = yield* lost(chain)
+      const turn = yield* lostReceipts(chain)
       chain.rollback(21)
       chain.mine(token(usdc, alice, 6n))
       chain.mineMany(21)
@@ -160,7 +147,7 @@ describe("what the second pass finds", () => {
   it.scoped("is not stored when the scan has moved meanwhile", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const turn = yield* lost(chain)
+      const turn = yield* lostReceipts(chain)
       const reader = yield* Reader
       const verified = "SELECT verified_number FROM scans"
       const before = yield* reader.get(verified)
