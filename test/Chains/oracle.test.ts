@@ -165,6 +165,21 @@ describe("a round", () => {
       expect(yield* toldOfAny(alice)).toEqual(["1 tx:0 5", "3 call:? 8"])
     }).pipe(inStore)
   )
+
+  it.scoped("expects nothing of what a reorg took: the same amount that is mined again later is found there", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("same amount", alice)
+      model.mine([direct(alice, 7n)])
+      yield* round(depsOf(model.client), model.head)
+      model.rollback(1)
+      const writer = yield* Writer
+      yield* writer.write(Ledger.orphanAbove(network, model.head))
+      model.mine([])
+      model.mine([direct(alice, 7n)])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual(["2 tx:0 7"])
+    }).pipe(inStore)
+  )
 })
 
 describe("an error about one address", () => {
