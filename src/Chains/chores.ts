@@ -92,7 +92,13 @@ const readBoth = Effect.fnUntraced(function* (
   )
   if (first.failed.length === 0) return first
   const left = new Set(first.failed.map(({ address }) => address))
-  const again = yield* Effect.either(second(asked.filter(({ address }) => left.has(address))))
+  // What has been told of is not asked about again: a part that stays unattributed would be added twice.
+  const isTold = (address: string, blockHash: string) =>
+    first.replaced.some((one) => one.address === address && one.blockHash === blockHash)
+  const untold = asked
+    .filter(({ address }) => left.has(address))
+    .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isTold(one.address, credit.blockHash)) }))
+  const again = yield* Effect.either(second(untold))
   if (Either.isLeft(again)) {
     if (providerTrouble.has(again.left.reason)) yield* providers.failed(other, again.left)
     return first

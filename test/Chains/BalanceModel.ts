@@ -131,7 +131,7 @@ export class BalanceModel {
       case "eth_getTransactionCount":
         return this.#state(params[1], (block) => hex(block.nonces.get(String(params[0])) ?? 0))
       case "eth_getBlockByNumber":
-        return this.#block(Number(params[0]), params[1] === true)
+        return this.#block(params[0] === "latest" ? this.head.number : Number(params[0]), params[1] === true)
       case "eth_getTransactionByHash":
         return this.#transaction(params[0])
       case "eth_getTransactionReceipt":

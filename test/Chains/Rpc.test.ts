@@ -1,18 +1,8 @@
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
-import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, Redacted, TestClock } from "effect"
+import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, TestClock } from "effect"
 import { Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
-import { answering, type Call, type Handler, key, provider, results } from "./httpNode.ts"
-
-const clientFor = (url: string) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(url)))
-
-const errorOf = <A>(effect: Effect.Effect<A, RpcError>) => Effect.flip(effect)
-
-const twoCalls = (client: RpcClient) =>
-  client.send([
-    { method: "a", params: [] },
-    { method: "bb", params: [1] }
-  ])
+import { answering, type Call, clientFor, type Handler, key, provider, results, twoCalls } from "./httpNode.ts"
 
 const eachOfTwo = (client: RpcClient) =>
   client.sendEach([
@@ -110,7 +100,7 @@ describe("Rpc", () => {
     Effect.gen(function* () {
       const { url } = yield* provider(handle)
       const client = yield* clientFor(url)
-      const error = yield* errorOf(twoCalls(client))
+      const error = yield* Effect.flip(twoCalls(client))
       expect(error.reason).toBe(reason)
       expect(error.message).toContain(`a, bb at ${client.host} failed (${reason})`)
       expect(error.message).toContain("Remedy: ")
@@ -124,7 +114,7 @@ describe("Rpc", () => {
   it.scopedLive("fails a batch with the error of one call, and names that call", () =>
     Effect.gen(function* () {
       const { url } = yield* provider(oneOfTwo)
-      const error = yield* errorOf(twoCalls(yield* clientFor(url)))
+      const error = yield* Effect.flip(twoCalls(yield* clientFor(url)))
       expect([error.reason, error.method]).toEqual(["state", "bb"])
     }).pipe(Effect.provide(Rpc.layer))
   )
@@ -142,10 +132,10 @@ describe("Rpc", () => {
     Effect.gen(function* () {
       const silent = yield* provider(answering((calls) => results(calls).slice(1)))
       const client = yield* clientFor(silent.url)
-      expect(yield* errorOf(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
+      expect(yield* Effect.flip(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
       expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
       const talking = yield* provider(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
-      expect((yield* errorOf(twoCalls(yield* clientFor(talking.url)))).reason).toBe("rate_limited")
+      expect((yield* Effect.flip(twoCalls(yield* clientFor(talking.url)))).reason).toBe("rate_limited")
     }).pipe(Effect.provide(Rpc.layer))
   )
 
@@ -155,7 +145,10 @@ describe("Rpc", () => {
       for (const status of [200, 413]) {
         for (const body of [{ error }, [{ id: 0, error }]]) {
           const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
-          expect(yield* errorOf(twoCalls(yield* clientFor(url)))).toMatchObject({ reason: "range", maxBlocks: 10_000 })
+          expect(yield* Effect.flip(twoCalls(yield* clientFor(url)))).toMatchObject({
+            reason: "range",
+            maxBlocks: 10_000
+          })
         }
       }
     }).pipe(Effect.provide(Rpc.layer))
@@ -189,7 +182,7 @@ describe("Rpc", () => {
     Effect.gen(function* () {
       const { url } = yield* provider(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
       const client = yield* clientFor(url)
-      expect((yield* errorOf(twoCalls(client))).reason).toBe("refused")
+      expect((yield* Effect.flip(twoCalls(client))).reason).toBe("refused")
       expect(client.counters.batches).toBe(1)
     }).pipe(Effect.provide(Rpc.layer))
   )
@@ -206,7 +199,7 @@ describe("Rpc", () => {
       const { url } = yield* provider((_, response) =>
         response.writeHead(status, header === undefined ? {} : { "retry-after": header }).end()
       )
-      const error = yield* errorOf(twoCalls(yield* clientFor(url)))
+      const error = yield* Effect.flip(twoCalls(yield* clientFor(url)))
       expect(error.reason).toBe(status === 429 ? "rate_limited" : "http")
       expect(error.retryAfter).toBe(expected)
     }).pipe(Effect.provide(Rpc.layer))
@@ -218,7 +211,7 @@ describe("Rpc", () => {
       const { url } = yield* provider((_, response) =>
         response.writeHead(503, { "retry-after": DateTime.toDateUtc(later).toUTCString() }).end()
       )
-      const { retryAfter } = yield* errorOf(twoCalls(yield* clientFor(url)))
+      const { retryAfter } = yield* Effect.flip(twoCalls(yield* clientFor(url)))
       // The date has whole seconds.
       expect(retryAfter).toBeGreaterThan(50_000)
       expect(retryAfter).toBeLessThanOrEqual(60_000)
@@ -236,31 +229,10 @@ describe("Rpc", () => {
       const client = yield* clientFor(url)
       expect(client.counters).toEqual({ calls: 0, batches: 0, sent: 0, received: 0 })
       yield* twoCalls(client)
-      yield* errorOf(client.sendEach([{ method: "c", params: ["ü"] }]))
+      yield* Effect.flip(client.sendEach([{ method: "c", params: ["ü"] }]))
       const sum = (which: 0 | 1) => bodies.reduce((all, body) => all + body[which], 0)
       expect(client.counters).toEqual({ calls: 3, batches: 2, sent: sum(0), received: sum(1) })
       expect(sum(0)).toBeGreaterThan(100)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
-
-  it.scopedLive("gives up on a provider that hangs, after the head or in the middle of the body", () =>
-    Effect.gen(function* () {
-      const silent = yield* provider(() => {})
-      const dripping = yield* provider((_, response) => void response.write("["))
-      const errors = yield* Effect.forEach(
-        [silent, dripping],
-        ({ url }) => Effect.flatMap(clientFor(url), (client) => errorOf(twoCalls(client))),
-        { concurrency: "unbounded" }
-      )
-      expect(errors.map(({ reason }) => reason)).toEqual(["timeout", "timeout"])
-    }).pipe(Effect.provide(Rpc.layer))
-  )
-
-  it.scopedLive("says so when nobody listens", () =>
-    Effect.gen(function* () {
-      const { close, url } = yield* provider(() => {})
-      close()
-      expect((yield* errorOf(twoCalls(yield* clientFor(url)))).reason).toBe("unreachable")
     }).pipe(Effect.provide(Rpc.layer))
   )
 

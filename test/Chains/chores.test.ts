@@ -1,65 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
-import { AddressSet } from "../../src/Chains/AddressSet.ts"
-import { makeChores } from "../../src/Chains/chores.ts"
 import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
-import type { Watch } from "../../src/Chains/tick.ts"
-import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { someProviders } from "../lib/soleProvider.ts"
-import { type BalanceModel, direct } from "./BalanceModel.ts"
-import {
-  alice,
-  base,
-  bob,
-  inStore,
-  network,
-  noting,
-  owe,
-  owing,
-  receipts,
-  refusing,
-  scan,
-  scanTo
-} from "./oracleWorld.ts"
+import { direct } from "./BalanceModel.ts"
+import { choring, kept } from "./choring.ts"
+import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
-import { settings } from "./world.ts"
 
-/**
- * The chores of a watcher that has read all of the model, whose first provider serves. `run` does what is due, `mined`
- * after a block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
- */
-const choring = Effect.fnUntraced(function* (
-  model: BalanceModel,
-  ...clients: readonly [RpcClient, ...Array<RpcClient>]
-) {
-  const { aside, provider, providers } = someProviders(...clients)
-  const watched = new AddressSet()
-  watched.add(alice)
-  const watch: Watch = {
-    network,
-    chain: base,
-    contracts: new Map(),
-    watched,
-    providers,
-    reader: yield* Reader,
-    writer: yield* Writer,
-    settlement: noting().settlement
-  }
-  const chores = makeChores(watch, settings([base]).payments)
-  const run = (head: BlockRef) => chores.run(provider, head, true)
-  const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
-    Effect.gen(function* () {
-      model.mine(deeds, time)
-      yield* scanTo(model.head)
-      return yield* run(model.head)
-    })
-  const next = (...deeds: Parameters<BalanceModel["mine"]>[0]) =>
-    Effect.zipRight(TestClock.adjust(base.balanceInterval), mined(deeds))
-  return { aside, mined, next, run }
-})
-
-const kept = Effect.map(receipts, (rows) => rows.map((row) => [row.address, row.position, row.amount]))
 const checked = Effect.map(scan, (found) => found?.checked?.number)
 const stored = Effect.flatMap(Reader, (reader) =>
   Effect.map(reader.all<{ number: number }>("SELECT number FROM blocks ORDER BY number"), (rows) =>
@@ -71,29 +18,6 @@ const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
 describe("a round", () => {
-  it.scoped("has what one provider cannot tell of an address from another one, and keeps what both have told", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("both", alice, bob)
-      const { next } = yield* choring(
-        model,
-        refusing(model, () => [1]),
-        model.client
-      )
-      model.mine([direct(alice, 5n)])
-      yield* next(direct(bob, 6n))
-      expect(yield* kept).toEqual([
-        [alice, "tx:0", "5"],
-        [bob, "tx:0", "6"]
-      ])
-      expect(yield* checked).toBe(2)
-      const reader = yield* Reader
-      expect(yield* reader.all("SELECT address FROM balances WHERE number = 2 ORDER BY address")).toEqual([
-        { address: alice },
-        { address: bob }
-      ])
-    }).pipe(quiet, inStore)
-  )
-
   it.scoped("waits for an address that nobody can tell of, for two rounds, and then keeps it once", () =>
     Effect.gen(function* () {
       const model = yield* owing("third", alice, bob)

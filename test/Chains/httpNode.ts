@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
+import { Rpc, type RpcClient } from "../../src/Chains/Rpc.ts"
 
 export interface Call {
   readonly id: number
@@ -41,3 +42,11 @@ export const answering =
 
 export const results = (calls: ReadonlyArray<Call>) =>
   calls.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: `0x${method.length}` }))
+
+export const clientFor = (url: string) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(url)))
+
+export const twoCalls = (client: RpcClient) =>
+  client.send([
+    { method: "a", params: [] },
+    { method: "bb", params: [1] }
+  ])

@@ -2,9 +2,24 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { readBalances } from "../../src/Chains/oracle.ts"
+import { tick } from "../../src/Chains/tick.ts"
 import { Writer } from "../../src/Sql.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
-import { alice, depsOf, inStore, look, network, owe, owing, round, scanTo, told, toldOfAny } from "./oracleWorld.ts"
+import {
+  alice,
+  depsOf,
+  inStore,
+  look,
+  network,
+  owe,
+  owing,
+  round,
+  scanTo,
+  told,
+  toldOfAny,
+  watchOf
+} from "./oracleWorld.ts"
 
 const tracesOf = (model: BalanceModel) => model.calls.filter(({ method }) => method === "debug_traceTransaction").length
 
@@ -120,6 +135,29 @@ describe("an unattributed receipt", () => {
       model.mine([], 300)
       yield* round(depsOf({ ...model.client }), model.head)
       expect((yield* toldOfAny(alice)).sort()).toEqual(["1 tx:0 50", "2 call:? 5", "2 call:? 5"])
+    }).pipe(inStore)
+  )
+
+  it.scoped("is none that a reorg leaves: what comes again is looked for by a round, which can tell it later", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("reorg", alice)
+      model.mine([inside(alice, 7n)])
+      yield* round(depsOf(model.client), model.head)
+      const { provider, providers } = soleProvider(model.client)
+      const watch = yield* watchOf(providers)
+      watch.watched.add(alice)
+      model.rollback(1)
+      model.traces = false
+      model.mine([nothing])
+      model.mine([inside(alice, 3n), inside(alice, 4n)])
+      expect(yield* tick(watch, provider, { gas: false })).toMatchObject({ _tag: "CaughtUp", scanned: 2 })
+      expect(yield* told(alice)).toEqual([])
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* told(alice)).toEqual(["2 unattributed 7"])
+      model.traces = true
+      model.mine([], 60)
+      yield* round(depsOf({ ...model.client }), model.head)
+      expect((yield* toldOfAny(alice)).sort()).toEqual(["2 call:? 3", "2 call:? 4"])
     }).pipe(inStore)
   )
 })

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Logger } from "effect"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import { Reader } from "../../src/Sql.ts"
+import { direct, inside } from "./BalanceModel.ts"
+import { choring, kept } from "./choring.ts"
+import { alice, bob, depsOf, inStore, owing, refusing, round, scan } from "./oracleWorld.ts"
+
+const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+describe("what one provider cannot tell of an address", () => {
+  it.scoped("is had from another one, and what both have told is kept", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("both", alice, bob)
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => [1]),
+        model.client
+      )
+      model.mine([direct(alice, 5n)])
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "5"],
+        [bob, "tx:0", "6"]
+      ])
+      expect((yield* scan)?.checked?.number).toBe(2)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT address FROM balances WHERE number = 2 ORDER BY address")).toEqual([
+        { address: alice },
+        { address: bob }
+      ])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped.each([
+    ["both", [2]],
+    ["only the other one", [1, 2]]
+  ] as const)("counts once, where %s can tell the transaction of older money by now", ([, refused]) =>
+    Effect.gen(function* () {
+      const model = yield* owing("at last", alice)
+      model.traces = false
+      model.mine([direct(alice, 3n), inside(alice, 4n)])
+      const { client } = model
+      const hiding: RpcClient = {
+        ...client,
+        send: (calls) =>
+          Effect.map(client.send(calls), (answers) =>
+            answers.map((answer, i) =>
+              calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer
+            )
+          )
+      }
+      yield* round(depsOf(hiding), model.head)
+      expect(yield* kept).toEqual([[alice, "unattributed", "7"]])
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => refused),
+        client
+      )
+      yield* next(direct(alice, 5n))
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "3"],
+        [alice, "unattributed", "4"],
+        [alice, "tx:0", "5"]
+      ])
+    }).pipe(quiet, inStore)
+  )
+})
