@@ -1,10 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { Reader } from "../../src/Sql.ts"
 import { direct, inside } from "./BalanceModel.ts"
 import { choring, kept } from "./choring.ts"
-import { alice, bob, depsOf, inStore, owing, refusing, round, scan } from "./oracleWorld.ts"
+import { alice, bob, depsOf, hiding, inStore, owing, refusing, round, scan } from "./oracleWorld.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
@@ -40,22 +39,12 @@ describe("what one provider cannot tell of an address", () => {
       const model = yield* owing("at last", alice)
       model.traces = false
       model.mine([direct(alice, 3n), inside(alice, 4n)])
-      const { client } = model
-      const hiding: RpcClient = {
-        ...client,
-        send: (calls) =>
-          Effect.map(client.send(calls), (answers) =>
-            answers.map((answer, i) =>
-              calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer
-            )
-          )
-      }
-      yield* round(depsOf(hiding), model.head)
+      yield* round(depsOf(hiding(model)), model.head)
       expect(yield* kept).toEqual([[alice, "unattributed", "7"]])
       const { next } = yield* choring(
         model,
         refusing(model, () => refused),
-        client
+        model.client
       )
       yield* next(direct(alice, 5n))
       expect(yield* kept).toEqual([

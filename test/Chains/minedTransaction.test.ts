@@ -24,7 +24,7 @@ it.effect("a transaction that is in a block is found, where the chain's provider
     expect(aside).toEqual([])
 
     chain.failure = "timeout"
-    expect((yield* Effect.flip(minedTransaction(providers, good.hash))).reason).toBe("timeout")
+    expect(yield* Effect.flip(minedTransaction(providers, good.hash))).toMatchObject({ reason: "timeout" })
     expect(aside).toEqual(["timeout"])
   })
 )

@@ -9,6 +9,7 @@ import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceMod
 import {
   alice,
   depsOf,
+  hiding,
   inStore,
   look,
   network,
@@ -58,20 +59,10 @@ describe("an unattributed receipt", () => {
       const model = yield* owing("part", alice)
       model.traces = false
       model.mine([direct(alice, 3n), inside(alice, 4n)])
-      const { client } = model
-      const hiding = {
-        ...client,
-        send: (calls: Parameters<typeof client.send>[0]) =>
-          Effect.map(client.send(calls), (answers) =>
-            answers.map((answer, i) =>
-              calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer
-            )
-          )
-      }
-      yield* round(depsOf(hiding), model.head)
+      yield* round(depsOf(hiding(model)), model.head)
       expect(yield* told(alice)).toEqual(["1 unattributed 7"])
       model.mine([], 60)
-      const { reading } = yield* round(depsOf(client), model.head)
+      const { reading } = yield* round(depsOf(model.client), model.head)
       expect(reading.replaced).toHaveLength(1)
       expect(yield* told(alice)).toEqual(["1 tx:0 3", "1 unattributed 4"])
     }).pipe(inStore)

@@ -134,6 +134,15 @@ export const refusing = (
       : client.send(calls)
 })
 
+/** The same node, whose blocks are without their transactions for who wants them all. */
+export const hiding = ({ client }: BalanceModel): RpcClient => ({
+  ...client,
+  send: (calls) =>
+    Effect.map(client.send(calls), (answers) =>
+      answers.map((answer, i) => (calls[i]?.params[1] === true ? { ...(answer as object), transactions: [] } : answer))
+    )
+})
+
 /** What a round at `at` would ask for, a minute being the grace. */
 export const wanted = (at: BlockRef, on = network) =>
   Effect.flatMap(Reader, (reader) => Balances.asked(reader, on, at, 60_000, at.number))
