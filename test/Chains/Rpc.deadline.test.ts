@@ -1,5 +1,6 @@
+import type { ServerResponse } from "node:http"
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Effect, Fiber, Queue, Schedule, TestClock, TestServices } from "effect"
 import { Rpc } from "../../src/Chains/Rpc.ts"
 import { clientFor, provider, twoCalls } from "./httpNode.ts"
 
@@ -18,15 +19,12 @@ it.scopedLive("gives up on a provider that hangs, after the head or in the middl
 
 it.scoped("gives up on an answer that never ends, though its bytes keep coming", () =>
   Effect.gen(function* () {
-    const begun = yield* Deferred.make<void>()
-    const { url } = yield* provider((_, response) => {
-      const dripping = setInterval(() => response.write(" "), 1000)
-      response.on("close", () => clearInterval(dripping))
-      response.write("[")
-      Effect.runSync(Deferred.succeed(begun, undefined))
-    })
+    const answers = yield* Queue.unbounded<ServerResponse>()
+    const { url } = yield* provider((_, response) => void answers.unsafeOffer(response))
     const error = yield* Effect.fork(Effect.flip(twoCalls(yield* clientFor(url))))
-    yield* Deferred.await(begun)
+    const answer = yield* Queue.take(answers)
+    const drip = Effect.sync(() => answer.write(" "))
+    yield* Effect.forkScoped(TestServices.provideLive(Effect.repeat(drip, Schedule.spaced("1 second"))))
     yield* TestClock.adjust("5 seconds")
     expect((yield* Fiber.join(error)).reason).toBe("timeout")
   }).pipe(Effect.provide(Rpc.layer))

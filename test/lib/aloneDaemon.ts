@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "smol-toml"
@@ -45,8 +45,11 @@ export const startAlone = Effect.fn("test.startAlone")(function* (
   return daemon
 })
 
-/** Sockets and files that a process has open; undefined where there is no /proc. */
-export const openFilesOf = (pid: number): number | undefined => {
+/** Sockets that a process has open; undefined where there is no /proc. */
+export const openSocketsOf = (pid: number): number | undefined => {
   const folder = `/proc/${pid}/fd`
-  return existsSync(folder) ? readdirSync(folder).length : undefined
+  if (!existsSync(folder)) return undefined
+  // One that was closed meanwhile is none.
+  const isSocket = (file: string) => statSync(`${folder}/${file}`, { throwIfNoEntry: false })?.isSocket() === true
+  return readdirSync(folder).filter(isSocket).length
 }

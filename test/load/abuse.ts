@@ -3,7 +3,7 @@ import { Pool } from "undici"
 import { quantile } from "../../bench/Figure.ts"
 import { memoryOf } from "../../bench/memory.ts"
 import { start } from "../../bench/processes.ts"
-import { type AloneDaemon, openFilesOf } from "../lib/aloneDaemon.ts"
+import { type AloneDaemon, openSocketsOf } from "../lib/aloneDaemon.ts"
 import type { Attack, Counts, Outcomes } from "./Attack.ts"
 
 /** What a well-behaved client has seen. */
@@ -23,8 +23,8 @@ export interface Report {
   readonly outcomes: Outcomes
   /** Of the daemon in MiB; NaN where the machine does not tell. */
   readonly memory: { readonly before: number; readonly most: number }
-  /** Files and sockets of the daemon, before the attack and when its last connection has ended. */
-  readonly files: { readonly before: number; readonly after: number }
+  /** Of the daemon, before the attack and when its last connection has ended. */
+  readonly sockets: { readonly before: number; readonly after: number }
 }
 
 const clients = 4
@@ -80,7 +80,7 @@ export const abuse = Effect.fn("test.abuse")(function* (
   { breath, quietPayments }: { readonly breath: string; readonly quietPayments: number }
 ) {
   const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
-  const before = { memory: memoryOf(daemon.pid, "now"), files: openFilesOf(daemon.pid) ?? Number.NaN }
+  const before = { memory: memoryOf(daemon.pid, "now"), sockets: openSocketsOf(daemon.pid) ?? Number.NaN }
   let isOver = false
   let most = before.memory
   const watch = Effect.sync(() => {
@@ -95,18 +95,18 @@ export const abuse = Effect.fn("test.abuse")(function* (
   const { outcomes } = parse<{ readonly outcomes: Outcomes }>((yield* attackers.ended).trim().split("\n").at(-1) ?? "")
   isOver = true
   const underAttack = yield* Fiber.join(traffic)
-  const files = Effect.sync(() => openFilesOf(daemon.pid) ?? Number.NaN)
+  const sockets = Effect.sync(() => openSocketsOf(daemon.pid) ?? Number.NaN)
   // The well-behaved client's connections too take a moment to end.
   const after = yield* Effect.retry(
-    Effect.filterOrFail(files, (open) => !(open > before.files)),
+    Effect.filterOrFail(sockets, (open) => !(open > before.sockets)),
     Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(100))
-  ).pipe(Effect.orElse(() => files))
+  ).pipe(Effect.orElse(() => sockets))
   const report: Report = {
     quiet,
     underAttack,
     outcomes,
     memory: { before: before.memory, most },
-    files: { before: before.files, after }
+    sockets: { before: before.sockets, after }
   }
   return report
 }, Effect.scoped)

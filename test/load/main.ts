@@ -38,7 +38,7 @@ const told = (name: string, { p50, p99, payments }: Traffic) =>
 const main = Effect.gen(function* () {
   const counts = fitting(wanted)
   const daemon = yield* startAlone()
-  const { files, memory, outcomes, quiet, underAttack } = yield* abuse(daemon, counts, {
+  const { memory, outcomes, quiet, sockets, underAttack } = yield* abuse(daemon, counts, {
     breath: "5 millis",
     quietPayments: 4_000
   })
@@ -53,12 +53,12 @@ const main = Effect.gen(function* () {
   say(
     `memory ${memory.before.toFixed(0)} MiB before, ${memory.most.toFixed(0)} MiB at most (${mostMemory} more allowed)`
   )
-  say(`open files ${files.before} before, ${files.after} after`)
+  say(`open sockets ${sockets.before} before, ${sockets.after} after`)
 
   const failures = [...quiet.failures, ...underAttack.failures].slice(0, 5)
   if (ratio > mostRatio) failures.push(`the p99 of the others is ${ratio.toFixed(1)} times that in peace`)
   if (memory.most - memory.before > mostMemory) failures.push("the memory is not bounded")
-  if (files.after > files.before) failures.push("connections are left")
+  if (sockets.after > sockets.before) failures.push("connections are left")
   if (underAttack.payments === 0) failures.push("nobody was served under attack")
   if (Object.keys(outcomes.oversized).some((outcome) => outcome !== "431"))
     failures.push("oversized headers: not all 431")
