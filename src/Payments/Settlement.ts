@@ -178,8 +178,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         ]
         for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
+        // Coins are not given up before their balances have been compared: until then they are looked at again.
+        const through = Math.min(final, horizon.checked?.number ?? -1)
         tx.afterCommit(() => {
-          looked.set(key, final)
+          looked.set(key, through)
           moved.add(network.mode)
           bell.unsafeOffer(undefined)
         })

@@ -118,3 +118,15 @@ it.scoped("a reorg of blocks that were said to be final: what replaces them has 
     expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped("coins whose balances are compared only once their blocks are final are looked at again then", () =>
+  Effect.gen(function* () {
+    const payment = yield* confirmedOnce
+    yield* tick({ head: 131, ancestor: 119, finalized: 118, checked: 119 })
+    yield* tick({ head: 133, finalized: 120, checked: 119 })
+    expect((yield* look(payment)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 134, finalized: 121 })
+    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+    expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
+  }).pipe(Effect.provide(layer))
+)
