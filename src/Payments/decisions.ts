@@ -73,11 +73,11 @@ const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: R
   return {
     paying,
     any: paying.length > 0 || exceptions.length > 0,
-    // The one that would have confirmed it, else the first.
+    // The one that would have confirmed it, else the first. What a reorg took pays for nothing, and would undo it again.
     txHash:
       crossing(hashes, required(payment.amount, rules.toleranceBps)) ??
       hashes[0]?.txHash ??
-      exceptions.find((exception) => exception.txHash !== undefined)?.txHash
+      exceptions.find((exception) => exception.kind !== "reorged" && exception.txHash !== undefined)?.txHash
   }
 }
 

@@ -5,9 +5,11 @@ import * as WatchedRepo from "../../src/Chains/WatchedRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { accept, refunded } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
 import { asked, end, hash, layer, look, mined, nodes, start, untold } from "./deciding.ts"
-import { block, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
+import { block, network, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
 
 it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
   Effect.gen(function* () {
@@ -102,5 +104,32 @@ it.scoped("accept: a payment that a reorg undid is confirmed anew, by the money 
     expect(after.payment).toMatchObject({ failureReason: undefined, confirmedAt: 140_000, endedAt: 140_000 })
     expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
     expect(after.exceptions).toEqual(["gone reorged 1000", "accepted found_late 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a payment whose money a reorg took for good needs another transaction, and stays confirmed by it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n))
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    yield* tick({ head: 132, finalized: 120 })
+    const failed = yield* look(id)
+    expect(failed.exceptions).toEqual(["open reorged 1000"])
+    expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({
+      _tag: "TransactionNotProven",
+      message: expect.stringContaining("--tx")
+    })
+    expect(yield* look(id)).toEqual(failed)
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    yield* accept(id, hash("1"))
+    const restarted = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+      Effect.provide(testSettingsLayer(""))
+    )
+    const writer = yield* Writer
+    yield* writer.write(restarted.settle({ network, head: block(132) }, []))
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
+    expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
+    expect(after.exceptions).toEqual(["accepted reorged 1000"])
   }).pipe(Effect.provide(layer))
 )
