@@ -136,7 +136,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         now: number,
         receiptsChanged: boolean
       ) {
-        const receipts = yield* receiptsLeft(payment.id)
+        const receipts = yield* receiptsLeft(payment)
         const policies = chains.get(networkKey(payment))?.policies ?? []
         const own: Horizon = { ...horizon, requires: requirementOf(policies, payment.usdValue) }
         const back = undone(payment, receipts, own, rules, now)

@@ -131,7 +131,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
       const payment = (yield* Repo.byId(tx, id)) ?? seen
-      const money = acceptable(payment, yield* receiptsLeft(payment.id), rules)
+      const money = acceptable(payment, yield* receiptsLeft(payment), rules)
       if (payment.status !== "confirmed") {
         if (!money.any) {
           return yield* new NothingToDecide({ message: `No money has come for ${id}: there is nothing to accept` })

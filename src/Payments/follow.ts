@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
+import type { PaymentException } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import type { Outbox } from "../Events/Outbox.ts"
@@ -10,7 +10,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { withoutSentBack } from "./sentBack.ts"
+import { withoutRepaid, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
@@ -35,10 +35,19 @@ export const follow = Effect.fnUntraced(function* (
   return before
 })
 
-/** A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction. */
-export const receiptsLeft = Effect.fnUntraced(function* (payment: PaymentId) {
+const left = (
+  { txHash }: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>
+): ReadonlyArray<Receipt> => withoutRepaid(withoutSentBack(receipts, exceptions), exceptions, txHash)
+
+/**
+ * A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction, or because the
+ * payment had been paid already.
+ */
+export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  return withoutSentBack(yield* Receipts.ofPayment(tx, payment), yield* Exceptions.ofPayment(tx, payment))
+  return left(payment, yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
 })
 
 /** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
@@ -49,7 +58,7 @@ export const syncExceptions = Effect.fnUntraced(function* (
   at: number
 ) {
   const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  const found = exceptionsOf(payment, withoutSentBack(receipts, stored), rules)
+  const found = exceptionsOf(payment, left(payment, receipts, stored), rules)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, found, at)
 })

@@ -26,6 +26,37 @@ const without = (
   })
 }
 
+/** Takes what one transaction brought beyond the payment's amount out of the receipts. */
+const withoutPaidAgain = (
+  receipts: ReadonlyArray<Receipt>,
+  { amount, chain, currency, txHash }: PaymentException
+): ReadonlyArray<Receipt> => {
+  let left = amount
+  return receipts.flatMap((receipt) => {
+    const isIts = receipt.canonical && receipt.txHash === txHash
+    if (!isIts || receipt.chain !== chain || receipt.currency !== currency) return [receipt]
+    const taken = left < receipt.amount ? left : receipt.amount
+    left -= taken
+    return taken === receipt.amount ? [] : [{ ...receipt, amount: receipt.amount - taken }]
+  })
+}
+
+/**
+ * The receipts of a confirmed payment but for what was paid again and sent back: should a reorg take the money that
+ * completed it, that is not there in its place.
+ *
+ * @param completedBy its transaction, which an operator may have taken all the same
+ */
+export const withoutRepaid = (
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>,
+  completedBy: string | undefined
+): ReadonlyArray<Receipt> => {
+  const isRepaid = ({ kind, status, txHash }: PaymentException) =>
+    kind === "paid_again" && status === "refunded" && txHash !== completedBy
+  return exceptions.filter(isRepaid).reduce(withoutPaidAgain, receipts)
+}
+
 /**
  * The receipts of a payment but for the money that was sent back by hand while nobody could tell its transaction: it is
  * not paid with any more, and no new matter, when the transaction turns up later.

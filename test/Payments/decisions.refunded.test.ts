@@ -6,7 +6,7 @@ import { accept, refunded } from "../../src/Payments/decisions.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { end, hash, layer, look, mined, start, untold } from "./deciding.ts"
-import { block, network, scanTo, transfer } from "./settling.ts"
+import { block, network, scanTo, tick, transfer } from "./settling.ts"
 
 it.scoped("refunded: closes what is open, and needs something that is", () =>
   Effect.gen(function* () {
@@ -131,5 +131,30 @@ it.scoped("accept: what is left of the money counts, and where nothing is left t
     yield* scanTo(131, transfer(121, 1n))
     yield* accept(id, undefined)
     expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt121", amountReceived: 1n })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("refunded: what was paid again and sent back does not take the place of money that a reorg took", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 1000n), transfer(120, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["open paid_again 1000"])
+    yield* refunded(id)
+    // A branch on which the second one came first opens nothing anew.
+    const again = [transfer(120, 1000n), { ...transfer(125, 1000n), txHash: "0xt110" }]
+    yield* tick({ head: 131, ancestor: 105, finalized: 104, transfers: again })
+    expect((yield* look(id)).exceptions).toEqual(["refunded paid_again 1000"])
+    yield* tick({ head: 132, ancestor: 121, finalized: 104 })
+    expect((yield* look(id)).payment?.status).toBe("confirmed")
+    yield* tick({ head: 133, finalized: 125 })
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "failed", failureReason: "reorged", amountReceived: undefined })
+    expect(after.exceptions.toSorted()).toEqual(["open reorged 1000", "refunded paid_again 1000"])
+    expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "TransactionNotProven" })
+    // Whoever takes it all the same has to name it.
+    yield* accept(id, "0xt120")
+    yield* tick({ head: 140 })
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
+    expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted reorged 1000", "refunded paid_again 1000"])
   }).pipe(Effect.provide(layer))
 )

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
-import { withoutSentBack } from "../../src/Payments/sentBack.ts"
+import { withoutRepaid, withoutSentBack } from "../../src/Payments/sentBack.ts"
 import { payment, receipt } from "./machine.ts"
 
 const it_ = payment({ currency: "ETH" })
@@ -64,5 +64,31 @@ describe("money that was sent back while nobody could tell its transaction", () 
   it("is each time another where it happened more than once", () => {
     const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, block: 130 }
     expect(amounts([untold(700n), untold(200n, { blockNumber: 130 }), told(50n)], [sentBack, later])).toEqual([50n])
+  })
+})
+
+describe("money that was paid again and sent back", () => {
+  const repaid: PaymentException = { ...sentBack, kind: "paid_again", txHash: "0xa", block: undefined }
+  const rest = (receipts: ReadonlyArray<Receipt>, exception = repaid, completedBy = "0xfirst") =>
+    withoutRepaid(receipts, [exception], completedBy).map(({ amount }) => amount)
+
+  it("is left out of what its transaction brought, in whatever block", () => {
+    expect(rest([told(700n, { blockNumber: 500 })])).toEqual([])
+    expect(rest([told(300n), told(900n, { position: "call:0xb" })])).toEqual([500n])
+  })
+
+  it.each<[string, Receipt]>([
+    ["a reorg took", told(5n, { canonical: false })],
+    ["came on another chain", told(5n, { chain: "optimism" })],
+    ["is another currency", told(5n, { currency: "USDC" })],
+    ["came in another transaction", told(5n, { txHash: "0xb" })]
+  ])("does not take with it what %s", (_, other) => {
+    expect(rest([other, told(700n)])).toEqual([5n])
+  })
+
+  it("is there as long as nobody has sent it back, and where the payment was accepted for it", () => {
+    expect(rest([told(700n)], { ...repaid, status: "open" })).toEqual([700n])
+    expect(rest([told(700n)], { ...repaid, kind: "late" })).toEqual([700n])
+    expect(rest([told(700n)], repaid, "0xa")).toEqual([700n])
   })
 })
