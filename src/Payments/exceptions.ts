@@ -63,14 +63,23 @@ const arrivalsOf = (
 /**
  * What a confirmed payment got beyond its amount: with the transaction that completed it, and with each one after that,
  * in the order of the chain, those that were found after the decision last.
+ *
+ * @param untold what was accepted although nobody could tell its transaction: it stands for what the others lacked
  */
-const surplus = (payment: Payment, arrivals: ReadonlyArray<Arrival>, completedBy: string): ReadonlyArray<Irregular> => {
+const surplus = (
+  payment: Payment,
+  arrivals: ReadonlyArray<Arrival>,
+  completedBy: string,
+  untold: bigint
+): ReadonlyArray<Irregular> => {
   const decidedAt = payment.endedAt ?? 0
+  const decidedWith = arrivals.filter(({ firstSeen }) => firstSeen <= decidedAt)
+  const lacking = payment.amount - sum(decidedWith.map(({ amount }) => amount))
   const known = arrivals.filter(({ firstSeen, receipt }) => firstSeen <= decidedAt || receipt.txHash === completedBy)
   const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
   const completing = ordered.findIndex(({ receipt }) => receipt.txHash === completedBy)
   const found: Array<Irregular> = []
-  let reached = 0n
+  let reached = lacking < 0n ? 0n : lacking < untold ? lacking : untold
   for (const [place, { amount, receipt }] of ordered.entries()) {
     reached += amount
     const beyond = reached - payment.amount
@@ -101,28 +110,38 @@ const undone = (payment: Payment, paying: ReadonlyArray<Receipt>): ReadonlyArray
   return [{ kind: "reorged", chain, txHash, currency, amount: missing, block: undefined, key: "reorged" }]
 }
 
+/** How much of it is in the payment's currency, on its chain. */
+const ownOf = (payment: Payment, accepted: ReadonlyArray<Irregular>): bigint =>
+  sum(
+    accepted.flatMap(({ amount, chain, currency }) =>
+      chain === payment.chain && currency === payment.currency ? [amount] : []
+    )
+  )
+
 /** What on-time money that some transaction brought is beyond paying for the payment. */
 const afterDecision = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   paying: ReadonlyArray<Receipt>,
   arrivals: ReadonlyArray<Arrival>,
-  rules: Rules
+  rules: Rules,
+  accepted: ReadonlyArray<Irregular>
 ): ReadonlyArray<Irregular> => {
   if (payment.endedAt === undefined) return []
   if (payment.status !== "confirmed") return foundLate(payment, arrivals)
   const { txHash } = payment
   if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {
-    return surplus(payment, arrivals, txHash)
+    return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
   }
+  const its = receipts.filter((receipt) => receipt.txHash === txHash)
   // Accepted for other money than this, which is still there: all that was found since is further money.
-  if (receipts.some((receipt) => receipt.canonical && receipt.txHash === txHash)) {
+  if (its.some((receipt) => receipt.canonical) || (its.length === 0 && accepted.length > 0)) {
     const since = arrivals.filter(({ firstSeen }) => firstSeen > (payment.endedAt ?? 0))
     return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
   }
   // A reorg took the transaction: another one completes the payment, or none.
   const instead = crossing(paying, required(payment.amount, rules.toleranceBps))
-  return instead === undefined ? [] : surplus(payment, arrivals, instead)
+  return instead === undefined ? [] : surplus(payment, arrivals, instead, 0n)
 }
 
 /**
@@ -130,11 +149,14 @@ const afterDecision = (
  * a reorg takes back is no longer there. Amounts in base units.
  *
  * Money in blocks up to the head of the payment's creation, and on other chains well before it, is none of its business.
+ *
+ * @param accepted what was accepted while nobody could tell its transaction; it is not among the receipts
  */
 export const exceptionsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
-  rules: Rules
+  rules: Rules,
+  accepted: ReadonlyArray<Irregular> = []
 ): ReadonlyArray<Irregular> => {
   const { createdHead } = payment
   if (createdHead === undefined || receipts.length === 0) return []
@@ -165,7 +187,7 @@ export const exceptionsOf = (
       [...onTime].filter((receipt) => receipt.txHash === undefined)
     ),
     ...undone(payment, paying),
-    ...afterDecision(payment, receipts, paying, arrivalsOf(paying, firstSeen), rules)
+    ...afterDecision(payment, receipts, paying, arrivalsOf(paying, firstSeen), rules, accepted)
   ]
 }
 

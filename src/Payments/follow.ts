@@ -10,7 +10,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { withoutRepaid, withoutSentBack } from "./sentBack.ts"
+import { withoutRepaid, withoutSentBack, withoutUntold } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
@@ -58,7 +58,10 @@ export const syncExceptions = Effect.fnUntraced(function* (
   at: number
 ) {
   const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  const found = exceptionsOf(payment, left(payment, receipts, stored), rules)
+  // What was accepted without its transaction is no new matter when that turns up.
+  const rest = withoutUntold(left(payment, receipts, stored), stored, "accepted")
+  const accepted = stored.filter(({ block, status }) => status === "accepted" && block !== undefined)
+  const found = exceptionsOf(payment, rest, rules, accepted)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, found, at)
 })

@@ -26,6 +26,19 @@ const without = (
   })
 }
 
+/** The receipts but for what was decided on in this way while nobody could tell its transaction. */
+export const withoutUntold = (
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>,
+  decision: "accepted" | "refunded"
+): ReadonlyArray<Receipt> => {
+  let rest = receipts
+  for (const { block, ...exception } of exceptions) {
+    if (exception.status === decision && block !== undefined) rest = without(rest, { ...exception, block })
+  }
+  return rest
+}
+
 /** Takes what one transaction brought beyond the payment's amount out of the receipts. */
 const withoutPaidAgain = (
   receipts: ReadonlyArray<Receipt>,
@@ -64,10 +77,4 @@ export const withoutRepaid = (
 export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
-): ReadonlyArray<Receipt> => {
-  let rest = receipts
-  for (const { block, ...exception } of exceptions) {
-    if (exception.status === "refunded" && block !== undefined) rest = without(rest, { ...exception, block })
-  }
-  return rest
-}
+): ReadonlyArray<Receipt> => withoutUntold(receipts, exceptions, "refunded")

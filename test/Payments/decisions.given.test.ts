@@ -1,15 +1,16 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
+import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import * as WatchedRepo from "../../src/Chains/WatchedRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { accept, refunded } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
-import { Reader, Writer } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { asked, end, hash, layer, look, mined, nodes, start, untold } from "./deciding.ts"
-import { block, network, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
+import { asked, end, hash, layer, look, mined, nodes, ofTwoChains, start, untold } from "./deciding.ts"
+import { block, elsewhere, network, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
 
 it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
   Effect.gen(function* () {
@@ -132,4 +133,67 @@ it.scoped("accept: a payment whose money a reorg took for good needs another tra
     expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
     expect(after.exceptions).toEqual(["accepted reorged 1000"])
   }).pipe(Effect.provide(layer))
+)
+
+/** The money without a transaction turns out to have been brought by these. */
+const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts WHERE position = 'unattributed'")))
+    yield* scanTo(head, ...transfers)
+  })
+
+it.scoped("accept: money without a transaction is what was paid: further money is paid again, and its own is not", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    yield* scanTo(130, transfer(120, 1500n, untold))
+    yield* accept(id, hash("1"))
+    yield* scanTo(150, transfer(140, 1000n))
+    const before = ["accepted unattributed 1500", "open paid_again 1000"]
+    expect((yield* look(id)).exceptions).toEqual(before)
+    yield* told(151, transfer(118, 1500n, { position: "call:0xa", txHash: hash("1") }))
+    expect((yield* look(id)).exceptions).toEqual(before)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: money without a transaction stands for what the others lacked", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 300n), transfer(120, 700n, untold))
+    yield* accept(id, undefined)
+    expect((yield* look(id)).payment).toMatchObject({ txHash: "0xt110", amountReceived: 1000n })
+    yield* scanTo(150, transfer(140, 500n))
+    const before = ["accepted unattributed 700", "open paid_again 500"]
+    expect((yield* look(id)).exceptions).toEqual(before)
+    yield* told(151, transfer(118, 700n, { position: "call:0xa" }))
+    expect((yield* look(id)).exceptions).toEqual(before)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: of a paid payment, money without a transaction is not again what is paid with", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 1000n), transfer(120, 700n, untold))
+    yield* accept(id, undefined)
+    yield* told(150, transfer(118, 700n, { position: "call:0xa" }), transfer(140, 500n))
+    expect((yield* look(id)).exceptions).toEqual(["accepted unattributed 700", "open paid_again 500"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: money on another chain without a transaction is no new matter when that turns up", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    const writer = yield* Writer
+    yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
+    yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, untold)] })
+    mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
+    yield* accept(id, hash("1"))
+    yield* TestClock.setTime(301_000)
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts WHERE position = 'unattributed'")))
+    yield* tick({ head: 301, on: elsewhere, transfers: [transfer(240, 7n, { position: "call:0xa" })] })
+    expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7"])
+    yield* scanTo(302, transfer(290, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7", "open paid_again 1000"])
+  }).pipe(Effect.provide(ofTwoChains))
 )
