@@ -4,7 +4,7 @@ import { nativeToken } from "../Domain/Currency.ts"
 import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import { counted, crossing, elsewhere, fitting, identity, type Rules } from "./statusMachine.ts"
+import { counted, crossing, elsewhere, fitting, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
 const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean =>
@@ -42,8 +42,9 @@ const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyAr
 interface Arrival {
   readonly receipt: Receipt
   readonly amount: bigint
-  /** Unix milliseconds. */
+  /** In whatever block, and in the one that it is in now. Unix milliseconds. */
   readonly firstSeen: number
+  readonly seenHere: number
 }
 
 const arrivalsOf = (
@@ -56,7 +57,14 @@ const arrivalsOf = (
     const [receipt] = parts
     return receipt === undefined
       ? []
-      : [{ receipt, amount: sum(parts.map((part) => part.amount)), firstSeen: firstSeen(receipt) }]
+      : [
+          {
+            receipt,
+            amount: sum(parts.map((part) => part.amount)),
+            firstSeen: firstSeen(receipt),
+            seenHere: Math.min(...parts.map((part) => part.seenAt))
+          }
+        ]
   })
 }
 
@@ -90,11 +98,17 @@ const surplus = (
   return found
 }
 
-/** On-time money that an expired or failed payment had not got when that was decided. */
-const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>): ReadonlyArray<Irregular> => {
-  let decided = payment.amountReceived ?? 0n
+/**
+ * On-time money that an expired or failed payment had not got when that was decided: what has been in its block for the
+ * longest is what it had got.
+ *
+ * @param untold what it had got of which nobody can tell the transaction
+ */
+const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>, untold: bigint): ReadonlyArray<Irregular> => {
+  let decided = (payment.amountReceived ?? 0n) - untold
   const found: Array<Irregular> = []
-  for (const { amount, firstSeen, receipt } of [...arrivals].sort((a, b) => a.firstSeen - b.firstSeen)) {
+  const byAge = [...arrivals].sort((a, b) => a.seenHere - b.seenHere || a.firstSeen - b.firstSeen)
+  for (const { amount, firstSeen, receipt } of byAge) {
     const known = firstSeen <= (payment.endedAt ?? 0) && amount <= decided
     if (known) decided -= amount
     else found.push(irregular("found_late", payment.chain, receipt, amount))
@@ -103,8 +117,8 @@ const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>): Readonly
 }
 
 /** What a payment that was confirmed lacks since a reorg undid it. */
-const undone = (payment: Payment, paying: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> => {
-  const missing = payment.amount - sum(paying.map((receipt) => receipt.amount))
+const undone = (payment: Payment, left: bigint): ReadonlyArray<Irregular> => {
+  const missing = payment.amount - left
   if (payment.failureReason !== "reorged" || missing <= 0n) return []
   const { chain, currency, txHash } = payment
   return [{ kind: "reorged", chain, txHash, currency, amount: missing, block: undefined, key: "reorged" }]
@@ -122,21 +136,26 @@ const ownOf = (payment: Payment, accepted: ReadonlyArray<Irregular>): bigint =>
 const afterDecision = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
-  paying: ReadonlyArray<Receipt>,
-  arrivals: ReadonlyArray<Arrival>,
+  onTime: ReadonlyArray<Receipt>,
+  firstSeen: (receipt: Receipt) => number,
   rules: Rules,
   accepted: ReadonlyArray<Irregular>
 ): ReadonlyArray<Irregular> => {
-  if (payment.endedAt === undefined) return []
-  if (payment.status !== "confirmed") return foundLate(payment, arrivals)
-  const { txHash } = payment
+  const { endedAt, status, txHash } = payment
+  if (endedAt === undefined) return []
+  const paying = onTime.filter((receipt) => receipt.txHash !== undefined)
+  const arrivals = arrivalsOf(paying, firstSeen)
+  if (status !== "confirmed") {
+    const untold = onTime.filter((receipt) => receipt.txHash === undefined && receipt.seenAt <= endedAt)
+    return foundLate(payment, arrivals, total(untold))
+  }
   if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {
     return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
   }
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
   // Accepted for other money than this, which is still there: all that was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && accepted.length > 0)) {
-    const since = arrivals.filter(({ firstSeen }) => firstSeen > (payment.endedAt ?? 0))
+    const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
     return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
   }
   // A reorg took the transaction: another one completes the payment, or none.
@@ -168,9 +187,9 @@ export const exceptionsOf = (
   const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
 
   const canonical = receipts.filter((receipt) => receipt.canonical)
-  const onTime = new Set(counted(payment, receipts, rules))
-  const late = fitting(payment, canonical).filter((receipt) => !onTime.has(receipt))
-  const paying = [...onTime].filter((receipt) => receipt.txHash !== undefined)
+  const onTime = counted(payment, receipts, rules)
+  const counts = new Set(onTime)
+  const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),
@@ -184,10 +203,10 @@ export const exceptionsOf = (
     ...each("late", late),
     ...each(
       "unattributed",
-      [...onTime].filter((receipt) => receipt.txHash === undefined)
+      onTime.filter((receipt) => receipt.txHash === undefined)
     ),
-    ...undone(payment, paying),
-    ...afterDecision(payment, receipts, paying, arrivalsOf(paying, firstSeen), rules, accepted)
+    ...undone(payment, total(onTime)),
+    ...afterDecision(payment, receipts, onTime, firstSeen, rules, accepted)
   ]
 }
 

@@ -58,9 +58,10 @@ export const syncExceptions = Effect.fnUntraced(function* (
   at: number
 ) {
   const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  // What was accepted without its transaction is no new matter when that turns up.
-  const rest = withoutUntold(left(payment, receipts, stored), stored, "accepted")
-  const accepted = stored.filter(({ block, status }) => status === "accepted" && block !== undefined)
+  // What a payment was accepted for without its transaction is no new matter when that turns up.
+  const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
+  const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
+  const rest = withoutUntold(left(payment, receipts, stored), accepted, "accepted")
   const found = exceptionsOf(payment, rest, rules, accepted)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, found, at)

@@ -95,6 +95,49 @@ it("money that was off the chain when a payment failed, and came back, is found 
   ])
 })
 
+it("money that came back in the place that it had had is what is found late, and not what was known all the time", () => {
+  const payment: Payment = {
+    ...confirmed("ETH"),
+    status: "failed",
+    failureReason: "insufficient_amount",
+    amountReceived: 600n,
+    confirmedAt: undefined
+  }
+  const known = { ...arrived(payment, 102, 600n), seenAt: 102_500 }
+  const before = { ...arrived(payment, 101, 300n), canonical: false }
+  const back = { ...before, blockHash: "0x103", blockNumber: 103, canonical: true, seenAt: 103_001 }
+  expect(exceptions(payment, [before, known, back])).toEqual(["found_late 300 0xt101"])
+})
+
+it("money that came back is found late beside money that nobody can attribute", () => {
+  const payment: Payment = {
+    ...confirmed("ETH"),
+    status: "failed",
+    failureReason: "insufficient_amount",
+    amountReceived: 500n,
+    confirmedAt: undefined
+  }
+  const untold = { ...arrived(payment, 102, 500n), position: "unattributed", txHash: undefined }
+  expect(exceptions(payment, [arrived(payment, 101, 300n), untold])).toEqual([
+    "unattributed 500 undefined",
+    "found_late 300 0xt101"
+  ])
+})
+
+it("what a payment lacks since a reorg undid it is not what stands without a transaction", () => {
+  const payment: Payment = {
+    ...confirmed("ETH"),
+    status: "failed",
+    failureReason: "reorged",
+    amountReceived: 700n
+  }
+  const untold = { ...arrived(payment, 102, 700n), position: "unattributed", txHash: undefined }
+  expect(exceptions(payment, [{ ...gone(payment), amount: 300n }, untold])).toEqual([
+    "unattributed 700 undefined",
+    "reorged 300 0xt101"
+  ])
+})
+
 it.each([
   ["ETH", ["wrong_chain 7 0xt120"]],
   // Gas to collect a token with.

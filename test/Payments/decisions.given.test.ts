@@ -108,31 +108,33 @@ it.scoped("accept: a payment that a reorg undid is confirmed anew, by the money 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: a payment whose money a reorg took for good needs another transaction, and stays confirmed by it", () =>
-  Effect.gen(function* () {
-    const { id } = yield* start
-    yield* scanTo(130, transfer(120, 1000n))
-    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
-    yield* tick({ head: 132, finalized: 120 })
-    const failed = yield* look(id)
-    expect(failed.exceptions).toEqual(["open reorged 1000"])
-    expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({
-      _tag: "TransactionNotProven",
-      message: expect.stringContaining("--tx")
-    })
-    expect(yield* look(id)).toEqual(failed)
-    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
-    yield* accept(id, hash("1"))
-    const restarted = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
-      Effect.provide(testSettingsLayer(""))
-    )
-    const writer = yield* Writer
-    yield* writer.write(restarted.settle({ network, head: block(132) }, []))
-    const after = yield* look(id)
-    expect(after.payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
-    expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
-    expect(after.exceptions).toEqual(["accepted reorged 1000"])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "accept: a payment whose money a reorg took for good needs another transaction, and stays confirmed by it",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* start
+      yield* scanTo(130, transfer(120, 1000n))
+      yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+      yield* tick({ head: 132, finalized: 120 })
+      const failed = yield* look(id)
+      expect(failed.exceptions).toEqual(["open reorged 1000"])
+      expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({
+        _tag: "TransactionNotProven",
+        message: expect.stringContaining("--tx")
+      })
+      expect(yield* look(id)).toEqual(failed)
+      mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+      yield* accept(id, hash("1"))
+      const restarted = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+        Effect.provide(testSettingsLayer(""))
+      )
+      const writer = yield* Writer
+      yield* writer.write(restarted.settle({ network, head: block(132) }, []))
+      const after = yield* look(id)
+      expect(after.payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
+      expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
+      expect(after.exceptions).toEqual(["accepted reorged 1000"])
+    }).pipe(Effect.provide(layer))
 )
 
 /** The money without a transaction turns out to have been brought by these. */
