@@ -1,6 +1,21 @@
 import type { PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
+/** Takes so much of the money of some of the receipts out of them. */
+const takeOut = (
+  receipts: ReadonlyArray<Receipt>,
+  amount: bigint,
+  isIts: (receipt: Receipt) => boolean
+): ReadonlyArray<Receipt> => {
+  let left = amount
+  return receipts.flatMap((receipt) => {
+    if (!isIts(receipt)) return [receipt]
+    const rest = receipt.amount - left
+    left = rest < 0n ? -rest : 0n
+    return rest > 0n ? [{ ...receipt, amount: rest }] : []
+  })
+}
+
 /** Takes the money of one exception out of the receipts, as much as it was. */
 const without = (
   receipts: ReadonlyArray<Receipt>,
@@ -16,14 +31,8 @@ const without = (
   const seen = receipts.find(isSeen)
   // It is more than what was sent back: somebody has to decide on all of it.
   if (seen !== undefined && seen.amount > amount) return receipts
-  let left = amount - (seen?.amount ?? 0n)
-  return receipts.flatMap((receipt) => {
-    if (receipt === seen) return []
-    if (!isFound(receipt)) return [receipt]
-    const taken = left < receipt.amount ? left : receipt.amount
-    left -= taken
-    return taken === receipt.amount ? [] : [{ ...receipt, amount: receipt.amount - taken }]
-  })
+  const others = receipts.filter((receipt) => receipt !== seen)
+  return takeOut(others, amount - (seen?.amount ?? 0n), isFound)
 }
 
 /** The receipts but for what was decided on in this way while nobody could tell its transaction. */
@@ -43,16 +52,13 @@ export const withoutUntold = (
 const withoutPaidAgain = (
   receipts: ReadonlyArray<Receipt>,
   { amount, chain, currency, txHash }: PaymentException
-): ReadonlyArray<Receipt> => {
-  let left = amount
-  return receipts.flatMap((receipt) => {
-    const isIts = receipt.canonical && receipt.txHash === txHash
-    if (!isIts || receipt.chain !== chain || receipt.currency !== currency) return [receipt]
-    const taken = left < receipt.amount ? left : receipt.amount
-    left -= taken
-    return taken === receipt.amount ? [] : [{ ...receipt, amount: receipt.amount - taken }]
-  })
-}
+): ReadonlyArray<Receipt> =>
+  takeOut(
+    receipts,
+    amount,
+    (receipt) =>
+      receipt.canonical && receipt.txHash === txHash && receipt.chain === chain && receipt.currency === currency
+  )
 
 /**
  * The receipts of a confirmed payment but for what was paid again and sent back: should a reorg take the money that
