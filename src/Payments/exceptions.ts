@@ -177,8 +177,7 @@ export const exceptionsOf = (
   rules: Rules,
   accepted: ReadonlyArray<Irregular> = []
 ): ReadonlyArray<Irregular> => {
-  const { createdHead } = payment
-  if (createdHead === undefined || receipts.length === 0) return []
+  if (receipts.length === 0) return []
   const seen = new Map<string, number>()
   for (const receipt of receipts) {
     const id = identity(receipt)
@@ -190,6 +189,8 @@ export const exceptionsOf = (
   const onTime = counted(payment, receipts, rules)
   const counts = new Set(onTime)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
+  // While no head of the chain is known, nothing there is known to be newer than the payment.
+  const createdHead = payment.createdHead ?? Number.POSITIVE_INFINITY
   const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),

@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import { startAt } from "../../src/Chains/WatchedRepo.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
 import { abandon, accept, refunded } from "../../src/Payments/decisions.ts"
@@ -9,7 +10,7 @@ import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { asked, end, hash, layer, look, mined, ofTwoChains, start, untold } from "./deciding.ts"
-import { block, elsewhere, network, scanTo, tick, transfer } from "./settling.ts"
+import { block, elsewhere, network, scanTo, startWith, tick, transfer, usdcElsewhere } from "./settling.ts"
 
 it.scoped("accept: an expired payment whose money came late becomes confirmed by it, with its event, once", () =>
   Effect.gen(function* () {
@@ -191,4 +192,24 @@ it.scoped("abandon: a payment that has got some of its money fails too, and keep
     yield* scanTo(140, transfer(131, 600n))
     expect((yield* look(id)).exceptions).toEqual(["open found_late 600"])
   }).pipe(Effect.provide(layer))
+)
+
+it.scoped("abandon: before the first head of a chain; money on another chain, and later on this one, is told of", () =>
+  Effect.gen(function* () {
+    const { id } = yield* startWith({ currency: "USDC" })
+    const writer = yield* Writer
+    const run = (sql: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))
+    yield* run("UPDATE payments SET created_head = NULL")
+    yield* run("DELETE FROM scans")
+    yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
+    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 1000n)] })
+    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
+    yield* abandon(network)
+    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
+    yield* writer.write(Effect.zipRight(LedgerRepo.startScan(network, block(290), undefined), startAt(network, 290)))
+    yield* scanTo(310, usdcElsewhere(305, 5n))
+    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000", "open found_late 5"])
+    yield* accept(id, undefined)
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt305", amountReceived: 5n })
+  }).pipe(Effect.provide(ofTwoChains))
 )
