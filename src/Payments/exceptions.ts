@@ -211,13 +211,6 @@ export const exceptionsOf = (
   ]
 }
 
-/** Money at addresses whose payments are lost with a newer copy of the database, by address. */
-export const unknownMoney = (receipts: ReadonlyArray<Receipt>): ReadonlyMap<string, ReadonlyArray<Irregular>> => {
-  const byAddress = new Map<string, Array<Receipt>>()
-  for (const receipt of receipts) {
-    const there = byAddress.get(receipt.address)
-    if (there === undefined) byAddress.set(receipt.address, [receipt])
-    else there.push(receipt)
-  }
-  return new Map([...byAddress].map(([address, all]) => [address, each("unknown_payment", all)]))
-}
+/** Money at one address whose payment is lost with a newer copy of the database. */
+export const unknownMoney = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> =>
+  each("unknown_payment", receipts)

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -70,18 +70,19 @@ export const syncExceptions = Effect.fnUntraced(function* (
 /** The same for a chain's money at addresses whose payments are lost. */
 export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
   const tx = yield* Tx
-  const found = unknownMoney(yield* Receipts.ofNobody(tx, network))
-  const stored = yield* Exceptions.unknownOn(tx, network)
-  const addresses = new Set([...found.keys(), ...stored.map((exception) => exception.address)])
+  const receipts = Arr.groupBy(yield* Receipts.ofNobody(tx, network), (receipt) => receipt.address)
+  const stored = Arr.groupBy(yield* Exceptions.unknownOn(tx, network), (exception) => exception.address)
+  const addresses = new Set([...Object.keys(receipts), ...Object.keys(stored)])
   const opened = yield* Effect.forEach(
     addresses,
-    (address) =>
-      Exceptions.sync(
-        { address, mode: network.mode, payment: undefined },
-        stored.filter((exception) => exception.address === address),
-        found.get(address) ?? [],
-        at
-      ).pipe(Effect.map((all) => all.map((one) => ({ ...one, address })))),
+    (address) => {
+      const before = stored[address] ?? []
+      // What was decided on without its transaction is no new matter when that turns up.
+      const rest = withoutUntold(withoutSentBack(receipts[address] ?? [], before), before, "accepted")
+      return Exceptions.sync({ address, mode: network.mode, payment: undefined }, before, unknownMoney(rest), at).pipe(
+        Effect.map((all) => all.map((one) => ({ ...one, address })))
+      )
+    },
     { concurrency: 1 }
   )
   return opened.flat()

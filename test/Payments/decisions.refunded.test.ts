@@ -3,8 +3,9 @@ import { Effect, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import { accept, refunded } from "../../src/Payments/decisions.ts"
+import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { end, hash, layer, look, mined, start, untold } from "./deciding.ts"
 import { block, network, scanTo, tick, transfer } from "./settling.ts"
 
@@ -156,5 +157,28 @@ it.scoped("refunded: what was paid again and sent back does not take the place o
     yield* tick({ head: 140 })
     expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
     expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted reorged 1000", "refunded paid_again 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped.each([
+  ["refunded", refunded],
+  ["accepted", (id: string) => accept(id, undefined)]
+] as const)("money of a lost payment that was %s is no new matter when its transaction turns up", ([outcome, decide]) =>
+  Effect.gen(function* () {
+    yield* start
+    const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+    const address = lost.toLowerCase()
+    const writer = yield* Writer
+    const reader = yield* Reader
+    yield* writer.write(
+      Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 7, 0)", [lost]))
+    )
+    yield* scanTo(130, transfer(120, 5n, { ...untold, address }))
+    const [open] = yield* Exceptions.open(reader, 10)
+    yield* decide(open?.id ?? "")
+    yield* found(transfer(118, 5n, { address, position: "call:0xa" }))
+    expect(yield* Exceptions.unknownOn(reader, network)).toMatchObject([{ status: outcome, amount: 5n }])
+    yield* scanTo(140, transfer(135, 6n, { address }))
+    expect(yield* Exceptions.open(reader, 10)).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
   }).pipe(Effect.provide(layer))
 )
