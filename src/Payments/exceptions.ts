@@ -7,11 +7,16 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import { counted, crossing, elsewhere, fitting, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
-const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean =>
-  receipt.currency === nativeToken(receipt.chain) &&
-  payment.currency !== nativeToken(payment.chain) &&
-  payment.endedAt !== undefined &&
-  firstSeen > payment.endedAt
+const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
+  // A reorg that undoes a payment ends it again.
+  const endedAt = payment.confirmedAt ?? payment.endedAt
+  return (
+    receipt.currency === nativeToken(receipt.chain) &&
+    payment.currency !== nativeToken(payment.chain) &&
+    endedAt !== undefined &&
+    firstSeen > endedAt
+  )
+}
 
 const irregular = (
   kind: ExceptionKind,

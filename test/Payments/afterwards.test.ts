@@ -147,3 +147,10 @@ it.each([
   const stray: Receipt = { ...arrived(payment, 120, 7n), chain: "optimism", currency: "ETH", seenAt: 120_000 }
   expect(exceptions(payment, [stray])).toEqual(found)
 })
+
+it("gas to collect a token with stays nothing when a reorg undoes the payment", () => {
+  const payment: Payment = { ...confirmed("USDC"), status: "failed", failureReason: "reorged", endedAt: 130_000 }
+  const lost = { ...gone(payment), currency: "USDC", position: "log:0" }
+  const gas: Receipt = { ...arrived(payment, 120, 7n), currency: "ETH", seenAt: 120_000 }
+  expect(exceptions(payment, [lost, gas])).toEqual(["reorged 1000 0xt101"])
+})
