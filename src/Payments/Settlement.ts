@@ -67,6 +67,11 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       scan: ScanResult,
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
+    /**
+     * Has all that reorgs took on a chain looked at again with its next scan, once the transaction is committed: what is
+     * left of a payment's money is less by now.
+     */
+    readonly lookAgain: (network: Network) => Effect.Effect<void, never, Tx>
     /** The worker that ends payments whose time is over, behind each chain's scan, and raises the alarms. */
     readonly expire: Effect.Effect<never>
   }
@@ -187,6 +192,9 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         })
       })
 
+      const lookAgain = (network: Network) =>
+        Effect.map(Tx, (tx) => tx.afterCommit(() => void looked.delete(networkKey(network))))
+
       /** Whether the chains that a payment may have been paid on by mistake have all been looked at. */
       const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
         const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
@@ -252,7 +260,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         }
       }).pipe(Effect.forever, Effect.annotateLogs({ service: "settlement" }))
 
-      return { settle, expire }
+      return { settle, lookAgain, expire }
     })
   )
 }

@@ -15,6 +15,7 @@ import { exceptionsOf } from "./exceptions.ts"
 import { follow, receiptsLeft, syncExceptions } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
+import { Settlement } from "./Settlement.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 
 // What operators decide about money that no rule decides on. Each may be repeated.
@@ -162,6 +163,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
 /** Notes that what is open of a payment was sent back. Undefined where there is no payment, and no exception, of that id. */
 export const refunded = Effect.fn("Payments.refunded")(function* (id: string) {
   const writer = yield* Writer
+  const settlement = yield* Settlement
   const payment = yield* Repo.byId(yield* Reader, id)
   if (payment === undefined) return yield* closeUnknown(id, "refunded")
   return yield* writer.write(
@@ -170,6 +172,8 @@ export const refunded = Effect.fn("Payments.refunded")(function* (id: string) {
       if (closed === 0) {
         return yield* new NothingToDecide({ message: `${id} has no open exception: there is nothing to refund` })
       }
+      // It may have taken the place of what a reorg took.
+      yield* settlement.lookAgain(payment)
       return yield* decided(payment.id)
     })
   )

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { Accounts, Keys } from "../Auth.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import * as InstanceLock from "../InstanceLock.ts"
+import { Settlement } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
@@ -17,7 +18,8 @@ import { CreateAccount, CreateKey, NotUnderstood } from "./requests.ts"
 const app = Effect.promise(() => import("../App.ts"))
 
 const storeLayer = (settings: SettingsShape) =>
-  Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer).pipe(
+  Settlement.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

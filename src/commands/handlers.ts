@@ -18,6 +18,7 @@ import { abandon, accept, type Decided, refunded } from "../Payments/decisions.t
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { hdWallet } from "../Payments/hdWallet.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import type { Settlement } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
@@ -227,7 +228,7 @@ const claimTransaction = on(
   })
 )
 
-type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Writer
+type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys
 type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer

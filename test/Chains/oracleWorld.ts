@@ -35,6 +35,7 @@ export const noting = () => {
   const touched: Array<Ledger.Touched> = []
   const settlement: Settlement["Type"] = {
     settle: (_, payments) => Effect.sync(() => void touched.push(...payments)),
+    lookAgain: () => Effect.void,
     expire: Effect.never
   }
   return { settlement, touched }

@@ -160,6 +160,21 @@ it.scoped("refunded: what was paid again and sent back does not take the place o
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped("refunded: money without a transaction that stood in for what a reorg took undoes the payment", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 1000n, untold), transfer(120, 1000n))
+    yield* tick({ head: 131, ancestor: 115, finalized: 104 })
+    yield* tick({ head: 150, finalized: 140 })
+    expect((yield* look(id)).payment?.status).toBe("confirmed")
+    yield* refunded(id)
+    yield* tick({ head: 151 })
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "failed", failureReason: "reorged", amountReceived: undefined })
+    expect(after.exceptions.toSorted()).toEqual(["open reorged 1000", "refunded unattributed 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
 it.scoped.each([
   ["refunded", refunded],
   ["accepted", (id: string) => accept(id, undefined)]
