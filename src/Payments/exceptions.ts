@@ -121,11 +121,17 @@ const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>, untold: b
   return found
 }
 
-/** What a payment that was confirmed lacks since a reorg undid it. */
-const undone = (payment: Payment, left: bigint): ReadonlyArray<Irregular> => {
+/**
+ * What a payment that was confirmed lacks since a reorg undid it, or since a reorg of another chain took what it had been
+ * accepted for there: that chain says nothing about when the payment is undone, and it stays confirmed.
+ */
+const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint): ReadonlyArray<Irregular> => {
+  const { chain, currency, status, txHash } = payment
   const missing = payment.amount - left
-  if (payment.failureReason !== "reorged" || missing <= 0n) return []
-  const { chain, currency, txHash } = payment
+  const its = receipts.filter((receipt) => receipt.txHash === txHash)
+  const isGoneElsewhere =
+    status === "confirmed" && its.length > 0 && its.every((one) => one.chain !== chain && !one.canonical)
+  if ((payment.failureReason !== "reorged" && !isGoneElsewhere) || missing <= 0n) return []
   return [{ kind: "reorged", chain, txHash, currency, amount: missing, block: undefined, key: "reorged" }]
 }
 
@@ -211,7 +217,7 @@ export const exceptionsOf = (
       "unattributed",
       onTime.filter((receipt) => receipt.txHash === undefined)
     ),
-    ...undone(payment, total(onTime)),
+    ...undone(payment, receipts, total(onTime)),
     ...afterDecision(payment, receipts, onTime, firstSeen, rules, accepted)
   ]
 }

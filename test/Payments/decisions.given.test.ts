@@ -10,7 +10,7 @@ import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { asked, end, hash, layer, look, mined, nodes, ofTwoChains, start, untold } from "./deciding.ts"
-import { block, elsewhere, network, scanTo, startWith, tick, transfer, withChains } from "./settling.ts"
+import { block, elsewhere, network, scanTo, startWith, tick, transfer, usdcElsewhere, withChains } from "./settling.ts"
 
 it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
   Effect.gen(function* () {
@@ -198,4 +198,22 @@ it.scoped("accept: money on another chain without a transaction is no new matter
     yield* scanTo(302, transfer(290, 1000n))
     expect((yield* look(id)).exceptions).toEqual(["accepted wrong_chain 7", "open paid_again 1000"])
   }).pipe(Effect.provide(ofTwoChains))
+)
+
+it.scoped(
+  "accept: money on another chain that a reorg there took is told of, and is again what was paid if it is back",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* start
+      const writer = yield* Writer
+      yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
+      yield* tick({ head: 252, on: elsewhere, transfers: [usdcElsewhere(250, 1000n)] })
+      yield* accept(id, undefined)
+      yield* tick({ head: 253, on: elsewhere, ancestor: 249 })
+      const gone = yield* look(id)
+      expect(gone.payment).toMatchObject({ status: "confirmed", txHash: "0xt250" })
+      expect(gone.exceptions.toSorted()).toEqual(["accepted wrong_chain 1000", "open reorged 1000"])
+      yield* tick({ head: 254, on: elsewhere, transfers: [{ ...usdcElsewhere(254, 1000n), txHash: "0xt250" }] })
+      expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted wrong_chain 1000", "gone reorged 1000"])
+    }).pipe(Effect.provide(ofTwoChains))
 )
