@@ -1,6 +1,7 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
@@ -177,14 +178,14 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           else yield* keepExceptions(payment, now)
         }
         const final = finalBlock(horizon)
-        const due = [
-          ...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)),
-          ...(yield* Repo.confirmedWithOrphans(tx, network, looked.get(key) ?? -1, final))
-        ]
+        const above = looked.get(key) ?? -1
+        const reorged = yield* Repo.confirmedWithOrphans(tx, network, above, final)
+        const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
         for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
         // Coins are not given up before their balances have been compared: until then they are looked at again.
-        const through = Math.min(final, horizon.checked?.number ?? -1)
+        const awaitsBalances = reorged.some(({ currency }) => currency === nativeToken(network.chain))
+        const through = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
         tx.afterCommit(() => {
           looked.set(key, through)
           moved.add(network.mode)
