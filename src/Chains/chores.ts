@@ -98,11 +98,13 @@ const readBoth = Effect.fnUntraced(function* (
   const untold = asked
     .filter(({ address }) => left.has(address))
     .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isTold(one.address, credit.blockHash)) }))
-  const again = yield* Effect.either(second(untold))
-  if (Either.isLeft(again)) {
-    if (providerTrouble.has(again.left.reason)) yield* providers.failed(other, again.left)
-    return first
-  }
+  const again = yield* second(untold).pipe(
+    Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(other, error) : Effect.void)),
+    // One that tells of nothing at all keeps nobody from being given up.
+    Effect.orElse(() => readBalances({ provider, others: [other], chain }, head, untold, hopeless)),
+    Effect.either
+  )
+  if (Either.isLeft(again)) return first
   const { failed, replaced, rows, transfers } = again.right
   return {
     ...first,
