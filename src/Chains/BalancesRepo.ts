@@ -104,7 +104,7 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
     network,
     `status = 'confirmed' AND id IN (SELECT payment_id FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 0 AND ${isCoin} AND block_number > ?)`,
-    [chain, mode, Math.min(final, checked?.number ?? final)]
+    [chain, mode, Math.min(final, checked?.number ?? -1)]
   )
   const over = yield* payments(db, network, isOver, [mode, ...window])
   const watched = [...native, ...undone.filter(isNative), ...over.filter((row) => !isNative(row))].map(

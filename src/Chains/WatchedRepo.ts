@@ -126,14 +126,19 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
   )
 
 /**
- * The blocks above `number` were replaced. A payment made while the old ones were the chain's may be paid in a new one
- * with the same number, which is newer than the payment all the same.
+ * The blocks above `number` were replaced, and their receipts do not count any more. A payment made while the old ones were
+ * the chain's may be paid in a new one with the same number, which is newer than the payment all the same; and so may one
+ * that had ended and has lost money with them.
  */
 export const lowerTo = ({ chain, mode }: Network, number: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `UPDATE payments SET created_head = ?
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head > ?`,
-      [number, chain, mode, number]
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const lower = "UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head > ?"
+    const params = [number, chain, mode, number]
+    yield* tx.run(`${lower} AND status IN ('pending', 'detecting')`, params)
+    yield* tx.run(
+      `${lower} AND id IN (SELECT payment_id FROM receipts
+         WHERE chain = ? AND mode = ? AND canonical = 0 AND block_number > ?)`,
+      [...params, chain, mode, number]
     )
-  )
+  })

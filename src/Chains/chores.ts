@@ -98,11 +98,13 @@ const readBoth = Effect.fnUntraced(function* (
   const untold = asked
     .filter(({ address }) => left.has(address))
     .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isTold(one.address, credit.blockHash)) }))
-  const again = yield* Effect.either(second(untold))
-  if (Either.isLeft(again)) {
-    if (providerTrouble.has(again.left.reason)) yield* providers.failed(other, again.left)
-    return first
-  }
+  const again = yield* second(untold).pipe(
+    Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(other, error) : Effect.void)),
+    // One that tells of nothing at all keeps nobody from being given up.
+    Effect.orElse(() => readBalances({ provider, others: [other], chain }, head, untold, hopeless)),
+    Effect.either
+  )
+  if (Either.isLeft(again)) return first
   const { failed, replaced, rows, transfers } = again.right
   return {
     ...first,
@@ -150,6 +152,9 @@ const look = Effect.fnUntraced(function* (
   yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
 })
 
+/** Whether it is time again for what was last done at `last`, Unix milliseconds: also where the clock was set back since. */
+const isTime = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
+
 /** The chores of one watcher. */
 export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): Chores => {
   const { chain, network, reader, settlement, writer } = watch
@@ -169,8 +174,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
   const failures: Failures = new Map()
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    const isTime = now - done.balances >= balanceInterval
-    if (!isTime && !(yield* Balances.due(reader, network, head, grace))) return
+    if (!isTime(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
     done.balances = now
     const scan = yield* Ledger.scan(reader, network)
     const final = finalNumber(watch, head.number, scan?.finalized)
@@ -202,9 +206,9 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (now - done.tags < (idle ? idleTagInterval : interval)) return
+    if (!isTime(done.tags, idle ? idleTagInterval : interval, now)) return
     done.tags = now
-    if (done.pass === never) done.pass = now
+    if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
       const passed = yield* secondPass(watch, provider, finalized, now - done.pass < secondProviderPatience)
@@ -228,7 +232,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
 
   const sweep = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (done.next === undefined) {
-      if (now - done.sweep < sweepInterval) return
+      if (!isTime(done.sweep, sweepInterval, now)) return
       done.sweep = now
       done.next = { of: "ended", after: undefined }
     }
@@ -239,7 +243,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
   const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
-    if (now - done.drop < dropInterval) return
+    if (!isTime(done.drop, dropInterval, now)) return
     const scan = yield* Ledger.scan(reader, network)
     if (scan === undefined) return
     const before = Math.min(scan.verified, scan.finalized ?? scan.verified) - keptBelow

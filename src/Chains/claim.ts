@@ -1,10 +1,10 @@
-import { Array as Arr, Effect, Either, Option, Predicate, Schema } from "effect"
+import { Effect, Either, Option, Predicate, Schema } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { AddressSet } from "./AddressSet.ts"
 import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash } from "./calls.ts"
-import { boundOf } from "./income.ts"
+import { boundsOf } from "./income.ts"
 import { movesInside, receiptsInside } from "./inside.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
@@ -197,11 +197,11 @@ const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, ha
   const coin = nativeToken(watch.network.chain)
   const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
   const { header } = found
-  const bounds = yield* Effect.forEach(paid, (address) => boundOf(watch, provider, address, header, hash), {
+  const bounds = yield* Effect.forEach(paid, (address) => boundsOf(watch, provider, address, header, hash), {
     concurrency: 1
   })
   yield* checkBranch(provider, scan)
-  const added = yield* storeRepaired(watch, provider, scan, transfers, Arr.filter(bounds, Predicate.isNotUndefined))
+  const added = yield* storeRepaired(watch, provider, scan, transfers, bounds.flat())
   const credits = transfers.map(
     ({ address, amount, currency }): Credit => ({ address, amount, currency, payment: owners.get(address)?.payment })
   )

@@ -45,11 +45,8 @@ const betweenPoints = (reader: Db, network: Network, address: string, { number }
     return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
   })
 
-/**
- * All of the chain's coin that came to an address with a block, or with the blocks around it where nobody has its states
- * any more; undefined where that cannot be told.
- */
-const incomeOf = Effect.fnUntraced(function* (watch: Watch, provider: Provider, address: string, header: Header) {
+/** All of the chain's coin that came to an address with a block; undefined where nobody has its states any more. */
+const ofBlock = Effect.fnUntraced(function* (watch: Watch, provider: Provider, address: string, header: Header) {
   for (const asked of [provider, yield* watch.providers.other(provider)]) {
     if (asked === undefined) continue
     const amount = yield* Effect.catchIf(withBlock(asked.client, address, header), isRefusal, () =>
@@ -58,28 +55,36 @@ const incomeOf = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
     if (amount === undefined) continue
     return { address, after: header.number - 1, upTo: header.number, amount } satisfies Repair.Income
   }
-  return yield* betweenPoints(watch.reader, watch.network, address, header)
+  return undefined
 })
 
 /**
- * What the ledger may have of an address's coins around a block, once the transaction `hash` is in it. Where nobody could
- * trace, one transaction may have been taken to have brought the money of several: what each of the others really brought
- * is told as far as it can be found out.
+ * What the ledger may have of an address's coins with a block and with the blocks around it, once the transaction `hash`
+ * is in it; nothing where neither can be told. Where nobody could trace, one transaction may have been taken to have
+ * brought the money of several, and where nobody had the states, of several blocks: what each of the others really
+ * brought is told as far as it can be found out.
  */
-export const boundOf = Effect.fn("Chains.boundOf")(function* (
+export const boundsOf = Effect.fn("Chains.boundsOf")(function* (
   watch: Watch,
   provider: Provider,
   address: string,
   header: Header,
   hash: string
 ) {
-  const income = yield* incomeOf(watch, provider, address, header)
-  if (income === undefined) return undefined
-  const brought: Array<Repair.Part> = []
-  for (const part of yield* Repair.partsOf(watch.reader, watch.network, income)) {
-    if (part.txHash === hash || !part.position.startsWith("call:")) continue
-    const moves = yield* movesOf(watch, provider, part.txHash)
-    if (moves !== undefined) brought.push({ ...part, amount: gotBy(address, moves) })
+  const bounds: Array<Repair.Bound> = []
+  const incomes = [
+    yield* ofBlock(watch, provider, address, header),
+    yield* betweenPoints(watch.reader, watch.network, address, header)
+  ]
+  for (const income of incomes) {
+    if (income === undefined) continue
+    const brought: Array<Repair.Part> = []
+    for (const part of yield* Repair.partsOf(watch.reader, watch.network, income)) {
+      if (part.txHash === hash || !part.position.startsWith("call:")) continue
+      const moves = yield* movesOf(watch, provider, part.txHash)
+      if (moves !== undefined) brought.push({ ...part, amount: gotBy(address, moves) })
+    }
+    bounds.push({ ...income, brought })
   }
-  return { ...income, brought } satisfies Repair.Bound
+  return bounds
 })

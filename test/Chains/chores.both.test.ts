@@ -1,9 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { Reader } from "../../src/Sql.ts"
 import { direct, inside } from "./BalanceModel.ts"
 import { choring, kept } from "./choring.ts"
 import { alice, bob, depsOf, hiding, inStore, owing, refusing, round, scan } from "./oracleWorld.ts"
+import { errorOf } from "./providing.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
@@ -52,6 +54,24 @@ describe("what one provider cannot tell of an address", () => {
         [alice, "unattributed", "4"],
         [alice, "tx:0", "5"]
       ])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("does not hold up the others for ever where the other one tells of nothing at all", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("useless", alice, bob)
+      const useless: RpcClient = { ...model.client, send: () => errorOf("useless", "refused") }
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => [1]),
+        useless
+      )
+      yield* next(direct(alice, 5n))
+      yield* next()
+      expect((yield* scan)?.checked).toBeUndefined()
+      yield* next()
+      expect(yield* kept).toEqual([[alice, "unattributed", "5"]])
+      expect((yield* scan)?.checked?.number).toBe(3)
     }).pipe(quiet, inStore)
   )
 })

@@ -32,6 +32,20 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
+  it.scoped("also one in another block, where nobody had the states between them when the money was looked for", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("apart", alice)
+      const deeds = [inside(alice, 3n, [alice]), inside(alice, 4n)].flatMap((deed) => model.mine([deed]).deeds)
+      for (let i = 0; i < 5; i++) model.mine([])
+      model.states = 1
+      yield* round(depsOf(model.client), model.head)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 7"])
+      model.states = Number.POSITIVE_INFINITY
+      yield* claimOf(model, deeds[1]?.hash)
+      expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 3", "2 call:1 4"])
+    }).pipe(inStore)
+  )
+
   it.scoped("where the owner spends in the same block", () =>
     Effect.gen(function* () {
       const model = yield* owing("spent", alice)
