@@ -180,7 +180,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const final = finalBlock(horizon)
         const above = looked.get(key) ?? -1
         const reorged = yield* Repo.confirmedWithOrphans(tx, network, above, final)
-        const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
+        const due = [
+          ...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)),
+          ...reorged
+        ]
         for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
         // Coins are not given up before their balances have been compared: until then they are looked at again.
