@@ -112,17 +112,14 @@ export const oldestUnplaced = (db: Db, { chain, mode }: Network) =>
     (row) => row?.oldest ?? undefined
   )
 
-/**
- * The chain's first head is known: payments made before it count what comes above `number`, those too that an operator
- * has ended meanwhile.
- */
+/** The chain's first head is known: payments made before it count what comes above `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE payments SET created_head = ? WHERE chain = ? AND mode = ? AND created_head IS NULL", [
-      number,
-      chain,
-      mode
-    ])
+    tx.run(
+      `UPDATE payments SET created_head = ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head IS NULL`,
+      [number, chain, mode]
+    )
   )
 
 /**

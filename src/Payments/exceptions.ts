@@ -4,7 +4,7 @@ import { nativeToken } from "../Domain/Currency.ts"
 import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import { counted, crossing, elsewhere, fitting, identity, type Rules, total } from "./statusMachine.ts"
+import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
 const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
@@ -200,8 +200,7 @@ export const exceptionsOf = (
   const onTime = counted(payment, receipts, rules)
   const counts = new Set(onTime)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
-  // While no head of the chain is known, nothing there is known to be newer than the payment.
-  const createdHead = payment.createdHead ?? Number.POSITIVE_INFINITY
+  const createdHead = headAtCreation(payment)
   const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),

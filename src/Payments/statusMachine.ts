@@ -63,10 +63,17 @@ export const deadline = (payment: Payment, rules: Rules): number => payment.expi
 /** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
 export const identity = (receipt: Receipt): string => receipt.txHash ?? `${receipt.blockHash} ${receipt.position}`
 
+/**
+ * Number of the block above which a chain's money is newer than the payment. While no head of the chain is known, nothing
+ * is known to be. One that has ended by then is given none any more: all that comes to its address, which had no history,
+ * is newer.
+ */
+export const headAtCreation = ({ createdHead, endedAt }: Payment): number =>
+  createdHead ?? (endedAt === undefined ? Number.POSITIVE_INFINITY : -1)
+
 /** Receipts of the payment's currency on its chain, above the head of its creation: what pays for it if it is on time. */
 export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
-  const { createdHead } = payment
-  if (createdHead === undefined) return []
+  const createdHead = headAtCreation(payment)
   const right = receipts.filter((receipt) => receipt.chain === payment.chain && receipt.currency === payment.currency)
   // A transaction that was above it in one block is no older than the payment where a deep reorg mines it lower.
   const newer = new Set(right.filter((receipt) => receipt.blockNumber > createdHead).map(identity))
@@ -116,9 +123,7 @@ const failure = (
   if (received.length > 0) return "insufficient_amount"
   const others = receipts.filter((receipt) => receipt.canonical)
   const onChain = others.filter((receipt) => receipt.chain === payment.chain)
-  const sinceCreation = onChain.filter(
-    (receipt) => receipt.blockNumber > (payment.createdHead ?? Number.POSITIVE_INFINITY)
-  )
+  const sinceCreation = onChain.filter((receipt) => receipt.blockNumber > headAtCreation(payment))
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
   return elsewhere(payment, others).length > 0 ? "wrong_chain" : undefined
 }
