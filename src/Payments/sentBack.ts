@@ -41,11 +41,11 @@ export const withoutUntold = (
   exceptions: ReadonlyArray<PaymentException>,
   decision: "accepted" | "refunded"
 ): ReadonlyArray<Receipt> => {
-  let rest = receipts
-  for (const { block, ...exception } of exceptions) {
-    if (exception.status === decision && block !== undefined) rest = without(rest, { ...exception, block })
-  }
-  return rest
+  const untold = exceptions.flatMap(({ block, ...exception }) =>
+    exception.status === decision && block !== undefined ? [{ ...exception, block }] : []
+  )
+  // The lowest first: what may be a lower one's may be a higher one's too, and not the other way round.
+  return untold.sort((a, b) => a.block - b.block).reduce(without, receipts)
 }
 
 /** Takes what one transaction brought beyond the payment's amount out of the receipts. */

@@ -173,6 +173,23 @@ it.scoped("accept: money without a transaction stands for what the others lacked
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped.each([120, 121, 122])(
+  "accept: money of two blocks without a transaction is found block by block (%i)",
+  (number) =>
+    Effect.gen(function* () {
+      const { id } = yield* start
+      mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+      // Noticed at once: nothing else says which was the first.
+      yield* scanTo(130, transfer(110, 600n, untold), transfer(number, 400n, untold))
+      yield* accept(id, hash("1"))
+      yield* told(151, transfer(110, 600n, { position: "call:0xa" }), transfer(number, 400n, { position: "call:0xb" }))
+      expect((yield* look(id)).exceptions.toSorted()).toEqual([
+        "accepted unattributed 400",
+        "accepted unattributed 600"
+      ])
+    }).pipe(Effect.provide(layer))
+)
+
 it.scoped("accept: of a paid payment, money without a transaction is not again what is paid with", () =>
   Effect.gen(function* () {
     const { id } = yield* start
