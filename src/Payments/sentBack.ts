@@ -61,10 +61,10 @@ const withoutPaidAgain = (
   )
 
 /**
- * The receipts of a confirmed payment but for what was paid again and sent back: should a reorg take the money that
- * completed it, that is not there in its place.
+ * The receipts of a confirmed payment but for what was paid beyond its amount and sent back: should a reorg take money
+ * that it was paid with, that is not there in its place.
  *
- * @param completedBy its transaction, which an operator may have taken all the same
+ * @param completedBy its transaction: what was paid again may have been taken for it by an operator all the same
  */
 export const withoutRepaid = (
   receipts: ReadonlyArray<Receipt>,
@@ -72,7 +72,7 @@ export const withoutRepaid = (
   completedBy: string | undefined
 ): ReadonlyArray<Receipt> => {
   const isRepaid = ({ kind, status, txHash }: PaymentException) =>
-    kind === "paid_again" && status === "refunded" && txHash !== completedBy
+    status === "refunded" && (kind === "overpaid" || (kind === "paid_again" && txHash !== completedBy))
   return exceptions.filter(isRepaid).reduce(withoutPaidAgain, receipts)
 }
 

@@ -160,6 +160,23 @@ it.scoped("refunded: what was paid again and sent back does not take the place o
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped("refunded: what was beyond the amount and sent back does not take the place of money that a reorg took", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n))
+    yield* refunded(id)
+    // A branch on which the greater one came first opens nothing anew.
+    const again = [transfer(120, 1000n), { ...transfer(125, 400n), txHash: "0xt110" }]
+    yield* tick({ head: 131, ancestor: 105, finalized: 104, transfers: again })
+    expect((yield* look(id)).exceptions).toEqual(["refunded overpaid 400"])
+    yield* tick({ head: 132, ancestor: 121, finalized: 104 })
+    yield* tick({ head: 133, finalized: 125 })
+    const after = yield* look(id)
+    expect(after.payment).toMatchObject({ status: "failed", failureReason: "reorged", amountReceived: 600n })
+    expect(after.exceptions.toSorted()).toEqual(["open reorged 400", "refunded overpaid 400"])
+  }).pipe(Effect.provide(layer))
+)
+
 it.scoped("refunded: money without a transaction that stood in for what a reorg took undoes the payment", () =>
   Effect.gen(function* () {
     const { id } = yield* start
