@@ -69,8 +69,8 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Has all that reorgs took on a chain looked at again with its next scan, once the transaction is committed: what is
-     * left of a payment's money is less by now.
+     * Has all that reorgs took on a chain looked at again with its next scan: what is left of a payment's money is less by
+     * now.
      */
     readonly lookAgain: (network: Network) => Effect.Effect<void, never, Tx>
     /** The worker that ends payments whose time is over, behind each chain's scan, and raises the alarms. */
@@ -197,7 +197,12 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       })
 
       const lookAgain = (network: Network) =>
-        Effect.map(Tx, (tx) => tx.afterCommit(() => void looked.delete(networkKey(network))))
+        Effect.map(Tx, (tx) => {
+          const forget = () => void looked.delete(networkKey(network))
+          // At once for a scan that follows in the same commit, and then for one that went before it there.
+          forget()
+          tx.afterCommit(forget)
+        })
 
       /** Whether the chains that a payment may have been paid on by mistake have all been looked at. */
       const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {

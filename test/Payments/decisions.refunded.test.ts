@@ -192,6 +192,24 @@ it.scoped("refunded: money without a transaction that stood in for what a reorg 
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped.each([true, false])(
+  "refunded: it undoes the payment in one commit with a scan too (before it: %s)",
+  (isFirst) =>
+    Effect.gen(function* () {
+      const { id } = yield* start
+      yield* scanTo(130, transfer(110, 1000n, untold), transfer(120, 1000n))
+      yield* tick({ head: 131, ancestor: 115, finalized: 104 })
+      yield* tick({ head: 150, finalized: 140 })
+      const writer = yield* Writer
+      const settlement = yield* Settlement
+      const scan = writer.write(Effect.asVoid(settlement.settle({ network, head: block(150) }, [])))
+      const both = isFirst ? [refunded(id), scan] : [scan, refunded(id)]
+      yield* Effect.all(both, { concurrency: "unbounded", discard: true })
+      yield* tick({ head: 151 })
+      expect((yield* look(id)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+    }).pipe(Effect.provide(layer))
+)
+
 it.scoped.each([
   ["refunded", refunded],
   ["accepted", (id: string) => accept(id, undefined)]
