@@ -56,13 +56,18 @@ export class AddressPool {
       while (from + addresses.length < to) {
         const next = from + addresses.length
         const count = Math.min(depth, to - next)
-        const here = Effect.sync(() => Array.from({ length: count }, (_, i) => this.#wallet.address(next + i)))
+        const here = Effect.sync(() => this.rangeAtOnce(next, next + count))
         const derived = this.#derive({ external: this.#wallet.external, from: next, count })
         addresses.push(...(yield* Effect.catchTag(derived, "NoThread", () => here)))
         yield* eventLoopTurn
       }
       return addresses
     })
+  }
+
+  /** The same, and nobody has a turn meanwhile. */
+  rangeAtOnce(from: number, to: number): ReadonlyArray<string> {
+    return Array.from({ length: to - from }, (_, i) => this.#wallet.address(from + i))
   }
 
   hasHistory(index: number): boolean {

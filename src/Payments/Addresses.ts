@@ -71,6 +71,29 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return pool
       }
 
+      /** Where numbering goes on: after a restored older copy where the file beside it says, or far enough ahead without it. */
+      const goesOnAt = (fingerprint: string, from: number): number =>
+        Math.max(from, mark.next(fingerprint) ?? (from > 0 ? from + blindJump : 0))
+
+      /** Lets numbering jump over `skipped`, the addresses from the index `from` on, and has them watched. */
+      const jump = Effect.fnUntraced(function* (pool: AddressPool, from: number, skipped: ReadonlyArray<string>) {
+        const tx = yield* Tx
+        const { fingerprint, mode } = pool
+        const to = from + skipped.length
+        yield* Repo.jumpTo(fingerprint, to)
+        yield* Repo.keepGap(fingerprint, mode, from, skipped, yield* Clock.currentTimeMillis)
+        tx.afterCommit(() => {
+          for (const address of skipped) matchSet.add(mode, address)
+        })
+        const why =
+          mark.next(fingerprint) === undefined
+            ? "the file beside the database that remembers handed out addresses is missing or unreadable"
+            : "the database is older than the last address handed out"
+        yield* Effect.logWarning(`address numbering jumps ahead, and what it skips is watched: ${why}`).pipe(
+          Effect.annotateLogs({ wallet: fingerprint, from, to })
+        )
+      })
+
       const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner, key: string) {
         const own = yield* walletsOf(tx, owner.account)
         const wallet = own.find((candidate) => candidate.mode === owner.mode)
@@ -80,7 +103,12 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
             : wallet && secrets.open(wallet.sealed, walletContext(owner.account, owner.mode))
         if (xpub === undefined) return yield* new WalletNotConfigured({ mode: owner.mode })
         const pool = poolOf(Redacted.value(xpub), owner.mode)
-        yield* Repo.ensure(tx, pool.fingerprint, mark.next(pool.fingerprint) ?? 0)
+        const from = yield* Repo.ensure(tx, pool.fingerprint)
+        const to = goesOnAt(pool.fingerprint, from)
+        // A key that was given again to a copy of the database that had lost it: nobody could tell its addresses before.
+        if (to > from) yield* Effect.provideService(jump(pool, from, pool.rangeAtOnce(from, to)), Tx, tx)
+        // At once: another account's first payment in the same commit must not take the file for a missing one.
+        mark.note(pool.fingerprint, to)
         tx.afterCommit(() => owners.set(key, pool))
         return pool
       })
@@ -108,38 +136,24 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return poolOf(Redacted.value(xpub), own.mode)
       })
 
-      /** After a restored older copy, numbering goes on where the file beside it says, or far enough ahead without it. */
+      /** Before anything is taken, so that what is skipped is watched whether its account is paid again or not. */
       const catchUp = Effect.fnUntraced(function* (fingerprint: string, from: number) {
         const pool = yield* poolBy(fingerprint)
         // Nobody takes from it. Should its key come back, it is looked at then.
         if (pool === undefined) return
-        const marked = mark.next(fingerprint)
-        const to = Math.max(from, marked ?? (from > 0 ? from + blindJump : 0))
+        const to = goesOnAt(fingerprint, from)
         // Before the transaction: thousands take their time.
         const skipped = yield* pool.range(from, to)
-        const now = yield* Clock.currentTimeMillis
         yield* writer.write(
           Effect.gen(function* () {
             const tx = yield* Tx
-            if (to > from) {
-              yield* Repo.jumpTo(fingerprint, to)
-              yield* Repo.keepGap(fingerprint, pool.mode, from, skipped, now)
-            }
+            if (to > from) yield* jump(pool, from, skipped)
             tx.afterCommit(() => {
-              for (const address of skipped) matchSet.add(pool.mode, address)
               mark.note(fingerprint, to)
               pool.startAt(to)
             })
             tx.afterCommit(mark.write)
           })
-        )
-        if (to === from) return
-        const why =
-          marked === undefined
-            ? "the file beside the database that remembers handed out addresses is missing or unreadable"
-            : "the database is older than the last address handed out"
-        yield* Effect.logWarning(`address numbering jumps ahead, and what it skips is watched: ${why}`).pipe(
-          Effect.annotateLogs({ wallet: fingerprint, from, to })
         )
       })
 
@@ -147,7 +161,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         Effect.gen(function* () {
           for (const mode of ["live", "test"] as const) {
             const xpub = settings.wallets[mode]
-            if (xpub !== undefined) yield* Repo.ensure(yield* Tx, poolOf(Redacted.value(xpub), mode).fingerprint, 0)
+            if (xpub !== undefined) yield* Repo.ensure(yield* Tx, poolOf(Redacted.value(xpub), mode).fingerprint)
           }
         })
       )

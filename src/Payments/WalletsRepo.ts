@@ -5,9 +5,16 @@ import { type Db, Tx } from "../Sql.ts"
 export const all = (db: Db) =>
   db.all<{ fingerprint: string; next_index: number }>("SELECT fingerprint, next_index FROM wallets")
 
-/** Makes the wallet known, its numbering starting at `start`, if it is not. */
-export const ensure = (tx: Tx["Type"], fingerprint: string, start: number) =>
-  tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, ?) ON CONFLICT DO NOTHING", [fingerprint, start])
+/** Makes the wallet known if it is not. Gives its next index. */
+export const ensure = (tx: Tx["Type"], fingerprint: string) =>
+  Effect.map(
+    tx.get<{ next_index: number }>(
+      `INSERT INTO wallets (fingerprint, next_index) VALUES (?, 0)
+       ON CONFLICT DO UPDATE SET next_index = next_index RETURNING next_index`,
+      [fingerprint]
+    ),
+    (row) => row?.next_index ?? 0
+  )
 
 /** Takes the wallet's next index. */
 export const nextIndex = (tx: Tx["Type"], fingerprint: string) =>

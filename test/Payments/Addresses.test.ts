@@ -1,67 +1,30 @@
 import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, TestClock } from "effect"
+import { Effect, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
-import { History } from "../../src/Chains/History.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
-import type { Mode } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
 import { hdWallet } from "../../src/Payments/hdWallet.ts"
 import { Secrets } from "../../src/Secrets.ts"
-import { MasterKey } from "../../src/Settings.ts"
-import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { liveXpub, testSettingsLayer, testXpub } from "../lib/settings.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-
-const wallet = hdWallet(testXpub)
-const owner: Owner = { account: AccountId.make("default"), mode: "test" }
-
-/** A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. */
-const runningWith = (path: string, vet: History["Type"]["vet"]) =>
-  Addresses.layer.pipe(
-    Layer.provide(Layer.succeed(History, { vet })),
-    Layer.provideMerge(Layer.merge(Secrets.layer, MatchSet.layer)),
-    Layer.provideMerge(Sql.layer(path)),
-    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
-    Layer.provide(testSettingsLayer(path))
-  )
-
-/** The same. `used` are addresses that the chains know. */
-const running = (path: string, used: ReadonlyArray<string> = []) =>
-  runningWith(path, (_mode, addresses) =>
-    Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
-  )
-
-const takeFor = (who: Owner) =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const addresses = yield* Addresses
-    return yield* writer.write(Effect.flatMap(Tx, (tx) => addresses.take(tx, who)))
-  })
-const take = takeFor(owner)
-const takeMany = (n: number) => Effect.replicateEffect(take, n, { concurrency: "unbounded" })
-
-/** A database of which three addresses have been taken. */
-const threeTaken = Effect.tap(temporaryDatabase, (path) => Effect.provide(takeMany(3), running(path)))
-
-const shop: Owner = { account: AccountId.make("shop"), mode: "test" }
-/** Another account, with a wallet of its own. */
-const addShop = (xpub: string, mode: Mode = "test") =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const secrets = yield* Secrets
-    yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
-        const sealed = secrets.seal(xpub, walletContext(shop.account, mode))
-        yield* insertWallet(shop.account, { mode, fingerprint: hdWallet(xpub).fingerprint, sealed })
-      })
-    )
-  })
+import {
+  addShop,
+  gap,
+  owner,
+  restore,
+  running,
+  runningWith,
+  shop,
+  take,
+  takeFor,
+  takeMany,
+  threeTaken,
+  wallet
+} from "./addressing.ts"
 
 it.live("200 at once get 200 addresses, the first of the wallet", () =>
   Effect.gen(function* () {
@@ -92,22 +55,6 @@ it.live("an ordinary restart skips nothing", () =>
     expect((yield* Effect.provide(take, running(path))).index).toBe(3)
   }).pipe(Effect.scoped)
 )
-
-/** Puts back the copy of the database that was made with `copyFileSync(path, `${path}.backup`)`. */
-const restore = (path: string) => {
-  copyFileSync(`${path}.backup`, path)
-  for (const left of ["-wal", "-shm"]) rmSync(`${path}${left}`, { force: true })
-}
-
-/** What is stored of skipped addresses, and whether each is watched. */
-const gap = Effect.gen(function* () {
-  const reader = yield* Reader
-  const matchSet = yield* MatchSet
-  const rows = yield* reader.all<{ address: string; mode: string; wallet_index: number }>(
-    "SELECT address, mode, wallet_index FROM gap_addresses ORDER BY wallet_index"
-  )
-  return { rows, watched: rows.filter(({ address }) => matchSet.has("test", address)).length }
-})
 
 const skipped = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, i) => ({
@@ -236,8 +183,53 @@ it.live("a wallet that is given again after a copy from before it was first used
     const twice = Effect.zip(takeFor(shop), takeFor(shop))
     yield* Effect.provide(Effect.zipRight(addShop(liveXpub), twice), running(path))
     restore(path)
-    const again = Effect.zipRight(addShop(liveXpub), takeFor(shop))
-    expect((yield* Effect.provide(again, running(path))).index).toBe(2)
+    const both = Effect.zip(takeFor(shop), takeFor(shop), { concurrent: true })
+    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), both), gap)
+    const [taken, { rows, watched }] = yield* Effect.provide(again, running(path))
+    expect(taken.map(({ index }) => index)).toEqual([2, 3])
+    const own = hdWallet(liveXpub)
+    expect(rows.map(({ address }) => address)).toEqual([own.address(0), own.address(1)])
+    expect(watched).toBe(2)
+  }).pipe(Effect.scoped)
+)
+
+it.live("a wallet that comes back to a copy from before its account goes on where it stood", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const own = hdWallet(liveXpub)
+    // It was somebody else's, who is not there any more: nobody gives its key at the start.
+    const known = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO wallets VALUES (?, 5)", [own.fingerprint]))
+    yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
+    writeFileSync(`${path}.index`, JSON.stringify({ [own.fingerprint]: 7 }))
+    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)
+    const [{ index }, { rows, watched }] = yield* Effect.provide(again, running(path))
+    expect(index).toBe(7)
+    expect(rows.map(({ address }) => address)).toEqual([own.address(5), own.address(6)])
+    expect(watched).toBe(2)
+    rmSync(`${path}.index`)
+    expect((yield* Effect.provide(takeFor(shop), running(path))).index).toBe(1008)
+  }).pipe(Effect.scoped)
+)
+
+it.live("accounts that share a wallet, and are first paid in one commit, jump over nothing", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const again: Owner = { account: AccountId.make("again"), mode: "test" }
+    yield* Effect.gen(function* () {
+      yield* addShop(liveXpub)
+      const { seal } = yield* Secrets
+      const writer = yield* Writer
+      const { fingerprint } = hdWallet(liveXpub)
+      const sealed = seal(liveXpub, walletContext(again.account, "test"))
+      yield* writer.write(
+        Effect.zipRight(
+          Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO accounts VALUES ('again', 'Again', 0)")),
+          insertWallet(again.account, { mode: "test", fingerprint, sealed })
+        )
+      )
+      const both = yield* Effect.all([takeFor(shop), takeFor(again)], { concurrency: "unbounded" })
+      expect(both.map(({ index }) => index)).toEqual([0, 1])
+    }).pipe(Effect.provide(running(path)))
   }).pipe(Effect.scoped)
 )
 

@@ -1,0 +1,79 @@
+import { copyFileSync, rmSync } from "node:fs"
+import { Effect, Layer, Redacted } from "effect"
+import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
+import { History } from "../../src/Chains/History.ts"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import type { Mode } from "../../src/Domain/Chain.ts"
+import { AccountId } from "../../src/Domain/Ids.ts"
+import type { Owner } from "../../src/Domain/Owner.ts"
+import { Addresses } from "../../src/Payments/Addresses.ts"
+import { hdWallet } from "../../src/Payments/hdWallet.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey } from "../../src/Settings.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { testSettingsLayer, testXpub } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+export const wallet = hdWallet(testXpub)
+export const owner: Owner = { account: AccountId.make("default"), mode: "test" }
+
+/** A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. */
+export const runningWith = (path: string, vet: History["Type"]["vet"]) =>
+  Addresses.layer.pipe(
+    Layer.provide(Layer.succeed(History, { vet })),
+    Layer.provideMerge(Layer.merge(Secrets.layer, MatchSet.layer)),
+    Layer.provideMerge(Sql.layer(path)),
+    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
+    Layer.provide(testSettingsLayer(path))
+  )
+
+/** The same. `used` are addresses that the chains know. */
+export const running = (path: string, used: ReadonlyArray<string> = []) =>
+  runningWith(path, (_mode, addresses) =>
+    Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
+  )
+
+export const takeFor = (who: Owner) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const addresses = yield* Addresses
+    return yield* writer.write(Effect.flatMap(Tx, (tx) => addresses.take(tx, who)))
+  })
+export const take = takeFor(owner)
+export const takeMany = (n: number) => Effect.replicateEffect(take, n, { concurrency: "unbounded" })
+
+/** A database of which three addresses have been taken. */
+export const threeTaken = Effect.tap(temporaryDatabase, (path) => Effect.provide(takeMany(3), running(path)))
+
+export const shop: Owner = { account: AccountId.make("shop"), mode: "test" }
+/** Another account, with a wallet of its own. */
+export const addShop = (xpub: string, mode: Mode = "test") =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const secrets = yield* Secrets
+    yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("INSERT INTO accounts VALUES ('shop', 'Shop', 0)")
+        const sealed = secrets.seal(xpub, walletContext(shop.account, mode))
+        yield* insertWallet(shop.account, { mode, fingerprint: hdWallet(xpub).fingerprint, sealed })
+      })
+    )
+  })
+
+/** Puts back the copy of the database that was made with `copyFileSync(path, `${path}.backup`)`. */
+export const restore = (path: string) => {
+  copyFileSync(`${path}.backup`, path)
+  for (const left of ["-wal", "-shm"]) rmSync(`${path}${left}`, { force: true })
+}
+
+/** What is stored of skipped addresses, and whether each is watched. */
+export const gap = Effect.gen(function* () {
+  const reader = yield* Reader
+  const matchSet = yield* MatchSet
+  const rows = yield* reader.all<{ address: string; mode: string; wallet_index: number }>(
+    "SELECT address, mode, wallet_index FROM gap_addresses ORDER BY wallet_index"
+  )
+  return { rows, watched: rows.filter(({ address }) => matchSet.has("test", address)).length }
+})
