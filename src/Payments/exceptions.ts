@@ -164,8 +164,8 @@ const afterDecision = (
     return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
   }
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
-  // Accepted for other money than this, which is still there: all that was found since is further money.
-  if (its.some((receipt) => receipt.canonical) || (its.length === 0 && accepted.length > 0)) {
+  // Accepted for other money than this, which is still there or was never known: all that was found since is further money.
+  if (its.length === 0 || its.some((receipt) => receipt.canonical)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
     return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
   }

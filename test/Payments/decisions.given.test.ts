@@ -137,6 +137,19 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
+it.scoped("accept: what comes after a transaction that the ledger does not know was accepted is paid again", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(130, transfer(120, 1000n))
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    yield* tick({ head: 132, finalized: 120 })
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    yield* accept(id, hash("1"))
+    yield* scanTo(150, transfer(140, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["accepted reorged 1000", "open paid_again 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
 /** The money without a transaction turns out to have been brought by these. */
 const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
