@@ -164,13 +164,15 @@ const afterDecision = (
     return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
   }
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
-  // Accepted for other money than this, which is still there or was never known: all that was found since is further money.
-  if (its.length === 0 || its.some((receipt) => receipt.canonical)) {
+  const known = paying.filter((receipt) => firstSeen(receipt) <= endedAt)
+  const needed = required(payment.amount, rules.toleranceBps)
+  // Accepted for other money than this, which is still there or was never seen: all that was found since is further money.
+  if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
     return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
   }
   // A reorg took the transaction: another one completes the payment, or none.
-  const instead = crossing(paying, required(payment.amount, rules.toleranceBps))
+  const instead = crossing(paying, needed)
   return instead === undefined ? [] : surplus(payment, arrivals, instead, 0n)
 }
 

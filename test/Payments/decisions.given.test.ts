@@ -150,6 +150,18 @@ it.scoped("accept: what comes after a transaction that the ledger does not know 
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped("accept: what was paid too much beside such a transaction is noted, and more of it is paid again", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    yield* scanTo(121, transfer(120, 1600n))
+    mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
+    yield* accept(id, hash("1"))
+    expect((yield* look(id)).exceptions).toEqual(["accepted overpaid 600"])
+    yield* scanTo(150, transfer(140, 1000n))
+    expect((yield* look(id)).exceptions).toEqual(["accepted overpaid 600", "open paid_again 1000"])
+  }).pipe(Effect.provide(layer))
+)
+
 /** The money without a transaction turns out to have been brought by these. */
 const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
