@@ -15,6 +15,7 @@ import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Range, readRange, type Source } from "./range.ts"
+import { sizeErrors } from "./Span.ts"
 import { latestStart } from "./startBlock.ts"
 import type { Contracts } from "./transfers.ts"
 
@@ -147,7 +148,7 @@ const retreat = Effect.fn("Watcher.retreat")(function* (
   return block
 })
 
-/** A reorg up to this deep is read in one piece, however small the provider's errors have made the span. */
+/** A reorg up to this deep is read in one piece where it can be, however small the provider's errors have made the span. */
 const oneReorg = 32
 
 /** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
@@ -157,7 +158,7 @@ const read = Effect.fnUntraced(function* (
   after: BlockRef,
   head: Header,
   reorgedTo: number
-) {
+): Effect.fn.Return<Range, RpcError> {
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
   if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
   const { client, span } = provider
@@ -173,7 +174,12 @@ const read = Effect.fnUntraced(function* (
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
-    })
+    }),
+    Effect.catchIf(
+      // A limit below the reorg's depth would refuse that for ever.
+      ({ reason }) => reorgedTo > after.number && sizeErrors.has(reason),
+      () => read(watch, provider, after, head, after.number)
+    )
   )
 })
 
