@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader } from "../../src/Sql.ts"
 import { alice, aroundTwo, second, upTo, usdc, watchedPayment } from "./around.ts"
-import { coin, ModelChain } from "./ModelChain.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
 
 const receipts = Effect.flatMap(Reader, (reader) =>
   reader.all<{ amount: string; agreed: number }>("SELECT amount, agreed FROM receipts ORDER BY block_number, amount")
@@ -87,4 +87,25 @@ it.scoped("coins that a provider invents for a real transaction are not agreed t
     yield* upTo(16)
     expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
   }).pipe(aroundTwo(liar, other))
+})
+
+it.scoped("a transfer that one provider has told of with another amount is counted by what the others tell", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  let lies = true
+  first.distort = ({ method }, answer) =>
+    method === "eth_getLogs" && lies
+      ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))
+      : answer
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    first.mine(token(usdc, alice, 5n))
+    first.mineMany(30)
+    yield* second
+    yield* upTo(41)
+    expect(yield* receipts).toEqual([{ amount: "1", agreed: 0 }])
+    lies = false
+    for (let i = 0; i < 700; i++) yield* second
+    expect(yield* receipts).toEqual([{ amount: "5", agreed: 1 }])
+  }).pipe(aroundTwo(first, other))
 })
