@@ -72,7 +72,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
   }
   const agreed = yield* providers.agree(provider)
   if ("doubt" in agreed) return waiting(agreed.doubt)
-  const start = configured ?? (yield* latestStart(chain, client, reader, head))
+  const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
   const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
