@@ -9,6 +9,7 @@ import { findAncestor } from "./ancestor.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
+import { checkAhead } from "./farAhead.ts"
 import { type Gas, gasOf } from "./gas.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
@@ -160,7 +161,10 @@ const read = Effect.fnUntraced(function* (
   reorgedTo: number
 ): Effect.fn.Return<Range, RpcError> {
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
+  if (watch.watched.size === 0) {
+    yield* checkAhead(watch.providers, provider, after, head)
+    return { end: head, transfers: [], unwatched: true } satisfies Range
+  }
   const { client, span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
