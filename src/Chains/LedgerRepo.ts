@@ -170,9 +170,12 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
     [address, mode, address, mode]
   )
 
+/** Of what no second provider has agreed to, the last word on what a log says counts. */
+const isOpen = "agreed = 0 AND position GLOB 'log:*'"
+
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again. An address that was never handed out is passed over. Gives whose they are.
+ * again, unless it is a log that nobody has agreed to. An address that was never handed out is passed over. Gives whose they are.
  *
  * @param agreed no second provider has to be asked about them
  */
@@ -188,7 +191,9 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
            amount, payment_id, canonical, agreed, seen_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
-         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1`,
+         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1,
+           tx_hash = iif(${isOpen}, excluded.tx_hash, tx_hash), currency = iif(${isOpen}, excluded.currency, currency),
+           amount = iif(${isOpen}, excluded.amount, amount)`,
         [
           chain,
           mode,
@@ -233,6 +238,20 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
     }
     return keys
   })
+
+/** Those of the transfers whose log is in the ledger with another content, and nobody has agreed to that. */
+export const contradicting = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.filter(transfers, ({ address, amount, blockHash, currency, position, txHash }) =>
+    Effect.map(
+      db.get(
+        `SELECT 1 FROM receipts
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1 AND ${isOpen}
+           AND (amount, currency, tx_hash) IS NOT (?, ?, ?)`,
+        [chain, mode, blockHash, address, position, amount.toString(), currency, txHash ?? null]
+      ),
+      (row) => row !== undefined
+    )
+  )
 
 /** Every block up to `number` has been read a second time. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>

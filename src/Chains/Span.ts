@@ -3,7 +3,7 @@ import type { RpcError, RpcReason } from "./Rpc.ts"
 /** Blocks that one commit may carry, where each is read whole; what is left follows at once. */
 const wholeBlocks = 100
 /** Errors after which a smaller part may pass. */
-const sizeErrors: ReadonlySet<RpcReason> = new Set(["timeout", "http", "too_large", "range", "refused"])
+export const sizeErrors: ReadonlySet<RpcReason> = new Set(["timeout", "http", "too_large", "range", "refused"])
 /** Parts of the size that a provider has named as its limit, until a larger one is tried. */
 const partsUntilProbe = 64
 

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { type ChainName, chainNames, type Mode, type Network } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type Db, Tx } from "../Sql.ts"
+import type { AddressSet } from "./AddressSet.ts"
 
 /** What the watchers need to know of payments: which addresses to look for, and whether anybody waits. */
 
@@ -101,15 +102,20 @@ export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep
     (rows) => rows.map((row) => row.usd_value ?? undefined)
   )
 
-/** When the oldest open payment was made that no head of its chain was known to, in Unix milliseconds. */
-export const oldestUnplaced = (db: Db, { chain, mode }: Network) =>
+/**
+ * When the oldest payment was made that no head of its chain was known to, in Unix milliseconds: of the open ones, and of
+ * those that an operator has ended and whose address is still watched.
+ */
+export const oldestUnplaced = (db: Db, { chain, mode }: Network, watched: AddressSet) =>
   Effect.map(
-    db.get<{ oldest: number | null }>(
-      `SELECT min(created_at) AS oldest FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND created_head IS NULL`,
+    db.all<{ address: string; created_at: number; ended_at: number | null }>(
+      "SELECT address, created_at, ended_at FROM payments WHERE chain = ? AND mode = ? AND created_head IS NULL",
       [chain, mode]
     ),
-    (row) => row?.oldest ?? undefined
+    (rows) =>
+      rows
+        .filter(({ address, ended_at }) => ended_at === null || watched.has(address))
+        .reduce<number | undefined>((oldest, { created_at }) => Math.min(oldest ?? created_at, created_at), undefined)
   )
 
 /** The chain's first head is known: payments made before it count what comes above `number`. */

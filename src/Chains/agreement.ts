@@ -1,4 +1,5 @@
 import { Array as Arr, Clock, Duration, Effect, Either, Schema } from "effect"
+import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
@@ -9,7 +10,7 @@ import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, RpcError } from "./Rpc.ts"
 import type { Watch } from "./tick.ts"
-import { type Contracts, type Transfer, transfersAmong } from "./transfers.ts"
+import { nativeTransfers, type Transfer, transfersAmong } from "./transfers.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
@@ -35,40 +36,63 @@ const decodeVouched = decoder(
   })
 )
 
+type Vouched = Either.Either.Right<ReturnType<typeof decodeVouched>>
+
 /** A transaction's receipt with its logs; undefined where the node has none. */
-const findVouched = (hash: string): Call<Either.Either.Right<ReturnType<typeof decodeVouched>> | undefined> => ({
+const findVouched = (hash: string): Call<Vouched | undefined> => ({
   method: "eth_getTransactionReceipt",
   params: [hash],
   decode: (result) => (result === null ? Either.right(undefined) : decodeVouched(result))
 })
 
-/** Any transaction in the right block could be named for a transfer that never was: a token's must be among its logs. */
+/** A transaction, which is checked where it is looked at; null where the node has none. */
+const findTransaction = (hash: string): Call<unknown> => ({
+  method: "eth_getTransactionByHash",
+  params: [hash],
+  decode: Either.right
+})
+
+/**
+ * Any transaction in the right block could be named for a transfer that never was: it must be told the same. What moved
+ * inside contracts no node tells without tracing.
+ */
 const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
-  !receipt.position.startsWith("log:") ||
+  receipt.position.startsWith("call:") ||
   transfers.some(
-    ({ address, amount, currency, position }) =>
+    ({ address, amount, currency, position, txHash }) =>
+      txHash === receipt.txHash &&
       position === receipt.position &&
       address === receipt.address &&
       currency === receipt.currency &&
       amount === receipt.amount
   )
 
-/** Those of the receipts whose transaction a provider has in the same block, where it succeeded and wrote the same. */
-const confirmedBy = ({ client }: Provider, contracts: Contracts, receipts: ReadonlyArray<Unagreed>) =>
+/** What a transaction sends by its own value, if it is in the block of the receipt. */
+const sentBy = (transaction: unknown, { blockHash, blockNumber }: Unagreed, coin: string, addresses: AddressSet) => {
+  const header = { number: blockNumber, hash: blockHash, time: 0, parentHash: "", logsBloom: undefined }
+  return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
+}
+
+/** Those of the receipts whose transaction a provider has in the same block, where it succeeded and brought the same. */
+const confirmedBy = ({ client }: Provider, { contracts, network }: Watch, receipts: ReadonlyArray<Unagreed>) =>
   Effect.gen(function* () {
     const byHash = Arr.groupBy(receipts, (receipt) => receipt.txHash)
     const addresses = new AddressSet()
     for (const { address } of receipts) addresses.add(address)
     const agreed: Array<Unagreed> = []
-    const found = yield* ask(client, Object.keys(byHash).map(findVouched))
-    for (const [hash, vouched] of Arr.zip(Object.keys(byHash), found)) {
+    const hashes = Object.keys(byHash)
+    const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
+    const answers = yield* ask(client, [...hashes.map(findVouched), ...paying.map(findTransaction)])
+    const transactions = new Map(Arr.zip(paying, answers.slice(hashes.length)))
+    for (const [hash, vouched] of Arr.zip(hashes, answers as ReadonlyArray<Vouched | undefined>)) {
       if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
       const transfers = yield* Either.match(transfersAmong(vouched.logs, contracts, addresses), {
         onLeft: (detail) => badAnswer(client, findVouched(hash), detail),
         onRight: Effect.succeed
       })
       const here = (byHash[hash] ?? []).filter((one) => one.blockHash === vouched.blockHash)
-      agreed.push(...here.filter((one) => isTold(one, transfers)))
+      const sent = (one: Unagreed) => sentBy(transactions.get(hash), one, nativeToken(network.chain), addresses)
+      agreed.push(...here.filter((one) => isTold(one, [...transfers, ...sent(one)])))
     }
     return agreed
   })
@@ -131,22 +155,18 @@ const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unag
   )
 
 /** Asks about the receipts, a batch after the other. Gives those agreed to, and those of which that was denied. */
-const askAbout = Effect.fnUntraced(function* (
-  { contracts, providers }: Watch,
-  asked: Provider,
-  receipts: ReadonlyArray<Unagreed>
-) {
+const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, receipts: ReadonlyArray<Unagreed>) {
   const agreed: Array<Unagreed> = []
   const denied: Array<Unagreed> = []
   const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
   for (const part of Arr.chunksOf(byHash, callsPerBatch)) {
     const all = part.flat()
-    const found = yield* Effect.either(confirmedBy(asked, contracts, all))
+    const found = yield* Effect.either(confirmedBy(asked, watch, all))
     if (Either.isLeft(found)) {
       const error = found.left
       // A bad answer to one of them must not be what every tick begins with.
       if (!providerTrouble.has(error.reason)) denied.push(...all)
-      yield* providers.failed(asked, error)
+      yield* watch.providers.failed(asked, error)
       break
     }
     const told = new Set(found.right)
@@ -178,6 +198,33 @@ const standsStill = Effect.fnUntraced(function* (
   return true
 })
 
+/**
+ * Asks the providers about the receipts, the one that serves last. Two of them must have each: nobody's word is enough
+ * for what he may have told first, be it by now the other one that serves, or in the second pass.
+ */
+const vote = Effect.fnUntraced(function* (
+  watch: Watch,
+  asked: ReadonlyArray<Provider>,
+  receipts: ReadonlyArray<Unagreed>,
+  isDeep: (receipt: Unagreed) => boolean
+) {
+  const needed = Math.min(2, asked.length)
+  const votes = new Map<Unagreed, number>()
+  const denied = new Set<Unagreed>()
+  const lacking = (receipt: Unagreed) => needed - (votes.get(receipt) ?? 0)
+  for (const [place, provider] of asked.entries()) {
+    const left = asked.length - place
+    const open = receipts.filter((receipt) => lacking(receipt) > 0 && lacking(receipt) <= left)
+    const told = yield* askAbout(watch, provider, open)
+    for (const receipt of told.agreed) votes.set(receipt, (votes.get(receipt) ?? 0) + 1)
+    const serves = left === 1
+    if (!serves && (yield* standsStill(watch, provider, told.denied.filter(isDeep)))) continue
+    for (const receipt of told.denied) denied.add(receipt)
+  }
+  const agreed = receipts.filter((receipt) => lacking(receipt) <= 0)
+  return { agreed, denied: receipts.filter((receipt) => denied.has(receipt) && lacking(receipt) > 0) }
+})
+
 /** Asks other providers about the receipts that one has told of. */
 export interface Agreement {
   /** Asks what is due, with the chain read up to `head`. Gives what is not as it should be. */
@@ -185,7 +232,7 @@ export interface Agreement {
 }
 
 /**
- * Asks a second provider about the receipts that nobody else has vouched for yet: without its word they confirm nothing.
+ * Asks two providers about the receipts that have not been vouched for yet: without their word they confirm nothing.
  * While no other provider is healthy, the sole one decides alone, once the receipt is deep enough: it must have it, since
  * another one may have told of it that is put aside by now.
  *
@@ -212,15 +259,14 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const receipts = yield* candidates
     if (receipts.length === 0) return undefined
     const now = yield* Clock.currentTimeMillis
-    const other = yield* providers.other(provider)
+    const others = yield* providers.others(provider)
     const isDeep = (receipt: Unagreed) => head.number - receipt.blockNumber + 1 >= chain.confirmations
     const due = receipts.filter(
-      (receipt) => (other !== undefined || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
+      (receipt) => (others.length > 0 || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
-    const { agreed, denied: lacking } = yield* askAbout(watch, other ?? provider, due)
+    const { agreed, denied } = yield* vote(watch, [...others, provider], due, isDeep)
     for (const receipt of agreed) waits.forget(receipt)
     if (agreed.length > 0) yield* keep(watch, agreed)
-    const denied = other && (yield* standsStill(watch, other, lacking.filter(isDeep))) ? [] : lacking
 
     const isOverdue = (receipt: Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
     const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
@@ -234,14 +280,14 @@ export const makeAgreement = (watch: Watch): Agreement => {
       ).pipe(
         Effect.annotateLogs({
           count: late.length,
-          host: (other ?? provider).client.host,
+          host: (others[0] ?? provider).client.host,
           transactions: transactions.join(", ")
         })
       )
     }
     const settledAt = head.number - chain.confirmations + 1
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
-    return [overdue ? waitsForSecond : undefined, other === undefined ? decidesAlone : undefined]
+    return [overdue ? waitsForSecond : undefined, others.length === 0 ? decidesAlone : undefined]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })

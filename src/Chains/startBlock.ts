@@ -2,6 +2,7 @@ import { Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
+import type { AddressSet } from "./AddressSet.ts"
 import { ask, getHeader } from "./calls.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 import * as Watched from "./WatchedRepo.ts"
@@ -54,10 +55,11 @@ export const latestStart = Effect.fn("Chains.latestStart")(function* (
   chain: ChainSettings,
   client: RpcClient,
   reader: Db,
+  watched: AddressSet,
   head: BlockRef
 ) {
   const start = Math.max(head.number - chain.confirmations, 0)
-  const oldest = yield* Watched.oldestUnplaced(reader, chain)
+  const oldest = yield* Watched.oldestUnplaced(reader, chain, watched)
   if (oldest === undefined) return start
   const before = yield* Effect.mapError(
     newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000)),

@@ -9,12 +9,14 @@ import { findAncestor } from "./ancestor.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
+import { checkAhead } from "./farAhead.ts"
 import { type Gas, gasOf } from "./gas.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Range, readRange, type Source } from "./range.ts"
+import { sizeErrors } from "./Span.ts"
 import { latestStart } from "./startBlock.ts"
 import type { Contracts } from "./transfers.ts"
 
@@ -71,7 +73,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
   }
   const agreed = yield* providers.agree(provider)
   if ("doubt" in agreed) return waiting(agreed.doubt)
-  const start = configured ?? (yield* latestStart(chain, client, reader, head))
+  const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
   const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
@@ -147,7 +149,7 @@ const retreat = Effect.fn("Watcher.retreat")(function* (
   return block
 })
 
-/** A reorg up to this deep is read in one piece, however small the provider's errors have made the span. */
+/** A reorg up to this deep is read in one piece where it can be, however small the provider's errors have made the span. */
 const oneReorg = 32
 
 /** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
@@ -157,9 +159,12 @@ const read = Effect.fnUntraced(function* (
   after: BlockRef,
   head: Header,
   reorgedTo: number
-) {
+): Effect.fn.Return<Range, RpcError> {
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
+  if (watch.watched.size === 0) {
+    yield* checkAhead(watch.providers, provider, after, head)
+    return { end: head, transfers: [], unwatched: true } satisfies Range
+  }
   const { client, span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
@@ -173,7 +178,12 @@ const read = Effect.fnUntraced(function* (
     Effect.tapBoth({
       onFailure: (error) => Effect.sync(() => span.failed(error)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
-    })
+    }),
+    Effect.catchIf(
+      // A limit below the reorg's depth would refuse that for ever.
+      ({ reason }) => reorgedTo > after.number && sizeErrors.has(reason),
+      () => read(watch, provider, after, head, after.number)
+    )
   )
 })
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import * as Watched from "../../src/Chains/WatchedRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
@@ -60,7 +61,7 @@ describe("the time of a payment", () => {
 })
 
 describe("a payment that was made before the chain's first head", () => {
-  const oldest = Effect.flatMap(Reader, (reader) => Watched.oldestUnplaced(reader, own))
+  const oldest = Effect.flatMap(Reader, (reader) => Watched.oldestUnplaced(reader, own, new AddressSet()))
   const heads = Effect.flatMap(Reader, (reader) =>
     reader.all("SELECT chain, mode, created_head FROM payments ORDER BY sequence")
   )

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { latestStart } from "../../src/Chains/startBlock.ts"
 import { Reader } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -81,7 +82,11 @@ describe("the first head", () => {
       expect(yield* reason).toContain("failed (missing)")
       expect(yield* scanned).toBeUndefined()
       // What the log says.
-      const start = latestStart(withTokens, chain.client, yield* Reader, { number: 1_000, hash: "", time: 10_000 })
+      const start = latestStart(withTokens, chain.client, yield* Reader, new AddressSet(), {
+        number: 1_000,
+        hash: "",
+        time: 10_000
+      })
       expect(yield* Effect.flip(start)).toMatchObject({
         reason: "missing",
         message: expect.stringMatching(

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { alice, around, health, readTo, second, upTo, withTokens } from "./around.ts"
 import { coin, ModelChain } from "./ModelChain.ts"
-import { committedTo, ledger, pay, paymentById, scanned, watch } from "./world.ts"
+import { committedTo, end, ledger, pay, paymentById, scanned, watch } from "./world.ts"
 
 describe("a configured start", () => {
   it.scoped("at the chain's first block begins above that", () => {
@@ -54,5 +54,20 @@ describe("the start below the first head", () => {
       yield* Effect.raceFirst(upTo(1_000), Effect.forever(second))
       expect(yield* scanned).toMatchObject({ start_number: 801 })
     }).pipe(around(chain, { ...withTokens, confirmations: 200 }))
+  })
+
+  it.scoped("is below a payment too that was ended before, as long as money may still come late", () => {
+    const chain = new ModelChain(800)
+    chain.mine(coin(alice, 1n))
+    chain.mineMany(199)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(8_000_000)
+      const { id } = yield* pay(alice)
+      yield* TestClock.setTime(10_000_000)
+      yield* end(id, 10_000_000)
+      yield* watch
+      yield* Effect.raceFirst(upTo(1_000), Effect.forever(second))
+      expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([801])
+    }).pipe(around(chain))
   })
 })

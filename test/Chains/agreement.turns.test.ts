@@ -35,6 +35,17 @@ const agreed = Effect.flatMap(Reader, (reader) =>
   )
 )
 
+/** The transaction of one of them. */
+const payment = (of: unknown) => ({
+  from: `0x${"9".repeat(40)}`,
+  to: alice,
+  value: "0x5",
+  hash: of,
+  blockHash: of,
+  blockNumber: `0x${Number(of).toString(16)}`,
+  transactionIndex: "0x0"
+})
+
 /** A second provider that has the transactions of these blocks, and the head; `asked` has the hashes that it was asked for. */
 const knowing = (head: number, blocks: ReadonlySet<number>) => {
   const asked: Array<string> = []
@@ -52,6 +63,7 @@ const knowing = (head: number, blocks: ReadonlySet<number>) => {
               timestamp: "0x0"
             })
           }
+          if (method === "eth_getTransactionByHash") return Either.right(blocks.has(Number(one)) ? payment(one) : null)
           asked.push(String(one))
           const receipt = { transactionHash: one, blockHash: one, status: "0x1", logs: [] }
           return Either.right(blocks.has(Number(one)) ? receipt : null)
