@@ -5,10 +5,11 @@ import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
-import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
+import { ask, badAnswer, type Call, decoder, Hash } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble, RpcError } from "./Rpc.ts"
+import { providerTrouble } from "./Rpc.ts"
+import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import type { Watch } from "./tick.ts"
 import { nativeTransfers, type Transfer, transfersAmong } from "./transfers.ts"
 
@@ -177,28 +178,6 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, rec
 })
 
 /**
- * Whether a provider that lacks these receipts, which have their confirmations, no longer follows the chain: its head is
- * below one of their blocks. Then it is put aside, and what it cannot have it does not deny.
- */
-const standsStill = Effect.fnUntraced(function* (
-  { providers }: Watch,
-  provider: Provider,
-  deep: ReadonlyArray<Unagreed>
-) {
-  if (deep.length === 0) return false
-  const { host } = provider.client
-  const newest = Math.max(...deep.map(({ blockNumber }) => blockNumber))
-  const found = yield* Effect.either(ask(provider.client, [getHead]))
-  if (Either.isRight(found) && found.right[0].number >= newest) return false
-  const behind = (head: number) => {
-    const detail = `its head is ${head}, and ${newest} has its confirmations elsewhere`
-    return new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
-  }
-  yield* providers.failed(provider, Either.isLeft(found) ? found.left : behind(found.right[0].number))
-  return true
-})
-
-/**
  * Asks the providers about the receipts, the one that serves last. Two of them must have each: nobody's word is enough
  * for what he may have told first, be it by now the other one that serves, or in the second pass.
  */
@@ -206,7 +185,8 @@ const vote = Effect.fnUntraced(function* (
   watch: Watch,
   asked: ReadonlyArray<Provider>,
   receipts: ReadonlyArray<Unagreed>,
-  isDeep: (receipt: Unagreed) => boolean
+  isDeep: (receipt: Unagreed) => boolean,
+  standsStill: StandsStill
 ) {
   const needed = Math.min(2, asked.length)
   const votes = new Map<Unagreed, number>()
@@ -218,7 +198,8 @@ const vote = Effect.fnUntraced(function* (
     const told = yield* askAbout(watch, provider, open)
     for (const receipt of told.agreed) votes.set(receipt, (votes.get(receipt) ?? 0) + 1)
     const serves = left === 1
-    if (!serves && (yield* standsStill(watch, provider, told.denied.filter(isDeep)))) continue
+    const deep = told.denied.filter(isDeep).map(({ blockNumber }) => blockNumber)
+    if (!serves && deep.length > 0 && (yield* standsStill(provider, Math.max(...deep)))) continue
     for (const receipt of told.denied) denied.add(receipt)
   }
   const agreed = receipts.filter((receipt) => lacking(receipt) <= 0)
@@ -242,6 +223,7 @@ export interface Agreement {
 export const makeAgreement = (watch: Watch): Agreement => {
   const { chain, network, providers, reader } = watch
   const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  const standsStill = makeStandsStill(providers)
   let turn: Unagreed | undefined
 
   /** The newest receipts, and of the older ones those whose turn it is. */
@@ -264,7 +246,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const due = receipts.filter(
       (receipt) => (others.length > 0 || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
-    const { agreed, denied } = yield* vote(watch, [...others, provider], due, isDeep)
+    const { agreed, denied } = yield* vote(watch, [...others, provider], due, isDeep, standsStill)
     for (const receipt of agreed) waits.forget(receipt)
     if (agreed.length > 0) yield* keep(watch, agreed)
 

@@ -47,7 +47,7 @@ const payment = (of: unknown) => ({
 })
 
 /** A second provider that has the transactions of these blocks, and the head; `asked` has the hashes that it was asked for. */
-const knowing = (head: number, blocks: ReadonlySet<number>) => {
+const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) => {
   const asked: Array<string> = []
   const client = makeClient({
     host: "second",
@@ -56,6 +56,7 @@ const knowing = (head: number, blocks: ReadonlySet<number>) => {
       Effect.sync(() =>
         calls.map(({ method, params: [one] }) => {
           if (method === "eth_getBlockByNumber") {
+            const head = typeof headOf === "number" ? headOf : headOf()
             return Either.right({
               number: `0x${head.toString(16)}`,
               hash: hash(head),
@@ -178,18 +179,24 @@ describe("a receipt that nobody has agreed to", () => {
 })
 
 describe("a second provider that lacks a receipt", () => {
-  it.scoped("is put aside where its head is below the receipt's block, and not where it is at it", () =>
+  it.scoped.each<[string, (minutes: number) => number, ReadonlyArray<string>]>([
+    ["put aside where its head stays below the receipt's block for a minute", () => 9, ["behind"]],
+    ["not put aside where its head is at the receipt's block", () => 10, []],
+    ["not put aside where its head moves below the receipt's block", (minutes) => 5 + minutes, []]
+  ])("is %s", ([, headAt, reasons]) =>
     Effect.gen(function* () {
       yield* owing("behind")
       yield* unagreed(4, 10)
-      for (const [head, reasons] of [
-        [10, []],
-        [9, ["behind"]]
-      ] as const) {
-        const { aside, tick } = yield* agreeing(knowing(head, new Set()).client)
-        yield* tick(12)
-        expect(aside).toEqual(reasons)
+      let minutes = 0
+      const { aside, tick } = yield* agreeing(knowing(() => headAt(minutes), new Set()).client)
+      yield* tick(12)
+      expect(aside).toEqual([])
+      for (minutes = 1; minutes <= 3; minutes++) {
+        yield* TestClock.adjust("1 minute")
+        if (aside.length === 0) yield* tick(12)
       }
+      expect(aside).toEqual(reasons)
+      expect(yield* agreed).toEqual([])
     }).pipe(quiet, inStore)
   )
 })

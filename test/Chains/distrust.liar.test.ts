@@ -70,6 +70,24 @@ it.scoped("who has told of a transfer while it served does not agree to it once 
   }).pipe(aroundTwo(liar, other))
 })
 
+it.scoped("who shows a longer branch of its own with a transfer in it does not decide about it alone", () => {
+  const liar = new ModelChain(10)
+  const honest = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    // What it mines from here on is a branch of its own.
+    liar.rollback(0)
+    liar.mineMany(20)
+    liar.mine(token(usdc, alice, 100n))
+    for (let i = 0; i < 300; i++) {
+      liar.mineMany(2)
+      honest.mine()
+      yield* second
+    }
+    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+  }).pipe(aroundTwo(liar, honest))
+})
+
 it.scoped("coins that a provider invents for a real transaction are not agreed to", () => {
   const liar = new ModelChain(10)
   const other = liar.twin()

@@ -1,0 +1,39 @@
+import { Clock, Duration, Effect, Either } from "effect"
+import { ask, getHead } from "./calls.ts"
+import type { Provider, Providers } from "./Providers.ts"
+import { RpcError } from "./Rpc.ts"
+
+/** A provider whose head has not moved for this long no longer follows the chain. */
+const stillAfter = Duration.toMillis("1 minute")
+
+/** Whether a provider that lacks a receipt of the block `deep`, which has its confirmations, no longer follows the chain. */
+export type StandsStill = (provider: Provider, deep: number) => Effect.Effect<boolean>
+
+/**
+ * A provider whose head is below such a block and does not move is put aside: what it cannot have it does not deny. One
+ * whose head moves is only behind, and its word counts: the block may be of a branch that somebody has made up.
+ */
+export const makeStandsStill = (providers: Providers): StandsStill => {
+  /** The heads of those that were behind, by provider. Times are Unix milliseconds. */
+  const heads = new Map<number, { readonly number: number; readonly since: number }>()
+
+  return Effect.fnUntraced(function* (provider: Provider, deep: number) {
+    const found = yield* Effect.either(ask(provider.client, [getHead]))
+    if (Either.isLeft(found)) {
+      yield* providers.failed(provider, found.left)
+      return true
+    }
+    const [{ number }] = found.right
+    const now = yield* Clock.currentTimeMillis
+    const before = heads.get(provider.index)
+    if (number >= deep || before?.number !== number || now < before.since) {
+      heads.set(provider.index, { number, since: now })
+      return false
+    }
+    if (now - before.since < stillAfter) return false
+    const detail = `its head has been ${number} for ${Duration.format(now - before.since)}, and ${deep} has its confirmations elsewhere`
+    const { host } = provider.client
+    yield* providers.failed(provider, new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail }))
+    return true
+  })
+}
