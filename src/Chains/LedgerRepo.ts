@@ -175,7 +175,8 @@ const isOpen = "agreed = 0 AND position GLOB 'log:*'"
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again, unless it is a log that nobody has agreed to. An address that was never handed out is passed over. Gives whose they are.
+ * again, unless it is a log that nobody has agreed to. An address that was never handed out is passed over. Gives whose
+ * they are.
  *
  * @param agreed no second provider has to be asked about them
  */

@@ -1,15 +1,26 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import { ask, findHeader } from "./calls.ts"
+import { ask, findHeader, getHead } from "./calls.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 
-/** So many blocks above what has been read, a head is asked for once more. */
+/** A head that is so many blocks above what has been read, or above another provider's, is looked at once more. */
 const farAhead = 1_000
 
+/** The head of another provider, where one can be used that tells it. */
+const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: Provider) {
+  const other = yield* providers.other(provider)
+  if (other === undefined) return undefined
+  const found = yield* Effect.either(ask(other.client, [getHead]))
+  if (Either.isRight(found)) return found.right[0].number
+  yield* providers.failed(other, found.left)
+  return undefined
+})
+
 /**
- * Fails unless a head that is far above the scanned one is there at another look, of another provider where there is one.
- * Where no block below it is read, a single wrong number would be kept, and every right one be behind it for ever.
+ * Fails unless a head that is far above the scanned one is near another provider's or, where there is none, is there at
+ * another look. Where no block below it is read, a single wrong number would be kept, and every right one be behind it for
+ * ever.
  */
 export const checkAhead = Effect.fn("Watcher.checkAhead")(function* (
   providers: Providers,
@@ -18,10 +29,12 @@ export const checkAhead = Effect.fn("Watcher.checkAhead")(function* (
   { hash, number }: BlockRef
 ) {
   if (number - after.number <= farAhead) return
-  const { client } = (yield* providers.other(provider)) ?? provider
-  const [again] = yield* ask(client, [findHeader(number)])
-  if (again?.hash === hash) return
-  const detail = `its head is ${number} with ${hash}, and at another look that is ${again?.hash ?? "none"}`
-  const { host } = provider.client
-  return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  const { client } = provider
+  const theirs = yield* othersHead(providers, provider)
+  if (theirs !== undefined && number - theirs <= farAhead) return
+  const again = theirs === undefined ? (yield* ask(client, [findHeader(number)]))[0]?.hash : undefined
+  if (again === hash) return
+  const told = theirs === undefined ? `at another look that is ${again ?? "none"}` : `another provider's is ${theirs}`
+  const detail = `its head is ${number} with ${hash}, and ${told}`
+  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
 })

@@ -60,9 +60,9 @@ const contentOf = (transfer: DatedTransfer): string =>
   `${Ledger.keyOf(transfer)} ${transfer.txHash} ${transfer.currency} ${transfer.amount}`
 
 /**
- * Those that the ledger does not count yet, or has otherwise than two providers tell, each once. Each must be in the block that `provider` has, else who has told of
- * it is put aside; and that one must still be on the branch that has been read: what belongs to another waits until the
- * reorg has been seen.
+ * Those that the ledger does not count yet, or has otherwise than two providers tell, each once. Each must be in the block
+ * that `provider` has, else who has told of it is put aside; and that one must still be on the branch that has been read:
+ * what belongs to another waits until the reorg has been seen.
  */
 const missed = Effect.fnUntraced(function* (
   { network, providers, reader: db }: Watch,
