@@ -185,8 +185,9 @@ export class World {
       await this.pass(5 * second)
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
-    // What is done besides reading has a pace of its own, and a provider that never answered is put aside for as long.
-    const others = this.places.every(({ isPunctual }) => isPunctual) ? 10 * second : 25 * second
+    // What is done besides reading has a pace of its own, a slow node takes seconds for it, and what it finds has to be
+    // agreed to in the next tick; a provider that never answered is put aside for as long.
+    const others = this.places.every(({ isPunctual }) => isPunctual) ? 15 * second : 30 * second
     await this.pass(Math.max(others, patience))
     for (const { chain } of this.places) chain.frozen = false
   }
