@@ -8,6 +8,7 @@ import { BalanceModel, direct, inside, spends } from "./BalanceModel.ts"
 import {
   alice,
   bob,
+  confirmedAndReorged,
   depsOf,
   firstAsked,
   inStore,
@@ -206,14 +207,7 @@ describe("who is asked for", () => {
       yield* owe(bob, { currency: "USDC" })
       model.mine([direct(alice, 9n), direct(bob, 9n)])
       yield* round(depsOf(model.client), model.head)
-      const writer = yield* Writer
-      yield* writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* tx.run("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1")
-          yield* Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 })
-        })
-      )
+      yield* confirmedAndReorged
       model.rollback(1)
       model.mine([])
       model.mine([])

@@ -1,6 +1,5 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { tick } from "../../src/Chains/tick.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
@@ -8,11 +7,11 @@ import { soleProvider } from "../lib/soleProvider.ts"
 import { direct } from "./BalanceModel.ts"
 import {
   alice,
+  confirmedAndReorged,
   depsOf,
   firstAsked,
   inStore,
   look,
-  network,
   owe,
   owing,
   round,
@@ -67,14 +66,7 @@ it.scoped("coins that a reorg took are looked for though they became final befor
     // Found without a round, as the blocks of Ethereum tell of them.
     yield* look(depsOf(model.client), model.head, [firstAsked(alice)], { of: "page" })
     expect([yield* told(alice), (yield* scan)?.checked]).toEqual([["1 tx:0 9"], undefined])
-    const writer = yield* Writer
-    yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        yield* tx.run("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1")
-        yield* Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 })
-      })
-    )
+    yield* confirmedAndReorged
     model.rollback(1)
     model.mine([])
     model.mine([direct(alice, 9n)])

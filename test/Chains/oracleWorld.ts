@@ -144,6 +144,17 @@ export const hiding = ({ client }: BalanceModel): RpcClient => ({
     )
 })
 
+/** The payments are confirmed, and a reorg takes all that came above block 0. */
+export const confirmedAndReorged = Effect.flatMap(Writer, (writer) =>
+  writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1")
+      yield* Ledger.orphanAbove(network, { number: 0, hash: "0x", time: 0 })
+    })
+  )
+)
+
 /** What a round at `at` would ask for, a minute being the grace. */
 export const wanted = (at: BlockRef, on = network) =>
   Effect.flatMap(Reader, (reader) => Balances.asked(reader, on, at, 60_000, at.number))
