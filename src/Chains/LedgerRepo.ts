@@ -171,7 +171,7 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
   )
 
 /** Of what no second provider has agreed to, the last word on what a log says counts. */
-const isOpen = "agreed = 0 AND position GLOB 'log:*'"
+const unagreedLog = "agreed = 0 AND position GLOB 'log:*'"
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
@@ -193,8 +193,8 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
            amount, payment_id, canonical, agreed, seen_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1,
-           tx_hash = iif(${isOpen}, excluded.tx_hash, tx_hash), currency = iif(${isOpen}, excluded.currency, currency),
-           amount = iif(${isOpen}, excluded.amount, amount)`,
+           tx_hash = iif(${unagreedLog}, excluded.tx_hash, tx_hash), currency = iif(${unagreedLog}, excluded.currency, currency),
+           amount = iif(${unagreedLog}, excluded.amount, amount)`,
         [
           chain,
           mode,
@@ -246,7 +246,7 @@ export const contradicting = (db: Db, { chain, mode }: Network, transfers: Reado
     Effect.map(
       db.get(
         `SELECT 1 FROM receipts
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1 AND ${isOpen}
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1 AND ${unagreedLog}
            AND (amount, currency, tx_hash) IS NOT (?, ?, ?)`,
         [chain, mode, blockHash, address, position, amount.toString(), currency, txHash ?? null]
       ),
