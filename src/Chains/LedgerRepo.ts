@@ -156,8 +156,10 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   })
 
 /** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
-export interface DatedTransfer extends Omit<Transfer, "txHash"> {
+export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly txHash: string | undefined
+  /** 0 where there is none. */
+  readonly place?: number
   /** Unix seconds. */
   readonly blockTime: number
 }
@@ -170,13 +172,9 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
     [address, mode, address, mode]
   )
 
-/** Of what no second provider has agreed to, the last word on what a log says counts. */
-const unagreedLog = "agreed = 0 AND position GLOB 'log:*'"
-
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again, unless it is a log that nobody has agreed to. An address that was never handed out is passed over. Gives whose
- * they are.
+ * again. An address that was never handed out is passed over. Gives whose they are.
  *
  * @param agreed no second provider has to be asked about them
  */
@@ -189,18 +187,17 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
       const owner = yield* ownerOf(tx, mode, getAddress(transfer.address as Hex))
       if (owner === undefined) continue
       yield* tx.run(
-        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-           amount, payment_id, canonical, agreed, seen_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
-         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1,
-           tx_hash = iif(${unagreedLog}, excluded.tx_hash, tx_hash), currency = iif(${unagreedLog}, excluded.currency, currency),
-           amount = iif(${unagreedLog}, excluded.amount, amount)`,
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
+           currency, amount, payment_id, canonical, agreed, seen_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
+         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1`,
         [
           chain,
           mode,
           transfer.blockHash,
           transfer.address,
           transfer.position,
+          transfer.place ?? 0,
           transfer.blockNumber,
           transfer.blockTime,
           transfer.txHash ?? null,
@@ -239,20 +236,6 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
     }
     return keys
   })
-
-/** Those of the transfers whose log is in the ledger with another content, and nobody has agreed to that. */
-export const contradicting = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.filter(transfers, ({ address, amount, blockHash, currency, position, txHash }) =>
-    Effect.map(
-      db.get(
-        `SELECT 1 FROM receipts
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1 AND ${unagreedLog}
-           AND (amount, currency, tx_hash) IS NOT (?, ?, ?)`,
-        [chain, mode, blockHash, address, position, amount.toString(), currency, txHash ?? null]
-      ),
-      (row) => row !== undefined
-    )
-  )
 
 /** Every block up to `number` has been read a second time. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>

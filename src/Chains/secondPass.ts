@@ -1,4 +1,4 @@
-import { Array as Arr, Effect } from "effect"
+import { Effect } from "effect"
 import type { Scan } from "../Domain/Receipt.ts"
 import { Tx } from "../Sql.ts"
 import { ask, getHeader, type Header } from "./calls.ts"
@@ -56,11 +56,8 @@ const hear = (
     (told) => told.flat()
   )
 
-const contentOf = (transfer: DatedTransfer): string =>
-  `${Ledger.keyOf(transfer)} ${transfer.txHash} ${transfer.currency} ${transfer.amount}`
-
 /**
- * Those that the ledger does not count yet, or has otherwise than two providers tell, each once. Each must be in the block
+ * Those that the ledger does not count yet, each once. Each must be in the block
  * that `provider` has, else who has told of it is put aside; and that one must still be on the branch that has been read:
  * what belongs to another waits until the reorg has been seen.
  */
@@ -72,10 +69,7 @@ const missed = Effect.fnUntraced(function* (
 ) {
   const all = told.flatMap(({ transfers }) => transfers)
   const known = yield* Ledger.countedKeys(db, network, all)
-  // Whose word it is that the ledger has wrong, nobody can say, until two say the same.
-  const otherwise = Arr.groupBy(yield* Ledger.contradicting(db, network, all), contentOf)
-  const isUnknown = (transfer: DatedTransfer) =>
-    !known.has(Ledger.keyOf(transfer)) || (otherwise[contentOf(transfer)]?.length ?? 0) > 1
+  const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
   const [now, ...headers] = yield* ask(provider.client, [head.number, ...numbers].map(getHeader))

@@ -24,10 +24,13 @@ export interface Receipt {
   /** Lower case. */
   readonly address: string
   /**
-   * `log:<index in the block>` for a token; for the native coin `tx:<index in the block>` of a transaction to the
+   * `log:<transaction>:<currency>:<amount>:<n>` for a token, the n-th of that content from 0 on, since nodes number logs
+   * differently; for the native coin `tx:<index in the block>` of a transaction to the
    * address, `call:<hash>` of one that brought it from inside a contract, `unattributed` where no node can tell.
    */
   readonly position: string
+  /** Index in the block of the log or the transaction, 0 where there is none: for order only. */
+  readonly place: number
   /** Undefined for `unattributed` only. */
   readonly txHash: string | undefined
   /** The currency's symbol, or a known wrong token's name such as `USDC.e`. */

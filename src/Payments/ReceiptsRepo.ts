@@ -12,6 +12,7 @@ interface ReceiptRow {
   readonly block_time: number
   readonly address: string
   readonly position: string
+  readonly place: number
   readonly tx_hash: string | null
   readonly currency: string
   readonly amount: string
@@ -21,7 +22,8 @@ interface ReceiptRow {
   readonly seen_at: number
 }
 
-const columns = `chain, mode, block_hash, block_number, block_time, address, position, tx_hash, currency, amount,
+const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
+  amount,
   payment_id, canonical, agreed, seen_at`
 
 const fromRow = (row: ReceiptRow): Receipt => ({
@@ -32,6 +34,7 @@ const fromRow = (row: ReceiptRow): Receipt => ({
   blockTime: row.block_time,
   address: row.address,
   position: row.position,
+  place: row.place,
   txHash: row.tx_hash ?? undefined,
   currency: row.currency,
   amount: BigInt(row.amount),
@@ -44,7 +47,7 @@ const fromRow = (row: ReceiptRow): Receipt => ({
 /** A payment's whole ledger, orphaned rows included. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.map(
-    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE payment_id = ? ORDER BY block_number, position`, [
+    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE payment_id = ? ORDER BY block_number, place, position`, [
       payment
     ]),
     (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
@@ -55,7 +58,7 @@ export const ofNobody = (db: Db, { chain, mode }: Network) =>
   Effect.map(
     db.all<ReceiptRow>(
       `SELECT ${columns} FROM receipts
-       WHERE payment_id IS NULL AND chain = ? AND mode = ? AND canonical = 1 ORDER BY block_number, address, position`,
+       WHERE payment_id IS NULL AND chain = ? AND mode = ? AND canonical = 1 ORDER BY block_number, address, place, position`,
       [chain, mode]
     ),
     (rows): ReadonlyArray<Receipt> => rows.map(fromRow)

@@ -50,11 +50,10 @@ const kinds = ["tx", "log", "call", "unattributed"]
 /** Block, then transactions before logs before what came from inside contracts, then the index in the block. */
 const inChainOrder = (a: Receipt, b: Receipt): number => {
   if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
-  const [kindOfA = "", placeOfA = ""] = a.position.split(":")
-  const [kindOfB = "", placeOfB = ""] = b.position.split(":")
-  if (kindOfA !== kindOfB) return kinds.indexOf(kindOfA) - kinds.indexOf(kindOfB)
-  if (kindOfA === "tx" || kindOfA === "log") return Number(placeOfA) - Number(placeOfB)
-  return placeOfA < placeOfB ? -1 : Number(placeOfA > placeOfB)
+  const kindOf = ({ position }: Receipt) => kinds.indexOf(position.split(":")[0] ?? "")
+  if (kindOf(a) !== kindOf(b)) return kindOf(a) - kindOf(b)
+  if (a.place !== b.place) return a.place - b.place
+  return a.position < b.position ? -1 : Number(a.position > b.position)
 }
 
 /** The last millisecond, by block time, at which money is on time. */

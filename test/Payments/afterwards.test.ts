@@ -25,6 +25,7 @@ const gone = (of: Payment): Receipt => ({
   blockTime: 101,
   address: of.address,
   position: "tx:0",
+  place: 0,
   txHash: "0xt101",
   currency: of.currency,
   amount: 1000n,

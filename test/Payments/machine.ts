@@ -11,6 +11,9 @@ export const confirmations = 3
 export const payment = (over: Partial<Payment> = {}): Payment =>
   somePayment({ currency: "USDC", createdAt: created, expiresAt: created + 3600 * second, ...over })
 
+/** The index that a position of a test names. */
+export const placeIn = (position = ""): number => Number(position.match(/^(?:log|tx):(\d+)$/)?.[1] ?? 0)
+
 export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
   const blockNumber = over.blockNumber ?? 101
   return {
@@ -21,6 +24,7 @@ export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
     blockTime: created / second + (blockNumber - 100),
     address: of.address,
     position: "log:0",
+    place: placeIn(over.position),
     txHash: `0xt${blockNumber}`,
     currency: of.currency,
     amount: 1000n,

@@ -9,6 +9,7 @@ export const ledger = [
     block_hash TEXT NOT NULL,
     address TEXT NOT NULL,
     position TEXT NOT NULL,
+    place INTEGER NOT NULL DEFAULT 0,
     block_number INTEGER NOT NULL,
     block_time INTEGER NOT NULL,
     tx_hash TEXT,
