@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { keyOf, type ReceiptKey } from "./LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
 export interface Unagreed extends ReceiptKey {
@@ -12,6 +12,8 @@ export interface Unagreed extends ReceiptKey {
   readonly amount: bigint
   /** Unix milliseconds. */
   readonly seenAt: number
+  /** The host of a provider that had its block's height, and not it. */
+  readonly deniedBy: string | undefined
 }
 
 interface UnagreedRow {
@@ -23,6 +25,7 @@ interface UnagreedRow {
   readonly currency: string
   readonly amount: string
   readonly seen_at: number
+  readonly denied_by: string | null
 }
 
 /** A place in the order of `unagreed`. */
@@ -32,18 +35,19 @@ type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "p
 export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
-/** Newest first, those after `after`. */
-export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
+/** Of blocks up to `upTo`, newest first, those after `after`. */
+export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at FROM receipts
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by
+       FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [
         chain,
         mode,
-        after?.blockNumber ?? Number.MAX_SAFE_INTEGER,
+        after?.blockNumber ?? upTo + 1,
         after?.blockHash ?? "",
         after?.address ?? "",
         after?.position ?? "",
@@ -60,7 +64,8 @@ export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?
           txHash: row.tx_hash,
           currency: row.currency,
           amount: BigInt(row.amount),
-          seenAt: row.seen_at
+          seenAt: row.seen_at,
+          deniedBy: row.denied_by ?? undefined
         })
       )
   )
@@ -82,5 +87,27 @@ export const setAgreed = ({ chain, mode }: Network, { address, blockHash, positi
     tx.run(
       "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
       [chain, mode, blockHash, address, position]
+    )
+  )
+
+/** A provider has the block's height, and not the receipt. */
+export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      "UPDATE receipts SET denied_by = ? WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
+      [host, chain, mode, blockHash, address, position]
+    )
+  )
+
+/** Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. */
+export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment_id: string | null }>(
+        `UPDATE receipts SET canonical = 0, refuted = 1
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+        [chain, mode, blockHash, address, position]
+      ),
+      (row) => (row?.payment_id ?? undefined) as Touched
     )
   )

@@ -172,6 +172,9 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
     [address, mode, address, mode]
   )
 
+/** What a transaction sends is in its hash: of two that tell otherwise one lies, and the last word counts until two agree. */
+const isRetold = "agreed = 0 AND position GLOB 'tx:*' AND amount <> excluded.amount"
+
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
  * again. An address that was never handed out is passed over. Gives whose they are.
@@ -190,7 +193,9 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
            currency, amount, payment_id, canonical, agreed, seen_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
-         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1`,
+         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
+           refuted = iif(${isRetold}, 0, refuted), denied_by = iif(${isRetold}, NULL, denied_by),
+           canonical = iif(${isRetold}, 1, 1 - refuted), amount = iif(${isRetold}, excluded.amount, amount)`,
         [
           chain,
           mode,

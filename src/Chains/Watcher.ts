@@ -223,7 +223,8 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
     providers,
     reader: yield* Reader,
     writer: yield* Writer,
-    settlement: yield* Settlement
+    settlement: yield* Settlement,
+    solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const beside: Beside = { agreement: makeAgreement(watch), chores: makeChores(watch, settings.payments) }
   const state: State = {

@@ -82,6 +82,7 @@ export const storeRepaired = (
         for (const transfer of added) {
           if (transfer.currency === coin) yield* Repair.takeFromUnattributed(network, transfer)
         }
+        yield* Repair.reopen(network, transfers)
         const touched = yield* Ledger.keepReceipts(network, transfers, isAlone(watch))
         for (const bound of bounds) {
           if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue

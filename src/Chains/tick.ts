@@ -30,6 +30,8 @@ export interface Watch {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
+  /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
+  readonly solePatience: number
 }
 
 /** The chain as one provider shows it. */
@@ -39,6 +41,13 @@ export const sourceOf = ({ chain, contracts, watched }: Watch, { client }: Provi
   contracts,
   watched
 })
+
+/**
+ * Whether the serving one of several providers decides alone on something that has waited since `since`: no other one has
+ * testified for the configured patience. Times are Unix milliseconds.
+ */
+export const decidesSolely = (watch: Watch, provider: Provider, since: number, now: number): boolean =>
+  now - Math.max(since, watch.providers.silentSince(provider, now)) >= watch.solePatience
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2

@@ -67,6 +67,8 @@ export interface SettingsShape {
     readonly lateWindow: Duration.Duration
     /** Accepted underpayment in 1/100 %. */
     readonly toleranceBps: number
+    /** Where several providers are configured and only one answers: how long the others are waited for. */
+    readonly soleProviderPatience: Duration.Duration
   }
   readonly webhooks: {
     /** CIDRs. */

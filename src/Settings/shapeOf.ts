@@ -46,7 +46,8 @@ export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
   payments: {
     settleGrace: file.payments.settle_grace,
     lateWindow: file.payments.late_window,
-    toleranceBps: file.payments.tolerance_bps
+    toleranceBps: file.payments.tolerance_bps,
+    soleProviderPatience: file.payments.sole_provider_patience
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,

@@ -29,7 +29,8 @@ export const choring = Effect.fnUntraced(function* (
     providers,
     reader: yield* Reader,
     writer: yield* Writer,
-    settlement: noting().settlement
+    settlement: noting().settlement,
+    solePatience: 600_000
   }
   const chores = makeChores(watch, settings([base]).payments)
   const run = (head: BlockRef) => chores.run(provider, head, true)

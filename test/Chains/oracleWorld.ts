@@ -224,6 +224,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       providers,
       reader,
       writer,
-      settlement
+      settlement,
+      solePatience: 600_000
     })
   )

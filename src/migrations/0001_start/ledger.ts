@@ -2,7 +2,9 @@
 export const ledger = [
   // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
-  // this database that is lost. `agreed`: a second provider has the transaction in the same block, or there is none to ask.
+  // this database that is lost. `agreed`: two providers have the transaction in the same block, as deep as the confirmations,
+  // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
+  // provider decides on it. `refuted`: two providers deny it; it is not canonical and does not become so again.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -18,9 +20,12 @@ export const ledger = [
     payment_id TEXT REFERENCES payments (id),
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    denied_by TEXT,
+    refuted INTEGER NOT NULL DEFAULT 0 CHECK (refuted IN (0, 1)),
     seen_at INTEGER NOT NULL,
     PRIMARY KEY (chain, mode, block_hash, address, position),
-    CHECK ((tx_hash IS NULL) = (position = 'unattributed'))
+    CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
+    CHECK (canonical + refuted < 2)
   ) STRICT, WITHOUT ROWID`,
   // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
   "CREATE INDEX receipts_payment ON receipts (payment_id)",
@@ -59,6 +64,16 @@ export const ledger = [
     verified_number INTEGER NOT NULL,
     PRIMARY KEY (chain, mode)
   ) STRICT, WITHOUT ROWID`,
+
+  // Payments whose end another provider has been asked about, and the block up to which it has no money for them that the
+  // ledger lacks: without it nothing expires, fails or is undone where several providers are configured.
+  `CREATE TABLE searches (
+    payment_id TEXT PRIMARY KEY REFERENCES payments (id),
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    number INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX searches_block ON searches (chain, mode, number)",
 
   // What an address held, by the block where that was seen first: a row for each change, so that the difference to the
   // receipts since is money that no log and no transaction to the address has told of. `nonce`: transactions it has sent.
