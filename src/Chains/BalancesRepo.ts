@@ -119,6 +119,10 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
   return yield* withRows(db, network, watched, checked && { checked, at })
 })
 
+/** What is known of addresses up to a block. */
+export const knownUpTo = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
+  withRows(db, network, watched, undefined, number)
+
 /** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
 export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, network: Network, ancestor: number) {
   const { chain, mode } = network

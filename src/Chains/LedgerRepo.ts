@@ -136,6 +136,7 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
     const where = [chain, mode, block.number]
     yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run("DELETE FROM searches WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run(
       `UPDATE scans SET checked_number = ?, checked_time = ?
        WHERE chain = ? AND mode = ? AND checked_number > ?`,

@@ -11,7 +11,8 @@ import * as Ledger from "./LedgerRepo.ts"
 import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
-import { finalNumber, secondPass } from "./secondPass.ts"
+import { makeSearch } from "./search.ts"
+import { finalNumber, secondPass, startPass } from "./secondPass.ts"
 import { isAlone, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
 
@@ -20,8 +21,6 @@ export const idleTagInterval = Duration.toMillis("10 minutes")
 export const tagInterval = Duration.toMillis("30 seconds")
 /** Where a payment may wait for a tag. */
 export const policyTagInterval = Duration.toMillis("12 seconds")
-/** The second pass waits this long for a second provider that is put aside. */
-const secondProviderPatience = Duration.toMillis("10 minutes")
 /** Spans that the second pass reads between two ticks. */
 const passParts = 16
 /** All addresses that are still watched are looked at once in this time, whatever became of their payments. */
@@ -172,6 +171,9 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
   }
   const finality = makeFinality(watch)
   const failures: Failures = new Map()
+  const pass = startPass()
+  const search = makeSearch(watch, payments)
+  let unsearched: string | undefined
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isTime(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
@@ -211,7 +213,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
-      const passed = yield* secondPass(watch, provider, finalized, now - done.pass < secondProviderPatience)
+      const passed = yield* secondPass(watch, provider, finalized, now - done.pass < watch.solePatience, pass)
       if (passed !== "waits") done.pass = now
       if (passed !== "more") return
     }
@@ -241,6 +243,10 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     done.next = next
   })
 
+  const searched = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
+    unsearched = yield* search.run(provider, head)
+  })
+
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
   const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
     if (!isTime(done.drop, dropInterval, now)) return
@@ -258,7 +264,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const troubles: Array<Trouble> = []
     // Nothing can have come to nobody; but whether a policy can be kept must be known before somebody pays.
     const unwatched = chain.policies.length > 0 ? [tags] : []
-    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, tags, sweep, drop]) {
+    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, searched, tags, sweep, drop]) {
       yield* chore(provider, head, now, idle).pipe(
         Effect.catchTag("RpcError", (error: RpcError) => {
           troubles.push({ reason: error.summary, ready: true })
@@ -269,6 +275,8 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
         })
       )
     }
+    if (unsearched !== undefined) troubles.push({ reason: unsearched, ready: true })
+    if (pass.dispute !== undefined) troubles.push({ reason: pass.dispute, ready: true })
     const final = finality.trouble()
     return final === undefined ? troubles : [final, ...troubles]
   })

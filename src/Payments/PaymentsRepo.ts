@@ -208,18 +208,24 @@ export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: numbe
     (rows) => rows.map(fromRow)
   )
 
-/** Open payments of a chain whose `expiresAt` (Unix ms) is before `before`, in its order, behind the given one. */
+/**
+ * Open payments of a chain whose `expiresAt` (Unix ms) is before `before`, in its order, behind the given one.
+ *
+ * @param searched only those that a second provider has been asked about
+ */
 export const openExpiredBefore = (
   db: Db,
   { chain, mode }: Network,
   before: number,
   behind: { readonly expiresAt: number; readonly sequence: number },
-  limit: number
+  limit: number,
+  searched: boolean
 ) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND expires_at < ?
+         ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
          AND (expires_at, sequence) > (?, ?)
        ORDER BY expires_at, sequence LIMIT ?`,
       [chain, mode, before, behind.expiresAt, behind.sequence, limit]

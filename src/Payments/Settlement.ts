@@ -1,5 +1,6 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
+import * as Searches from "../Chains/SearchesRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -96,6 +97,9 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       const alarms: Array<Alarm> = []
       const bell = yield* Queue.sliding<void>(1)
 
+      /** Whether there is a second provider to ask before a payment ends. */
+      const hasQuorum = (network: Network) => (chains.get(networkKey(network))?.rpcUrls.length ?? 0) > 1
+
       /** What the stored scan of a chain can vouch for; a payment's own part is still to be added. */
       const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
         const scan = yield* LedgerRepo.scan(db, network)
@@ -111,7 +115,8 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           safe,
           finalized,
           requires: undefined,
-          elsewhereChecked: false
+          elsewhereChecked: false,
+          searched: hasQuorum(network) ? undefined : Number.POSITIVE_INFINITY
         }
         return horizon
       })
@@ -144,7 +149,8 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       ) {
         const receipts = yield* receiptsLeft(payment)
         const policies = chains.get(networkKey(payment))?.policies ?? []
-        const own: Horizon = { ...horizon, requires: requirementOf(policies, payment.usdValue) }
+        const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
+        const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
         const back = undone(payment, receipts, own, rules, now)
         const steps = back === undefined ? advance(payment, receipts, own, rules, now) : [back]
         const after = yield* follow(outbox, payment, steps, now)
@@ -219,7 +225,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           const horizon = yield* horizonOf(tx, network)
           const before = horizon && overBefore(horizon, rules)
           if (horizon === undefined || before === undefined) return []
-          const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk)
+          const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk, hasQuorum(network))
           const isChecked = yield* elsewhere(tx, network, now)
           for (const payment of payments) {
             yield* settlePayment(payment, { ...horizon, elsewhereChecked: isChecked(payment) }, now, false)
@@ -232,7 +238,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       const anyOver = Effect.fnUntraced(function* (network: Network) {
         const horizon = yield* horizonOf(reader, network)
         const before = horizon && overBefore(horizon, rules)
-        return before !== undefined && (yield* Repo.openExpiredBefore(reader, network, before, start, 1)).length > 0
+        return (
+          before !== undefined &&
+          (yield* Repo.openExpiredBefore(reader, network, before, start, 1, hasQuorum(network))).length > 0
+        )
       })
 
       /** Ends what is over on one chain, a chunk a commit. */

@@ -24,6 +24,11 @@ export interface Horizon {
   readonly requires: "safe" | "finalized" | undefined
   /** The chains of the mode that answer have been compared past the payment's deadline as well. */
   readonly elsewhereChecked: boolean
+  /**
+   * The block up to which a second provider has no money for the payment that the ledger lacks; infinite where only one is
+   * configured, undefined while none has been asked.
+   */
+  readonly searched: number | undefined
 }
 
 export interface Rules {
@@ -134,7 +139,8 @@ export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>)
   txHash: received.find((receipt) => receipt.txHash !== undefined)?.txHash
 })
 
-const isOver = (payment: Payment, { checked, settled }: Horizon, rules: Rules): boolean =>
+const isOver = (payment: Payment, { checked, searched, settled }: Horizon, rules: Rules): boolean =>
+  searched !== undefined &&
   [settled, checked].every((block) => block !== undefined && block.time * 1000 > deadline(payment, rules))
 
 /** How a payment ends whose time is over and for which too little came; undefined while that cannot be said. */
@@ -223,6 +229,8 @@ export const undone = (
   if (orphaned.length === 0 || !taken || total(left) >= required(payment.amount, rules.toleranceBps)) return undefined
   const newest = Math.max(...orphaned.map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
+  // One provider's branch takes back nothing that another one still has.
+  if (newest > (horizon.searched ?? -1)) return undefined
   // Coins that were mined again may be told by the balances alone.
   if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined
   return {

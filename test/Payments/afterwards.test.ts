@@ -43,7 +43,8 @@ const checkedAt = (number: number | undefined): Horizon => ({
   safe: undefined,
   finalized: 300,
   requires: undefined,
-  elsewhereChecked: false
+  elsewhereChecked: false,
+  searched: Number.POSITIVE_INFINITY
 })
 
 // Coins that were mined again inside a contract are known to nobody before balances are compared.

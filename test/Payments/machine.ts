@@ -52,6 +52,7 @@ export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => (
   finalized: undefined,
   requires: undefined,
   elsewhereChecked: true,
+  searched: Number.POSITIVE_INFINITY,
   ...over
 })
 
