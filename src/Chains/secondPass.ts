@@ -1,12 +1,13 @@
-import { Array as Arr, Effect } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import type { Scan } from "../Domain/Receipt.ts"
-import { Tx } from "../Sql.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { ask, getHeader, type Header } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
+import { refusals } from "./Span.ts"
 import { isAlone, sourceOf, type Watch } from "./tick.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
@@ -29,9 +30,13 @@ const inconsistent = ({ client }: Provider, { number, hash }: { readonly number:
     detail: `block ${number} is ${hash} to it, and another one to another provider or by now`
   })
 
+/** More blocks than one were asked for, and fewer may pass. */
+const isTooLarge = ({ reason }: RpcError, after: number, last: Header): boolean =>
+  refusals.has(reason) && last.number - after > 1
+
 /**
  * What each of the providers tells of the blocks above `after`. One besides `provider` that fails is put aside, and left
- * out: it was to give a second opinion only.
+ * out: it was to give a second opinion only. Fails where the blocks are too many for one of them.
  */
 const hear = (
   watch: Watch,
@@ -45,10 +50,14 @@ const hear = (
       readers,
       (reader) =>
         readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
-          Effect.map((transfers): ReadonlyArray<Told> => [{ reader, transfers }]),
+          Effect.map((transfers): ReadonlyArray<Told> => {
+            reader.span.succeeded(last.number - after)
+            return [{ reader, transfers }]
+          }),
           Effect.catchTag("RpcError", (error) => {
-            reader.span.failed(error)
-            return reader === provider ? error : Effect.as(watch.providers.failed(reader, error), [])
+            reader.span.failed(error, last.number - after)
+            if (reader === provider || isTooLarge(error, after, last)) return error
+            return Effect.as(watch.providers.failed(reader, error), [])
           })
         ),
       { concurrency: "unbounded" }
@@ -95,6 +104,12 @@ const missed = Effect.fnUntraced(function* (
   return [...found.values()]
 })
 
+/** What the ledger lacks up to a block; undefined while another provider is waited for. */
+interface Heard {
+  readonly to: number
+  readonly found: ReadonlyArray<DatedTransfer> | undefined
+}
+
 /** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
 type Passed = "waits" | "more" | "done"
 
@@ -117,14 +132,17 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   const others = yield* providers.others(provider)
   if (others.length === 0 && !isAlone(watch) && patient) return "waits" satisfies Passed
   const readers = [...others, provider]
-  const to = Math.min(final, scan.verified + Math.min(...readers.map(({ span }) => span.blocks)))
-  const found = yield* Effect.gen(function* () {
-    if (watched.size === 0) return []
+  const read = Effect.fnUntraced(function* (): Effect.fn.Return<Heard, RpcError | StoreUnavailable> {
+    const to = Math.min(final, scan.verified + Math.min(...readers.map(({ span }) => span.blocks)))
+    if (watched.size === 0) return { to, found: [] }
     const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
-    const told = yield* hear(watch, provider, readers, scan.verified, last)
-    const isSecond = told.some(({ reader }) => reader !== provider)
-    return isSecond || isAlone(watch) || !patient ? yield* missed(watch, provider, scan, told) : undefined
+    const told = yield* Effect.either(hear(watch, provider, readers, scan.verified, last))
+    if (Either.isLeft(told)) return isTooLarge(told.left, scan.verified, last) ? yield* read() : yield* told.left
+    const isSecond = told.right.some(({ reader }) => reader !== provider)
+    const isEnough = isSecond || isAlone(watch) || !patient
+    return { to, found: isEnough ? yield* missed(watch, provider, scan, told.right) : undefined }
   })
+  const { found, to } = yield* read()
   if (found === undefined) return "waits" satisfies Passed
   if (found.length > 0) {
     yield* Effect.logWarning("the second pass found what a provider had left out").pipe(

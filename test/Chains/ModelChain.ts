@@ -149,7 +149,12 @@ export class ModelChain {
       this.intercept(calls)
       this.answered.unsafeOffer(calls)
       if (this.failure !== undefined) {
-        return new RpcError({ host: "model", method: "any", reason: this.failure, detail: "as the test wants" })
+        return new RpcError({
+          host: "model",
+          method: "any",
+          reason: this.failure,
+          detail: "as the test wants"
+        })
       }
       return Effect.succeed(calls.map((call) => Either.map(this.#answer(call), (answer) => this.distort(call, answer))))
     })
@@ -272,7 +277,7 @@ export class ModelChain {
   }
 
   #logs(filter: LogFilter): unknown {
-    const receivers = filter.topics[2]
+    const receivers = Array.isArray(filter.topics[2]) ? new Set<unknown>(filter.topics[2]) : undefined
     // A node that is behind says nothing of it: it has no logs up there.
     return this.#known()
       .filter(({ hash, number }) =>
@@ -281,10 +286,7 @@ export class ModelChain {
           : hash === filter.blockHash
       )
       .flatMap((block) => block.transactions.flatMap((transaction, i) => this.#log(block, transaction, i)))
-      .filter(
-        ({ address, topics: [, , to] }) =>
-          filter.address.includes(address) && (!Array.isArray(receivers) || receivers.includes(to))
-      )
+      .filter(({ address, topics: [, , to] }) => filter.address.includes(address) && receivers?.has(to) !== false)
   }
 
   /** A transaction with its block and its place there. */
