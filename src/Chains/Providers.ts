@@ -227,10 +227,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
     const slot = slotOf(provider)
-    // A smaller part is asked for at once, as long as it becomes smaller.
+    // A smaller part is asked for at once, as long as it becomes smaller, and unless the provider wants to be left alone.
     if (error._tag === "RpcError" && sizeErrors.has(error.reason) && provider.span.blocks < slot.shrunkTo) {
       slot.shrunkTo = provider.span.blocks
-      return
+      if (error.retryAfter === undefined) return
     }
     yield* putAside(slot, error)
   })

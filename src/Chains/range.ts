@@ -2,7 +2,6 @@ import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
-import type { AddressSet } from "./AddressSet.ts"
 import { promises } from "./bloom.ts"
 import {
   ask,
@@ -16,16 +15,11 @@ import {
   type Header,
   type LogFilter
 } from "./calls.ts"
+import { readFlood } from "./flood.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
-import {
-  type Contracts,
-  nativeTransfers,
-  strayBlock,
-  type Transfer,
-  tokenTransfers,
-  transferTopic
-} from "./transfers.ts"
+import type { RpcClient, RpcError } from "./Rpc.ts"
+import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type Source, transferFilter } from "./source.ts"
+import { nativeTransfers, strayBlock, type Transfer, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
 const blocksPerBatch = 10
@@ -33,16 +27,6 @@ const blocksPerBatch = 10
 const batchesAtOnce = 2
 /** Headers or receipts in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
-/** While no more addresses than this are watched, the provider picks their logs out. Longer lists are refused by some. */
-const maxAddressTopics = 500
-
-/** What to read a chain for, and from whom. */
-export interface Source {
-  readonly client: RpcClient
-  readonly chain: ChainSettings
-  readonly contracts: Contracts
-  readonly watched: AddressSet
-}
 
 /**
  * Whether a chain's blocks are read with their transactions, which tells of the coins that were sent to an address. It
@@ -59,16 +43,8 @@ export interface Range {
   readonly unwatched: boolean
 }
 
-const filterOf = ({ contracts, watched }: Source): LogFilter => {
-  const receivers =
-    watched.size <= maxAddressTopics
-      ? [null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
-      : []
-  return { address: [...contracts.keys()], topics: [transferTopic, ...receivers] }
-}
-
-const moved = (client: RpcClient, method: string, detail: string) =>
-  new RpcError({ host: client.host, method, reason: "inconsistent", detail })
+/** While few addresses are watched, the provider picks their logs out. */
+const filterOf = (source: Source): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
 
 const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(calls, size)
 
@@ -179,18 +155,46 @@ const decodeTokens = ({ client, contracts, watched }: Source, logs: ReadonlyArra
     onRight: Effect.succeed
   })
 
+/**
+ * Logs, with what was asked for together with them; of a single block whose logs the provider does not give in one
+ * answer, all transfers instead.
+ *
+ * @param whole the logs and the rest, in one batch
+ * @param rest the rest alone
+ */
+const orInParts = <A>(
+  source: Source,
+  after: BlockRef,
+  last: BlockRef,
+  whole: Effect.Effect<readonly [ReadonlyArray<unknown>, ReadonlyArray<A>], RpcError>,
+  rest: Effect.Effect<ReadonlyArray<A>, RpcError>
+) =>
+  whole.pipe(
+    Effect.flatMap(([logs, answers]) =>
+      mayBeCut(logs) ? cutAnswer(source.client, logs) : Effect.succeed({ logs, answers, parts: undefined })
+    ),
+    Effect.catchIf(
+      (error) => needsParts(source, after, last, error),
+      (error) =>
+        Effect.gen(function* () {
+          const answers = yield* rest
+          return { logs: [], answers, parts: yield* readFlood(source, last, error) }
+        })
+    )
+  )
+
 const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
   const { client, contracts } = source
   const filter = filterOf(source)
   const numbers = Arr.range(after.number + 1, last.number)
-  const [logs = [], ...blocks] = yield* ask(client, [
-    // An empty list of contracts would ask for every contract's logs.
-    contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined,
-    ...numbers.slice(0, blocksPerBatch).map(getFullBlock)
-  ])
+  const firstBlocks = numbers.slice(0, blocksPerBatch).map(getFullBlock)
+  // An empty list of contracts would ask for every contract's logs.
+  const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
+  const whole = Effect.map(ask(client, [logsCall, ...firstBlocks]), ([logs = [], ...blocks]) => [logs, blocks] as const)
+  const { answers, logs, parts } = yield* orInParts(source, after, last, whole, ask(client, firstBlocks))
   const read = (found: ReadonlyArray<FullBlock>) =>
     Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
-  const first = yield* read(blocks)
+  const first = yield* read(answers)
   const rest = yield* Effect.forEach(
     inBatches(numbers.slice(blocksPerBatch), blocksPerBatch),
     (part) => Effect.flatMap(ask(client, part.map(getFullBlock)), read),
@@ -204,8 +208,8 @@ const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: Block
   if (stray !== undefined) {
     return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
-  if (contracts.size > 0) yield* doubtSilence(client, filter, logs, headers)
-  const tokens = yield* decodeTokens(source, logs)
+  if (contracts.size > 0 && parts === undefined) yield* doubtSilence(client, filter, logs, headers)
+  const tokens = parts ?? (yield* decodeTokens(source, logs))
   const native = yield* succeeded(
     client,
     all.flatMap((block) => block.transfers)
@@ -218,12 +222,18 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
   if (contracts.size === 0) return []
   const filter = filterOf(source)
   // In one batch: the node that answers for the logs has the block that ends them.
-  const [logs, end] = yield* ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)])
-  if (end.hash !== last.hash) {
-    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end.hash}`)
+  const whole = Effect.map(
+    ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)]),
+    ([logs, header]) => [logs, [header]] as const
+  )
+  const alone = ask(client, [getHeader(last.number)])
+  const { answers, logs, parts } = yield* orInParts<Header>(source, after, last, whole, alone)
+  const [end] = answers
+  if (end?.hash !== last.hash) {
+    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end?.hash}`)
   }
-  yield* doubtSilence(client, filter, logs, [end])
-  const tokens = yield* decodeTokens(source, logs)
+  if (parts === undefined) yield* doubtSilence(client, filter, logs, [end])
+  const tokens = parts ?? (yield* decodeTokens(source, logs))
   const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
   if (outside !== undefined) {
     return yield* moved(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)

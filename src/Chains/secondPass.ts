@@ -1,7 +1,7 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { Scan } from "../Domain/Receipt.ts"
-import { Tx } from "../Sql.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, getHead, getHeader, type Header } from "./calls.ts"
 import { settleDispute } from "./dispute.ts"
@@ -10,6 +10,7 @@ import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
+import { refusals } from "./Span.ts"
 import { isAlone, sourceOf, type Watch } from "./tick.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
@@ -44,6 +45,10 @@ const inconsistent = ({ client }: Provider, { number, hash }: { readonly number:
     detail: `block ${number} is ${hash} to it, and another one to another provider or by now`
   })
 
+/** More blocks than one were asked for, and fewer may pass. */
+const isTooLarge = ({ reason }: RpcError, after: number, last: Header): boolean =>
+  refusals.has(reason) && last.number - after > 1
+
 /** Two providers disagree about a final block: fails where the serving one is wrong. True: the dispute stays open. */
 const disagree = Effect.fnUntraced(function* (
   watch: Watch,
@@ -70,7 +75,8 @@ const disagree = Effect.fnUntraced(function* (
 
 /**
  * What each of the providers tells of the blocks above `after`; undefined where two of them disagree about the last one. One
- * besides `provider` that fails is put aside, and left out: it was to give a second opinion only.
+ * besides `provider` that fails is put aside, and left out: it was to give a second opinion only. Fails where the blocks are
+ * too many for one of them.
  */
 const hear = Effect.fnUntraced(function* (
   watch: Watch,
@@ -84,11 +90,14 @@ const hear = Effect.fnUntraced(function* (
     readers,
     (reader) =>
       readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
-        Effect.map((transfers): ReadonlyArray<Told> => [{ reader, transfers }]),
+        Effect.map((transfers): ReadonlyArray<Told> => {
+          reader.span.succeeded(last.number - after)
+          return [{ reader, transfers }]
+        }),
         Effect.tap(() => (reader === provider ? Effect.void : watch.providers.testified(reader))),
         Effect.catchTag("RpcError", (error) => {
-          reader.span.failed(error)
-          if (reader === provider) return error
+          reader.span.failed(error, last.number - after)
+          if (reader === provider || isTooLarge(error, after, last)) return error
           if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
           return Effect.map(disagree(watch, provider, reader, last.number, error, state), (open) =>
             open ? undefined : []
@@ -175,8 +184,10 @@ interface Part {
   readonly network: Network
   readonly missed: ReadonlyArray<DatedTransfer>
   readonly corroborated: ReadonlyArray<AgreementRepo.Unagreed>
-  /** Undefined where no other provider has read it. */
-  readonly verifiedTo: number | undefined
+  /** Its last block. */
+  readonly to: number
+  /** Another provider has read it too, or there is none. */
+  readonly isVerified: boolean
 }
 
 const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) =>
@@ -187,7 +198,7 @@ const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) 
       if (now === undefined || now.head.hash !== scan.head.hash) return
       const touched = yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2)
       for (const receipt of part.corroborated) yield* AgreementRepo.setAgreed(network, receipt)
-      if (part.verifiedTo !== undefined) yield* Ledger.moveVerified(network, part.verifiedTo)
+      if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })
   )
@@ -218,20 +229,23 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
   if (final <= after) return "done" satisfies Passed
   const readers = [...others, provider]
-  const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
-  const part = yield* Effect.gen(function* () {
-    const verified = { network, missed: [], corroborated: [], verifiedTo: to } satisfies Part
+  const read = Effect.fnUntraced(function* (): Effect.fn.Return<Part | undefined, RpcError | StoreUnavailable> {
+    const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
+    const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
     if (watched.size === 0) return verified
     const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
-    const told = yield* hear(watch, provider, readers, after, last, state)
+    const heard = yield* Effect.either(hear(watch, provider, readers, after, last, state))
+    if (Either.isLeft(heard)) return isTooLarge(heard.left, after, last) ? yield* read() : yield* heard.left
+    const told = heard.right
     if (told === undefined) return undefined
     const isVerified = isAlone(watch) || told.some(({ reader }) => reader !== provider)
     if (!isVerified && patient) return undefined
     const found = yield* missed(watch, provider, scan, told, state)
     if (found === undefined) return undefined
     const agreed = yield* corroborated(watch, provider, scan, told, to)
-    return { ...verified, missed: found, corroborated: agreed, verifiedTo: isVerified ? to : undefined } satisfies Part
+    return { ...verified, missed: found, corroborated: agreed, isVerified } satisfies Part
   })
+  const part = yield* read()
   if (part === undefined) return "waits" satisfies Passed
   if (part.missed.length > 0) {
     yield* Effect.logWarning("the verification pass found what a provider had left out").pipe(
@@ -239,8 +253,8 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
     )
   }
   yield* store(watch, scan, part)
-  if (part.verifiedTo === undefined) state.aloneTo = to
-  else state.dispute = undefined
-  const passed: Passed = to < final ? "more" : "done"
+  if (part.isVerified) state.dispute = undefined
+  else state.aloneTo = part.to
+  const passed: Passed = part.to < final ? "more" : "done"
   return passed
 })

@@ -15,8 +15,9 @@ import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
-import { type Range, readRange, type Source } from "./range.ts"
+import { type Range, readRange } from "./range.ts"
 import { sizeErrors } from "./Span.ts"
+import type { Source } from "./source.ts"
 import { latestStart } from "./startBlock.ts"
 import type { Contracts } from "./transfers.ts"
 
@@ -35,11 +36,12 @@ export interface Watch {
 }
 
 /** The chain as one provider shows it. */
-export const sourceOf = ({ chain, contracts, watched }: Watch, { client }: Provider): Source => ({
+export const sourceOf = ({ chain, contracts, watched }: Watch, { client, span }: Provider): Source => ({
   client,
   chain,
   contracts,
-  watched
+  watched,
+  stuck: span.stuck
 })
 
 /**
@@ -185,7 +187,7 @@ const read = Effect.fnUntraced(function* (
   }
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
-      onFailure: (error) => Effect.sync(() => span.failed(error)),
+      onFailure: (error) => Effect.sync(() => span.failed(error, last.number - after.number)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     }),
     Effect.catchIf(
