@@ -121,12 +121,39 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
 
 const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.blockHash : undefined)
 
+/** The token transfers in the answer; what is wrong with it fails the range. */
+const decodeTokens = ({ contracts, watched }: Source, client: RpcClient, logs: ReadonlyArray<unknown>) =>
+  Either.match(tokenTransfers(logs, contracts, watched), {
+    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
+    onRight: Effect.succeed
+  })
+
+/** What a provider tells of single blocks. */
+const readAlone = (source: Source, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<Header>) =>
+  Effect.gen(function* () {
+    const alone = yield* ask(
+      client,
+      blocks.map(({ hash }) => getBlockLogs(hash, filter))
+    )
+    const hidden = blocks.find((_, i) => (alone[i]?.length ?? 0) > 0)
+    // The provider contradicts itself.
+    if (hidden !== undefined && client === source.client) {
+      return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
+    }
+    const stray = strayBlock(alone.flat(), new Set(blocks.map(({ hash }) => hash)))
+    if (stray !== undefined) {
+      return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for one that was asked for by its hash`)
+    }
+    return yield* decodeTokens(source, client, alone.flat())
+  })
+
 /**
- * Fails when a block's bloom promises a log of ours, the answer has none of that block, and asking for the block alone
- * brings one after all: a node behind a balancer answers a range that it does not have with an empty list.
+ * The transfers of blocks whose bloom promises a log of ours where the answer has none: another provider is asked for them
+ * at once, the same one only where there is no other. A node behind a balancer answers a range that it does not have with
+ * an empty list, and a false one leaves out what it wants. Fails where the same provider tells otherwise than before.
  */
 const doubtSilence = (
-  client: RpcClient,
+  source: Source,
   filter: LogFilter,
   logs: ReadonlyArray<unknown>,
   headers: ReadonlyArray<Header>
@@ -136,23 +163,17 @@ const doubtSilence = (
     const doubtful = headers.filter(
       ({ hash, logsBloom }) => !speaking.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
     )
-    for (const part of inBatches(doubtful, smallPerBatch)) {
-      const alone = yield* ask(
-        client,
-        part.map(({ hash }) => getBlockLogs(hash, filter))
-      )
-      const hidden = part.find((_, i) => (alone[i]?.length ?? 0) > 0)
-      if (hidden !== undefined) {
-        return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
-      }
-    }
-  })
-
-/** The token transfers in the answer; what is wrong with it fails the range. */
-const decodeTokens = ({ client, contracts, watched }: Source, logs: ReadonlyArray<unknown>) =>
-  Either.match(tokenTransfers(logs, contracts, watched), {
-    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
-    onRight: Effect.succeed
+    if (doubtful.length === 0) return []
+    const other = yield* source.other ?? Effect.succeed(undefined)
+    const found = yield* Effect.forEach(
+      inBatches(doubtful, smallPerBatch),
+      (part) => {
+        const same = readAlone(source, source.client, filter, part)
+        return other === undefined ? same : Effect.orElse(readAlone(source, other, filter, part), () => same)
+      },
+      { concurrency: 1 }
+    )
+    return found.flat()
   })
 
 /**
@@ -208,8 +229,8 @@ const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: Block
   if (stray !== undefined) {
     return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
-  if (contracts.size > 0 && parts === undefined) yield* doubtSilence(client, filter, logs, headers)
-  const tokens = parts ?? (yield* decodeTokens(source, logs))
+  const hidden = contracts.size > 0 && parts === undefined ? yield* doubtSilence(source, filter, logs, headers) : []
+  const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const native = yield* succeeded(
     client,
     all.flatMap((block) => block.transfers)
@@ -232,8 +253,8 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
   if (end?.hash !== last.hash) {
     return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end?.hash}`)
   }
-  if (parts === undefined) yield* doubtSilence(client, filter, logs, [end])
-  const tokens = parts ?? (yield* decodeTokens(source, logs))
+  const hidden = parts === undefined ? yield* doubtSilence(source, filter, logs, [end]) : []
+  const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
   if (outside !== undefined) {
     return yield* moved(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)

@@ -38,7 +38,9 @@ const searchLogs = Effect.fnUntraced(function* (
     const [last] = yield* ask(other.client, [getHeader(to)])
     // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
     const end = to === settled.number ? { ...last, hash: settled.hash } : last
-    found.push(...(yield* readTokens(source, { number: from, hash: "", time: 0 }, end)))
+    const part = readTokens(source, { number: from, hash: "", time: 0 }, end)
+    const blocks = to - from
+    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.span.failed(error, blocks)))))
     from = to
   }
   return found

@@ -1,3 +1,4 @@
+import type { Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { AddressSet } from "./AddressSet.ts"
@@ -14,6 +15,8 @@ export interface Source {
   readonly watched: AddressSet
   /** The provider could not give a single block when it was last asked for one. */
   readonly stuck?: boolean
+  /** Another provider of the chain, to ask for what this one may have left out; undefined where none can be used. */
+  readonly other?: Effect.Effect<RpcClient | undefined>
 }
 
 /** Receivers in one filter. Longer lists are refused by some providers. */

@@ -36,12 +36,13 @@ export interface Watch {
 }
 
 /** The chain as one provider shows it. */
-export const sourceOf = ({ chain, contracts, watched }: Watch, { client, span }: Provider): Source => ({
-  client,
+export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provider: Provider): Source => ({
+  client: provider.client,
   chain,
   contracts,
   watched,
-  stuck: span.stuck
+  stuck: provider.span.stuck,
+  other: Effect.map(providers.other(provider), (other) => other?.client)
 })
 
 /**
