@@ -20,7 +20,7 @@ interface PaymentRow {
   readonly chain: ChainName
   readonly currency: string
   readonly created_head: number | null
-  readonly expires_at: number
+  readonly due_at: number
   readonly status: string
 }
 
@@ -60,7 +60,7 @@ const withRows = (
   })
 
 /** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
-const columns = `address, chain, currency, expires_at, status,
+const columns = `address, chain, currency, coalesce(due_at, expires_at) AS due_at, status,
   CASE WHEN chain = ? THEN created_head ELSE (
     SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
     ORDER BY blocks.time DESC, number DESC LIMIT 1
@@ -74,7 +74,7 @@ const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: numbe
   checked === undefined ? 0 : checked.time * 1000 - settleGraceMs,
   at.time * 1000 - settleGraceMs
 ]
-const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND expires_at >= ? AND expires_at < ?`
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ?`
 
 const isCoin = "position NOT GLOB 'log:*'"
 
@@ -113,7 +113,7 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       own: row.chain === chain,
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
-      withNonce: isNative(row) && row.expires_at >= window[0] && row.expires_at < window[1]
+      withNonce: isNative(row) && row.due_at >= window[0] && row.due_at < window[1]
     })
   )
   return yield* withRows(db, network, watched, checked && { checked, at })

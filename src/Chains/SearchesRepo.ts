@@ -19,14 +19,14 @@ interface DueRow {
   readonly address: string
   readonly chain: ChainName
   readonly created_head: number | null
-  readonly expires_at: number
+  readonly due_at: number
 }
 
 /** A payment that is to end, and what of it is asked about. */
 export interface Due extends Watched {
   readonly payment: PaymentId
   /** When its time was over, without the grace; Unix milliseconds. */
-  readonly expiresAt: number
+  readonly dueAt: number
 }
 
 /**
@@ -45,13 +45,13 @@ export const due = (
 ) =>
   Effect.map(
     db.all<DueRow>(
-      `SELECT id, address, chain, created_head, expires_at FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND expires_at < ?
+      `SELECT id, address, chain, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND coalesce(due_at, expires_at) < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
            WHERE payment_id = payments.id AND position = 'unattributed' AND canonical = 1 AND block_number > ?)
        UNION ALL
-       SELECT id, address, chain, created_head, expires_at FROM payments
+       SELECT id, address, chain, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
        WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts AS gone
          WHERE canonical = 0 AND refuted = 0 AND chain = ? AND mode = ? AND block_number <= ?
@@ -73,7 +73,7 @@ export const due = (
       rows.map(
         (row): Due => ({
           payment: row.id,
-          expiresAt: row.expires_at,
+          dueAt: row.due_at,
           address: row.address.toLowerCase(),
           own: true,
           createdHead: row.created_head ?? undefined,

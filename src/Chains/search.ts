@@ -10,7 +10,7 @@ import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { providerTrouble, RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
 import { finalNumber } from "./secondPass.ts"
@@ -37,6 +37,15 @@ const searchLogs = Effect.fnUntraced(function* (
     const to = Math.min(settled.number, from + other.span.blocks)
     const [last] = yield* ask(other.client, [getHeader(to)])
     // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
+    if (to === settled.number && last.time !== settled.time) {
+      const detail = `block ${to} is of ${last.time} to it, and was read as of ${settled.time}`
+      return yield* new RpcError({
+        host: other.client.host,
+        method: "eth_getBlockByNumber",
+        reason: "inconsistent",
+        detail
+      })
+    }
     const end = to === settled.number ? { ...last, hash: settled.hash } : last
     const part = readTokens(source, { number: from, hash: "", time: 0 }, end)
     const blocks = to - from
@@ -163,7 +172,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       return undefined
     }
     const now = yield* Clock.currentTimeMillis
-    const sole = due.filter(({ expiresAt }) => decidesSolely(watch, provider, expiresAt + grace, now))
+    const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (sole.length > 0) yield* store(watch, sole, [], settled)
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })

@@ -11,6 +11,7 @@ import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Head
 import { commitReading, commitStart } from "./commit.ts"
 import { checkAhead } from "./farAhead.ts"
 import { type Gas, gasOf } from "./gas.ts"
+import type { HeadClock } from "./HeadClock.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -31,6 +32,8 @@ export interface Watch {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
+  /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
+  readonly headClock: HeadClock
   /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
   readonly solePatience: number
 }
@@ -71,6 +74,8 @@ export type Outcome = Step & {
   readonly newest: number
   /** When it was asked for, and told. */
   readonly gas: Gas | undefined
+  /** What is wrong with this machine's clock. */
+  readonly clock: string | undefined
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
@@ -292,6 +297,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     watching ? undefined : getChainId
   ])
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
+  const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head
@@ -306,5 +312,5 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     return yield* advance(watch, provider, scan, head, atLast)
   })
   const gas = gasPrice === undefined ? undefined : yield* gasOf(watch.network.chain, client, gasPrice)
-  return { ...step, newest: head.number, gas } satisfies Outcome
+  return { ...step, newest: head.number, gas, clock } satisfies Outcome
 })

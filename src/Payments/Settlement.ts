@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
+import { furthestAhead } from "../Chains/HeadClock.ts"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import * as Searches from "../Chains/SearchesRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
@@ -109,6 +110,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const settled = yield* LedgerRepo.newestBlockAt(db, network, head.number - confirmations + 1)
         const horizon: Horizon = {
           head: head.number,
+          headTime: head.time,
           confirmations,
           settled,
           checked,
@@ -218,13 +220,13 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       })
 
       /** Ends a chunk of what is over on one chain, behind the given one; each is read in the commit that ends it. */
-      const expireChunk = (network: Network, behind: { readonly expiresAt: number; readonly sequence: number }) =>
+      const expireChunk = (network: Network, behind: { readonly dueAt: number; readonly sequence: number }) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           const now = yield* Clock.currentTimeMillis
           const horizon = yield* horizonOf(tx, network)
           const before = horizon && overBefore(horizon, rules)
-          if (horizon === undefined || before === undefined) return []
+          if (horizon === undefined || before === undefined || horizon.headTime * 1000 > now + furthestAhead) return []
           const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk, hasQuorum(network))
           const isChecked = yield* elsewhere(tx, network, now)
           for (const payment of payments) {
@@ -233,7 +235,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           return payments
         })
 
-      const start = { expiresAt: 0, sequence: 0 }
+      const start = { dueAt: 0, sequence: 0 }
 
       const anyOver = Effect.fnUntraced(function* (network: Network) {
         const horizon = yield* horizonOf(reader, network)
@@ -253,7 +255,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           const chunk = yield* writer.write(expireChunk(network, behind))
           const last = chunk.at(-1)
           if (last === undefined || chunk.length < expiryChunk) return
-          behind = last
+          behind = { dueAt: last.dueAt ?? last.expiresAt, sequence: last.sequence }
         }
       })
 

@@ -8,6 +8,8 @@ import type { BlockRef, Receipt, Scan } from "../Domain/Receipt.ts"
 export interface Horizon {
   /** Number of the scanned head. */
   readonly head: number
+  /** Its time, Unix seconds. */
+  readonly headTime: number
   /** Blocks, the receipt's own included, that a receipt needs: confirmations = head − its block + 1. */
   readonly confirmations: number
   /**
@@ -62,7 +64,8 @@ const inChainOrder = (a: Receipt, b: Receipt): number => {
 }
 
 /** The last millisecond, by block time, at which money is on time. */
-export const deadline = (payment: Payment, rules: Rules): number => payment.expiresAt + rules.settleGrace
+export const deadline = (payment: Payment, rules: Rules): number =>
+  (payment.dueAt ?? payment.expiresAt) + rules.settleGrace
 
 /** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
 export const identity = (receipt: Receipt): string => receipt.txHash ?? `${receipt.blockHash} ${receipt.position}`
@@ -151,6 +154,8 @@ const ending = (
   horizon: Horizon,
   now: number
 ): Payment | undefined => {
+  // One provider's word neither ends a payment nor says why it ended.
+  if (receipts.some(({ agreed, canonical, txHash }) => canonical && !agreed && txHash !== undefined)) return undefined
   const failureReason = failure(seen, received, receipts)
   if (failureReason !== undefined) return { ...seen, status: "failed", failureReason, endedAt: now }
   return horizon.elsewhereChecked ? { ...seen, status: "expired", endedAt: now } : undefined

@@ -1,6 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeChores } from "../../src/Chains/chores.ts"
+import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
@@ -30,6 +31,7 @@ export const choring = Effect.fnUntraced(function* (
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: noting().settlement,
+    headClock: new HeadClock(),
     solePatience: 600_000
   }
   const chores = makeChores(watch, settings([base]).payments)

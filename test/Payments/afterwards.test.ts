@@ -37,6 +37,7 @@ const gone = (of: Payment): Receipt => ({
 
 const checkedAt = (number: number | undefined): Horizon => ({
   head: 400,
+  headTime: 400,
   confirmations: 3,
   settled: undefined,
   checked: number === undefined ? undefined : { number, time: number },

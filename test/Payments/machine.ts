@@ -45,6 +45,7 @@ export const block = (number: number, time = created / second + (number - 100)):
 /** A scan at `head` on a chain with a block a second, whose balances have been compared there. */
 export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => ({
   head,
+  headTime: created / second + (head - 100),
   confirmations,
   settled: block(head - confirmations + 1),
   checked: block(head),

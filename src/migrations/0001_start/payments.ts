@@ -25,6 +25,8 @@ export const payments = [
     valid_until INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // `due_at`: where the machine's clock was far behind the chain's when the payment was made, the time on the chain's clock
+  // until which money is on time; else that is `expires_at`.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -40,6 +42,7 @@ export const payments = [
     status TEXT NOT NULL CHECK (status IN ('pending', 'detecting', 'confirmed', 'expired', 'failed')),
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
+    due_at INTEGER,
     created_head INTEGER,
     metadata TEXT NOT NULL,
     webhook_url TEXT,
@@ -64,7 +67,7 @@ export const payments = [
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
   // What settlement looks at after a scan, and what a start loads into the match set.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
-  "CREATE INDEX payments_open ON payments (chain, mode, expires_at) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 
   `CREATE TABLE transitions (
