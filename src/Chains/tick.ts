@@ -34,13 +34,9 @@ export interface Watch {
 }
 
 /** The chain as one provider shows it. */
-export const sourceOf = ({ chain, contracts, watched }: Watch, { client, span }: Provider): Source => ({
-  client,
-  chain,
-  contracts,
-  watched,
-  stuck: span.stuck
-})
+export const sourceOf = ({ chain, contracts, watched }: Watch, { client, span: { stuck } }: Provider): Source => {
+  return { client, chain, contracts, watched, stuck }
+}
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
