@@ -37,8 +37,8 @@ const mostFilters = 20
 const mostCalls = 40
 /** Receipts in one batch. */
 const receiptsPerBatch = 50
-/** Receipts whose logs are looked at in one turn of the event loop. */
-const receiptsPerTurn = 20
+/** Logs that are hashed in one turn of the event loop: some two milliseconds. */
+const logsPerTurn = 100
 
 /** After which no other way is tried. */
 const final: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limited"])
@@ -137,7 +137,12 @@ const ofReceipt = Effect.fnUntraced(function* (
   const transfers = yield* ours(source, block, method, logs)
   if (transfers.some(({ txHash }) => txHash !== transactionHash)) return yield* failed("has logs of another one")
   const own = new Uint8Array(bloomBytes)
-  addLogs(own, logs)
+  for (const part of Arr.chunksOf(logs, logsPerTurn)) {
+    addLogs(own, part)
+    // Some thousand logs set every bit, and what follows can only say so again.
+    if (own.every((byte) => byte === 0xff)) break
+    yield* eventLoopTurn
+  }
   if (typeof logsBloom === "string" && !isWithin(logsBloom, own)) return yield* failed("lacks logs")
   for (const [i, byte] of own.entries()) bits[i] = (bits[i] ?? 0) | byte
   return transfers
@@ -159,7 +164,6 @@ const fromReceipts = Effect.fnUntraced(function* (
       if (seen.has(receipt.transactionHash)) return yield* failed(`has ${receipt.transactionHash} twice`)
       seen.add(receipt.transactionHash)
       transfers.push(...(yield* ofReceipt(source, block, receipt, bits)))
-      if (seen.size % receiptsPerTurn === 0) yield* eventLoopTurn
     }
   }
   const missing = transactions.find((hash) => !seen.has(hash))
