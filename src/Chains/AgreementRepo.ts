@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { keyOf, type ReceiptKey } from "./LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
 export interface Unagreed extends ReceiptKey {
@@ -77,10 +77,14 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
     (row) => row !== undefined
   )
 
+/** Marks a receipt as corroborated. Gives whose it is; nothing where there is none. */
 export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const rows = yield* tx.all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
       [chain, mode, blockHash, address, position]
     )
-  )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })

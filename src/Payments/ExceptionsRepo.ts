@@ -68,25 +68,45 @@ export interface Place {
   readonly payment: PaymentId | undefined
 }
 
+/** What is found, and of what is open as much as is still reported. */
+const withHeld = (
+  stored: ReadonlyArray<PaymentException>,
+  found: ReadonlyArray<Irregular>,
+  reported: ReadonlyArray<Irregular>
+): ReadonlyArray<Irregular> => {
+  const all = new Map(found.map((one) => [one.key, one]))
+  const open = new Map(stored.flatMap((one) => (one.status === "open" ? [[one.key, one.amount]] : [])))
+  for (const one of reported) {
+    const before = open.get(one.key) ?? 0n
+    const held = before < one.amount ? before : one.amount
+    if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, amount: held })
+  }
+  return [...all.values()]
+}
+
 /**
  * Brings what is stored for an address up to what the ledger says: opens what is new and what has come back, and closes
  * as `gone` what is there no longer. What a person has decided stays decided, unless it is more money by now. Gives what
  * was opened.
  *
  * @param stored all that is stored for the address
+ * @param found what the corroborated receipts say
  * @param at Unix milliseconds
+ * @param reported what all receipts say: it opens nothing, and keeps what is open as it is, since a reorg mines money
+ *   again in a block that no second provider has been asked about yet
  */
 export const sync = (
   place: Place,
   stored: ReadonlyArray<PaymentException>,
   found: ReadonlyArray<Irregular>,
-  at: number
+  at: number,
+  reported: ReadonlyArray<Irregular> = found
 ) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const known = new Map(stored.map((exception) => [exception.key, exception]))
     const opened: Array<Irregular> = []
-    for (const one of found) {
+    for (const one of withHeld(stored, found, reported)) {
       const before = known.get(one.key)
       known.delete(one.key)
       const isDecided = before?.status === "accepted" || before?.status === "refunded"

@@ -63,8 +63,9 @@ export const syncExceptions = Effect.fnUntraced(function* (
   const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
   const rest = withoutUntold(left(payment, receipts, stored), accepted, "accepted")
   const found = exceptionsOf(payment, rest, rules, accepted)
+  const reported = exceptionsOf(payment, rest, rules, accepted, () => true)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, found, at)
+  return yield* Exceptions.sync(place, stored, found, at, reported)
 })
 
 /** The same for a chain's money at addresses whose payments are lost. */
@@ -79,8 +80,10 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
       const before = stored[address] ?? []
       // What was decided on without its transaction is no new matter when that turns up.
       const rest = withoutUntold(withoutSentBack(receipts[address] ?? [], before), before, "accepted")
-      return Exceptions.sync({ address, mode: network.mode, payment: undefined }, before, unknownMoney(rest), at).pipe(
-        Effect.map((all) => all.map((one) => ({ ...one, address })))
+      const place = { address, mode: network.mode, payment: undefined }
+      const reported = unknownMoney(rest, () => true)
+      return Effect.map(Exceptions.sync(place, before, unknownMoney(rest), at, reported), (all) =>
+        all.map((one) => ({ ...one, address }))
       )
     },
     { concurrency: 1 }
