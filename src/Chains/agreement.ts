@@ -110,13 +110,15 @@ interface Verdict {
 const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted }: Verdict) =>
   writer.write(
     Effect.gen(function* () {
-      for (const receipt of corroborated) yield* AgreementRepo.setAgreed(network, receipt)
-      for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
       const touched = new Set<Ledger.Touched>()
+      for (const receipt of corroborated) {
+        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
+      }
+      for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
       for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      // It looks at every detecting payment with a deep receipt; to no other it matters what is corroborated.
+      // Only corroborated money confirms a payment, and opens its exceptions.
       if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
     })
   )

@@ -196,8 +196,10 @@ const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) 
       const { network } = part
       const now = yield* Ledger.scan(yield* Tx, network)
       if (now === undefined || now.head.hash !== scan.head.hash) return
-      const touched = yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2)
-      for (const receipt of part.corroborated) yield* AgreementRepo.setAgreed(network, receipt)
+      const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
+      for (const receipt of part.corroborated) {
+        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
+      }
       if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })

@@ -53,6 +53,18 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
     (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
   )
 
+/** Whether a receipt above block `number` of one of the payments waits to be corroborated. */
+export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number > ?
+         AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
+      [chain, mode, number, JSON.stringify(payments)]
+    ),
+    (row) => row !== undefined
+  )
+
 /** Canonical receipts of a chain at addresses whose payments are lost. */
 export const ofNobody = (db: Db, { chain, mode }: Network) =>
   Effect.map(
