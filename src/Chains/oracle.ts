@@ -73,6 +73,7 @@ const together = (findings: ReadonlyArray<Finding>): Finding => ({
 
 interface Round extends OracleDeps {
   readonly at: BlockRef
+  readonly hashes: Map<number, string>
   readonly looking: Looking
 }
 
@@ -196,7 +197,7 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   asked: ReadonlyArray<Asked>,
   hopeless: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, looking: startLooking() }
+  const round: Round = { ...deps, at, hashes: new Map(), looking: startLooking() }
   const { client } = deps.provider
   const balances = yield* readPacked(
     client,
