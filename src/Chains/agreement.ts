@@ -6,6 +6,7 @@ import { AddressSet } from "./AddressSet.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, badAnswer, type Call, decoder, Hash } from "./calls.ts"
+import { insideCorroborated, isInside } from "./corroborateInside.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble } from "./Rpc.ts"
@@ -53,12 +54,8 @@ const findTransaction = (hash: string): Call<unknown> => ({
   decode: Either.right
 })
 
-/**
- * Any transaction in the right block could be named for a transfer that never was: it must be told the same. What moved
- * inside contracts no node tells without tracing.
- */
+/** Any transaction in the right block could be named for a transfer that never was: it must be told the same. */
 const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
-  receipt.position.startsWith("call:") ||
   transfers.some(
     ({ address, amount, currency, position, txHash }) =>
       txHash === receipt.txHash &&
@@ -74,9 +71,26 @@ const sentBy = (transaction: unknown, { blockHash, blockNumber }: Unagreed, coin
   return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
 }
 
-/** Those of the receipts whose transaction a provider has in the same block, where it succeeded and brought the same. */
-const confirmedBy = ({ client }: Provider, { contracts, network }: Watch, receipts: ReadonlyArray<Unagreed>) =>
+/**
+ * Those of the receipts whose transaction a provider has in the same block, where it succeeded and brought the same, and
+ * those of which it cannot tell.
+ */
+const confirmedBy = (provider: Provider, watch: Watch, all: ReadonlyArray<Unagreed>) =>
   Effect.gen(function* () {
+    const [receipts, inside] = Arr.partition(all, isInside)
+    const agreed = yield* confirmedByTransaction(provider, watch, receipts)
+    const { corroborated, unable } = yield* insideCorroborated(provider, watch, inside)
+    return { agreed: [...agreed, ...corroborated], unable }
+  })
+
+/** Those of which its transactions and logs tell. */
+const confirmedByTransaction = (
+  { client }: Provider,
+  { contracts, network }: Watch,
+  receipts: ReadonlyArray<Unagreed>
+) =>
+  Effect.gen(function* () {
+    if (receipts.length === 0) return []
     const byHash = Arr.groupBy(receipts, (receipt) => receipt.txHash)
     const addresses = new AddressSet()
     for (const { address } of receipts) addresses.add(address)
@@ -155,26 +169,29 @@ const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unag
     })
   )
 
-/** Asks about the receipts, a batch after the other. Gives those agreed to, and those of which that was denied. */
+/** Asks about the receipts, a batch after the other. Gives those agreed to, those denied, and those it cannot tell of. */
 const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, receipts: ReadonlyArray<Unagreed>) {
   const agreed: Array<Unagreed> = []
   const denied: Array<Unagreed> = []
+  const unable: Array<Unagreed> = []
   const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
   for (const part of Arr.chunksOf(byHash, callsPerBatch)) {
     const all = part.flat()
     const found = yield* Effect.either(confirmedBy(asked, watch, all))
     if (Either.isLeft(found)) {
       const error = found.left
+      if (error._tag !== "RpcError") return yield* error
       // A bad answer to one of them must not be what every tick begins with.
       if (!providerTrouble.has(error.reason)) denied.push(...all)
       yield* watch.providers.failed(asked, error)
       break
     }
-    const told = new Set(found.right)
-    agreed.push(...told)
-    denied.push(...all.filter((receipt) => !told.has(receipt)))
+    const notDenied = new Set([...found.right.agreed, ...found.right.unable])
+    agreed.push(...found.right.agreed)
+    unable.push(...found.right.unable)
+    denied.push(...all.filter((receipt) => !notDenied.has(receipt)))
   }
-  return { agreed, denied }
+  return { agreed, denied, unable }
 })
 
 /**
@@ -191,19 +208,22 @@ const vote = Effect.fnUntraced(function* (
   const needed = Math.min(2, asked.length)
   const votes = new Map<Unagreed, number>()
   const denied = new Set<Unagreed>()
+  const unable = new Set<Unagreed>()
   const lacking = (receipt: Unagreed) => needed - (votes.get(receipt) ?? 0)
   for (const [place, provider] of asked.entries()) {
     const left = asked.length - place
     const open = receipts.filter((receipt) => lacking(receipt) > 0 && lacking(receipt) <= left)
     const told = yield* askAbout(watch, provider, open)
     for (const receipt of told.agreed) votes.set(receipt, (votes.get(receipt) ?? 0) + 1)
+    for (const receipt of told.unable) unable.add(receipt)
     const serves = left === 1
     const deep = told.denied.filter(isDeep).map(({ blockNumber }) => blockNumber)
     if (!serves && deep.length > 0 && (yield* standsStill(provider, Math.max(...deep)))) continue
     for (const receipt of told.denied) denied.add(receipt)
   }
   const agreed = receipts.filter((receipt) => lacking(receipt) <= 0)
-  return { agreed, denied: receipts.filter((receipt) => denied.has(receipt) && lacking(receipt) > 0) }
+  const inVain = receipts.filter((receipt) => (denied.has(receipt) || unable.has(receipt)) && lacking(receipt) > 0)
+  return { agreed, inVain }
 })
 
 /** Asks other providers about the receipts that one has told of. */
@@ -246,13 +266,13 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const due = receipts.filter(
       (receipt) => (others.length > 0 || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
     )
-    const { agreed, denied } = yield* vote(watch, [...others, provider], due, isDeep, standsStill)
+    const { agreed, inVain } = yield* vote(watch, [...others, provider], due, isDeep, standsStill)
     for (const receipt of agreed) waits.forget(receipt)
     if (agreed.length > 0) yield* keep(watch, agreed)
 
     const isOverdue = (receipt: Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
-    const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
-    for (const receipt of denied) {
+    const late = inVain.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
+    for (const receipt of inVain) {
       waits.lengthen(receipt, isDeep(receipt), now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
     }
     if (late.length > 0) {
