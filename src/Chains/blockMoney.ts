@@ -225,8 +225,12 @@ export const lookInside = Effect.fnUntraced(function* (
   return { transfers: [], rest: wanted } satisfies Attribution
 })
 
-const withRest = (change: Change, block: BlockRef, { rest, transfers }: Attribution): ReadonlyArray<DatedTransfer> =>
-  rest > 0n ? [...transfers, unattributed(change, block, rest)] : transfers
+const withRest = (
+  change: Change,
+  since: number,
+  block: BlockRef,
+  { rest, transfers }: Attribution
+): ReadonlyArray<DatedTransfer> => (rest > 0n ? [...transfers, unattributed(change, since, block, rest)] : transfers)
 
 /** What brought the money of one block, whose state before and after is known. */
 export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, looking: Looking, interval: Interval) {
@@ -242,6 +246,7 @@ export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, 
   const inside = yield* lookInside(deps, looking, { ...change, credits }, block, told.rest)
   return withRest(
     change,
+    number,
     { hash, number, time },
     {
       transfers: [...told.transfers, ...inside.transfers],
@@ -268,8 +273,9 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps
   const change = changeOf(deps, interval)
   const [{ hash, number, time }] = yield* ask(client, [getHeader(hi.number)])
   const last: BlockRef = { hash, number, time }
+  const since = lo.number + 1
   const unread: Attribution = { transfers: [], rest: unexplained(lo, hi, interval.credits) }
-  if (hi.number - lo.number > maxBlocksRead) return withRest(change, last, unread)
+  if (hi.number - lo.number > maxBlocksRead) return withRest(change, since, last, unread)
 
   const read = Effect.gen(function* () {
     const transactions: Array<Placed> = []
@@ -286,5 +292,5 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps
     (error) => isRefusal(error) && error.reason !== "inconsistent",
     () => Effect.succeed(unread)
   )
-  return withRest(change, last, found)
+  return withRest(change, since, last, found)
 })

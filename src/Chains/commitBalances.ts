@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import { Tx } from "../Sql.ts"
@@ -13,6 +14,18 @@ export interface Checked extends BalanceReading {
   /** No second provider has to be asked about it. */
   readonly agreed: boolean
 }
+
+/** One row holds all that nobody can tell of in one block: since the earliest that a part of it may have come with. */
+const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
+  Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
+    before === undefined
+      ? transfer
+      : {
+          ...transfer,
+          amount: transfer.amount + before.amount,
+          since: Math.min(before.since, transfer.since ?? transfer.blockNumber)
+        }
+  )
 
 /**
  * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
@@ -30,12 +43,7 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
     const touched = new Set<Ledger.Touched>()
     for (const transfer of transfers) {
-      // One row holds all that nobody can tell of in one block.
-      const more =
-        transfer.txHash === undefined
-          ? yield* Balances.dropUnattributed(network, transfer.address, transfer.blockHash)
-          : 0n
-      const kept = [{ ...transfer, amount: transfer.amount + more }]
+      const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
       for (const owner of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
         touched.add(owner)
       }

@@ -3,6 +3,8 @@ export const ledger = [
   // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
   // this database that is lost. `agreed`: a second provider has the transaction in the same block, or there is none to ask.
+  // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
+  // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -18,8 +20,12 @@ export const ledger = [
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
     seen_at INTEGER NOT NULL,
+    since_number INTEGER,
+    since_time INTEGER,
     PRIMARY KEY (chain, mode, block_hash, address, position),
-    CHECK ((tx_hash IS NULL) = (position = 'unattributed'))
+    CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
+    CHECK ((since_number IS NULL) = (since_time IS NULL)),
+    CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number))
   ) STRICT, WITHOUT ROWID`,
   // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
   "CREATE INDEX receipts_payment ON receipts (payment_id)",
