@@ -30,8 +30,6 @@ const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
 /**
  * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
  * chain has been read further since, or back.
- *
- * An unattributed receipt confirms nothing, so that nobody has to agree to it.
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
   Effect.gen(function* () {
@@ -44,7 +42,7 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
     const touched = new Set<Ledger.Touched>()
     for (const transfer of transfers) {
       const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
-      for (const owner of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
+      for (const owner of yield* Ledger.keepReceipts(network, kept, agreed)) {
         touched.add(owner)
       }
     }

@@ -3,33 +3,15 @@ import { Effect, Logger } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import { makeAgreement } from "../../src/Chains/agreement.ts"
 import { insideCorroborated } from "../../src/Chains/corroborateInside.ts"
-import type { RpcClient, RpcRequest } from "../../src/Chains/Rpc.ts"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { Reader } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, depsOf, inStore, look, network, owing, receipts, scanTo, wanted, watchOf } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
+import { distorted, richer } from "./twisted.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
-
-/** The same node, which answers some calls otherwise. */
-const distorted = (client: RpcClient, edit: (call: RpcRequest, answer: unknown) => unknown): RpcClient => ({
-  ...client,
-  send: (calls) =>
-    Effect.map(client.send(calls), (answers) =>
-      answers.map((answer, i) => edit(calls[i] ?? { method: "", params: [] }, answer))
-    )
-})
-
-/** A node by which alice has so much more from the block after the first on. */
-const richer = ({ blocks, client }: BalanceModel, more: bigint): RpcClient =>
-  distorted(client, ({ method, params }, answer) => {
-    const at = params[1] as { readonly blockHash?: string } | undefined
-    const isFirst = at?.blockHash === blocks[0]?.hash
-    if (isFirst || (method !== "eth_getBalance" && method !== "eth_call")) return answer
-    const balance = BigInt(String(answer)) + more
-    return method === "eth_call" ? `0x${balance.toString(16).padStart(64, "0")}` : `0x${balance.toString(16)}`
-  })
 
 /** A node that fails those of a method. */
 const without = (client: RpcClient, ...methods: ReadonlyArray<string>): RpcClient => ({

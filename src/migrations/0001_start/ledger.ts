@@ -2,7 +2,8 @@
 export const ledger = [
   // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
-  // this database that is lost. `agreed`: a second provider has the transaction in the same block, or there is none to ask.
+  // this database that is lost. `agreed`: a second provider has the transaction in the same block, or its
+  // balances show the money that has none, or there is none to ask.
   // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   `CREATE TABLE receipts (
