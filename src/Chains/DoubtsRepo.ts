@@ -49,7 +49,13 @@ export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
       )
   )
 
-/** Wei of the ledger's other coins of an address with the blocks that unattributed money may have come with. */
+/** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
+export interface Beside {
+  readonly all: bigint
+  readonly agreed: bigint
+}
+
+/** What the ledger has of an address beside its unattributed money. */
 export const receivedWith = (
   db: Db,
   { chain, mode }: Network,
@@ -61,13 +67,16 @@ export const receivedWith = (
   }: Pick<Ledger.DatedTransfer, "address" | "blockHash" | "blockNumber" | "since">
 ) =>
   Effect.map(
-    db.all<{ amount: string }>(
-      `SELECT amount FROM receipts
+    db.all<{ amount: string; agreed: number }>(
+      `SELECT amount, agreed FROM receipts
        WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
          AND block_number BETWEEN ? AND ? AND NOT (position = 'unattributed' AND block_hash = ?)`,
       [chain, mode, address, since, blockNumber, blockHash]
     ),
-    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
+    (rows): Beside => ({
+      all: sum(rows.map(({ amount }) => BigInt(amount))),
+      agreed: sum(rows.flatMap(({ agreed, amount }) => (agreed === 1 ? [BigInt(amount)] : [])))
+    })
   )
 
 /** Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was. */

@@ -51,11 +51,14 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
 /** Money that came with the blocks from `since` to `blockNumber`, by one provider's balances. */
 type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
 
-/** What another provider's balances say of it, `others` being what else came with these blocks, in wei. */
+/**
+ * What another provider's balances say of it. They must show it with all else that is told of these blocks, and may deny it
+ * beside what is certain only: an invented receipt would have real money denied.
+ */
 const verdictBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
-  others: bigint
+  beside: Doubts.Beside
 ): Effect.fn.Return<InsideVerdict, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
@@ -65,9 +68,10 @@ const verdictBy = Effect.fnUntraced(function* (
   if (after.nonce === 0 && after.balance < amount) return "denied"
   const before = yield* pointAt(sources, address, since - 1)
   if (before === undefined) return "unable"
-  if (after.balance - before.balance - others >= amount) return "corroborated"
+  const came = after.balance - before.balance
+  if (came - beside.all >= amount) return "corroborated"
   // What it has spent in between is not known.
-  return after.nonce === before.nonce ? "denied" : "unable"
+  return after.nonce === before.nonce && came - beside.agreed < amount ? "denied" : "unable"
 })
 
 /** Corroborated by one of the others, else denied by one, else nobody is able to tell. */
@@ -75,11 +79,11 @@ const verdictOn = Effect.fnUntraced(function* (
   { providers }: Watch,
   asked: ReadonlyArray<Provider>,
   money: Unattributed,
-  others: bigint
+  beside: Doubts.Beside
 ) {
   const verdicts: Array<InsideVerdict> = []
   for (const provider of asked) {
-    const verdict = yield* verdictBy(provider, money, others).pipe(
+    const verdict = yield* verdictBy(provider, money, beside).pipe(
       Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void)),
       Effect.orElseSucceed((): InsideVerdict => "unable")
     )
@@ -119,9 +123,9 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
       const { address, blockNumber, since = blockNumber } = money
       const isOther = (one: DatedTransfer) =>
         one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
-      const known = yield* Doubts.receivedWith(watch.reader, watch.network, money)
-      const others = known + sum(reading.transfers.filter(isOther).map(({ amount }) => amount))
-      return (yield* verdictOn(watch, asked, money, others)) === "denied"
+      const { agreed, all } = yield* Doubts.receivedWith(watch.reader, watch.network, money)
+      const found = sum(reading.transfers.filter(isOther).map(({ amount }) => amount))
+      return (yield* verdictOn(watch, asked, money, { agreed, all: all + found })) === "denied"
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -153,8 +157,8 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   const asked = due.length === 0 ? [] : yield* providers.others(provider)
   if (asked.length === 0) return
   const judged = yield* Effect.forEach(due, (money) =>
-    Effect.flatMap(Doubts.receivedWith(reader, network, money), (others) =>
-      Effect.map(verdictOn(watch, asked, money, others), (verdict) => ({ money, verdict }))
+    Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) =>
+      Effect.map(verdictOn(watch, asked, money, beside), (verdict) => ({ money, verdict }))
     )
   )
   const those = (wanted: InsideVerdict) => judged.flatMap(({ money, verdict }) => (verdict === wanted ? [money] : []))

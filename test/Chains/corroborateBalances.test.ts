@@ -1,11 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { differingBalances } from "../../src/Chains/corroborateBalances.ts"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
-import { Reader } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { BalanceModel, direct, inside } from "./BalanceModel.ts"
 import { choring, kept } from "./choring.ts"
-import { alice, bob, inStore, owing, receipts, scan } from "./oracleWorld.ts"
+import { alice, bob, inStore, network, owing, receipts, scan } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 import { distorted, richer } from "./twisted.ts"
 
@@ -81,6 +82,35 @@ describe("unattributed money (issue 14 row 6)", () => {
         ["unattributed", "7", 1]
       ])
       expect(warnings).not.toContain(denied)
+    }).pipe(heard, inStore)
+  )
+
+  it.scoped("that is real is not denied for the sake of a receipt that a liar has invented beside it", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("beside", alice)
+      model.traces = false
+      let has = false
+      const { next } = yield* choring(
+        model,
+        model.client,
+        withStates(model.client, () => has)
+      )
+      yield* next(inside(alice, 3n), inside(alice, 4n))
+      const { hash, number, time } = model.head
+      const invented = { blockNumber: number, blockHash: hash, blockTime: time, txHash: "0x1", position: "tx:9" }
+      const receipt = { ...invented, address: alice, currency: "ETH", amount: 2n }
+      const writer = yield* Writer
+      yield* writer.write(Ledger.keepReceipts(network, [receipt], false))
+      has = true
+      yield* next()
+      const all = Effect.map(receipts, (rows) => rows.map(({ agreed, position }) => [position, agreed]))
+      expect(yield* all).toEqual([
+        ["tx:9", 0],
+        ["unattributed", 0]
+      ])
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts WHERE position = 'tx:9'")))
+      yield* next()
+      expect(yield* all).toEqual([["unattributed", 1]])
     }).pipe(heard, inStore)
   )
 
