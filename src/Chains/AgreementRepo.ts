@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { sum } from "../Domain/Amount.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
@@ -68,6 +69,21 @@ export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: 
           deniedBy: row.denied_by ?? undefined
         })
       )
+  )
+
+/** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
+export const sumInside = (
+  db: Db,
+  { chain, mode }: Network,
+  { address, blockHash }: Pick<ReceiptKey, "address" | "blockHash">
+) =>
+  Effect.map(
+    db.all<{ amount: string }>(
+      `SELECT amount FROM receipts
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position GLOB 'call:*' AND canonical = 1`,
+      [chain, mode, blockHash, address]
+    ),
+    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
   )
 
 /** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */

@@ -232,19 +232,19 @@ export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRo
   })
 
 /**
- * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount if it
- * counted.
+ * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount, and
+ * the first block that it may have come with, if it counted.
  */
 export const dropUnattributed = ({ chain, mode }: Network, address: string, blockHash: string) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const row = yield* tx.get<{ amount: string; canonical: number }>(
+    const row = yield* tx.get<{ amount: string; canonical: number; since: number }>(
       `DELETE FROM receipts
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'
-       RETURNING amount, canonical`,
+       RETURNING amount, canonical, coalesce(since_number, block_number) AS since`,
       [chain, mode, blockHash, address]
     )
-    return row?.canonical === 1 ? BigInt(row.amount) : 0n
+    return row?.canonical === 1 ? { amount: BigInt(row.amount), since: row.since } : undefined
   })
 
 /** All open payments in the chain's coin, and all that were over by then, have been compared at `at`. */

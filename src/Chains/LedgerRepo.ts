@@ -163,6 +163,8 @@ export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly place?: number
   /** Unix seconds. */
   readonly blockTime: number
+  /** Number of the first block that it may have come with, where the transaction and the block are not known. */
+  readonly since?: number
 }
 
 /** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
@@ -172,6 +174,14 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
      UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
     [address, mode, address, mode]
   )
+
+/** The newest stored block up to number `since`: no later than what came with that one or after it. */
+const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
+  Effect.gen(function* () {
+    if (since === undefined || since >= blockNumber) return [null, null] as const
+    const stored = yield* newestBlockAt(tx, network, since)
+    return [since, stored?.time ?? 0] as const
+  })
 
 /** What a transaction sends is in its hash: of two that tell otherwise one lies, and the last word counts until two agree. */
 const isRetold = "agreed = 0 AND position GLOB 'tx:*' AND amount <> excluded.amount"
@@ -192,8 +202,8 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, canonical, agreed, seen_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
+           currency, amount, payment_id, canonical, agreed, seen_at, since_number, since_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            refuted = iif(${isRetold}, 0, refuted), denied_by = iif(${isRetold}, NULL, denied_by),
            canonical = iif(${isRetold}, 1, 1 - refuted), amount = iif(${isRetold}, excluded.amount, amount)`,
@@ -211,7 +221,8 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           transfer.amount.toString(),
           owner.payment,
           agreed ? 1 : 0,
-          now
+          now,
+          ...(yield* sinceOf(tx, { chain, mode }, transfer))
         ]
       )
       touched.push((owner.payment ?? undefined) as Touched)

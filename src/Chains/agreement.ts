@@ -134,6 +134,7 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, rec
     const all = part.flat()
     const found = yield* Effect.either(testimonyOf(asked, watch, all))
     if (Either.isLeft(found)) {
+      if (found.left._tag !== "RpcError") return yield* found.left
       yield* watch.providers.failed(asked, found.left)
       break
     }

@@ -5,7 +5,7 @@ import { Address, type Call, Count, decoder, Hash, Quantity } from "./calls.ts"
 import { transferTopic } from "./transfers.ts"
 
 /** A block by its hash (EIP-1898), or by its number on what the node takes for the chain. */
-export type At = BlockRef | number
+export type At = Pick<BlockRef, "hash"> | number
 
 const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
 const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })

@@ -6,6 +6,7 @@ import * as Balances from "./BalancesRepo.ts"
 import type { Asked } from "./balances.ts"
 import { ask, getHeader } from "./calls.ts"
 import { type Checked, commitBalances } from "./commitBalances.ts"
+import { takeBackDenied, withoutDenied } from "./corroborateBalances.ts"
 import { makeFinality } from "./finality.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { type Failed, readBalances } from "./oracle.ts"
@@ -138,7 +139,7 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: Rea
 
 const look = Effect.fnUntraced(function* (
   watch: Watch,
-  failures: Failures,
+  { disputed, failures }: { readonly failures: Failures; readonly disputed: Set<string> },
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<Asked>,
@@ -146,7 +147,8 @@ const look = Effect.fnUntraced(function* (
 ) {
   const { settlement, writer } = watch
   const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
-  const reading = yield* readBoth(watch, provider, head, asked, hopeless)
+  const told = yield* readBoth(watch, provider, head, asked, hopeless)
+  const reading = yield* withoutDenied(watch, provider, told, disputed)
   yield* noteFailed(failures, asked, reading.failed)
   yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
 })
@@ -170,7 +172,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     next: undefined
   }
   const finality = makeFinality(watch)
-  const failures: Failures = new Map()
+  const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
   const search = makeSearch(watch, payments)
   let unsearched: string | undefined
@@ -181,7 +183,8 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const scan = yield* Ledger.scan(reader, network)
     const final = finalNumber(watch, head.number, scan?.finalized)
     const asked = yield* Balances.asked(reader, network, head, grace, final)
-    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "round")
+    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "round")
+    yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
 
   /**
@@ -239,7 +242,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
       done.next = { of: "ended", after: undefined }
     }
     const { asked, next } = yield* pageOf(done.next, now)
-    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "page")
+    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "page")
     done.next = next
   })
 

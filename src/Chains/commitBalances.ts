@@ -16,19 +16,27 @@ export interface Checked extends BalanceReading {
   readonly agreed: boolean
 }
 
+/** One row holds all that nobody can tell of in one block: since the earliest that a part of it may have come with. */
+const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
+  Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
+    before === undefined
+      ? transfer
+      : {
+          ...transfer,
+          amount: transfer.amount + before.amount,
+          since: Math.min(before.since, transfer.since ?? transfer.blockNumber)
+        }
+  )
+
 /**
- * Stores what balances have told of. One row holds all that nobody can tell of in one block. Gives whose they are.
- *
- * An unattributed receipt confirms nothing, so that nobody has to corroborate it.
+ * Stores what balances have told of. Gives whose it is.
  */
 export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
     for (const transfer of transfers) {
-      const isUntold = transfer.txHash === undefined
-      const more = isUntold ? yield* Balances.dropUnattributed(network, transfer.address, transfer.blockHash) : 0n
-      const kept = [{ ...transfer, amount: transfer.amount + more }]
-      touched.push(...(yield* Ledger.keepReceipts(network, kept, agreed || isUntold)))
+      const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
+      touched.push(...(yield* Ledger.keepReceipts(network, kept, agreed)))
     }
     return touched
   })

@@ -3,6 +3,7 @@ import { nativeToken } from "../Domain/Currency.ts"
 import { AddressSet } from "./AddressSet.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
+import { insideCorroborated, isInside } from "./corroborateInside.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { Watch } from "./tick.ts"
@@ -54,12 +55,8 @@ export interface Testimony {
   readonly head: number
 }
 
-/**
- * Any transaction in the right block could be named for a transfer that never was: it must be told the same. What moved
- * inside contracts no node tells without tracing.
- */
+/** Any transaction in the right block could be named for a transfer that never was: it must be told the same. */
 const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
-  receipt.position.startsWith("call:") ||
   transfers.some((transfer) => Ledger.keyOf(transfer) === Ledger.keyOf(receipt) && transfer.amount === receipt.amount)
 
 /** What a transaction sends by its own value, if it is in the block of the receipt. */
@@ -111,7 +108,8 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   watch: Watch,
   receipts: ReadonlyArray<Unagreed>
 ) {
-  const byHash = Arr.groupBy(receipts, (receipt) => receipt.txHash)
+  const [outside, inside] = Arr.partition(receipts, isInside)
+  const byHash = Arr.groupBy(outside, (receipt) => receipt.txHash)
   const hashes = Object.keys(byHash)
   const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
   const [head, ...answers] = yield* ask(provider.client, [
@@ -137,5 +135,8 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
     }
   }
   lacks.push(...(yield* reallyLacked(provider, unknown)))
-  return { has, lacks, head: head.number } satisfies Testimony
+  const deepInside = inside.filter(isDeep)
+  if (deepInside.length === 0) return { has, lacks, head: head.number } satisfies Testimony
+  const { corroborated, denied } = yield* insideCorroborated(provider, watch, deepInside)
+  return { has: [...has, ...corroborated], lacks: [...lacks, ...denied], head: head.number } satisfies Testimony
 })

@@ -45,6 +45,11 @@ export interface Receipt {
   readonly canonical: boolean
   /** When it was first stored, Unix milliseconds. */
   readonly seenAt: number
+  /**
+   * The first block that the money may have come with, where only an interval is known that ends with `blockNumber`.
+   * `time`, Unix seconds, is not after that block's.
+   */
+  readonly since?: { readonly number: number; readonly time: number } | undefined
 }
 
 /**

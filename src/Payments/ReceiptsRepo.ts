@@ -20,11 +20,12 @@ interface ReceiptRow {
   readonly canonical: number
   readonly agreed: number
   readonly seen_at: number
+  readonly since_number: number | null
+  readonly since_time: number | null
 }
 
 const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
-  amount,
-  payment_id, canonical, agreed, seen_at`
+  amount, payment_id, canonical, agreed, seen_at, since_number, since_time`
 
 const fromRow = (row: ReceiptRow): Receipt => ({
   chain: row.chain,
@@ -41,7 +42,11 @@ const fromRow = (row: ReceiptRow): Receipt => ({
   payment: (row.payment_id ?? undefined) as PaymentId | undefined,
   canonical: row.canonical === 1,
   agreed: row.agreed === 1,
-  seenAt: row.seen_at
+  seenAt: row.seen_at,
+  since:
+    row.since_number === null || row.since_time === null
+      ? undefined
+      : { number: row.since_number, time: row.since_time }
 })
 
 /** A payment's whole ledger, orphaned rows included. */

@@ -1,17 +1,25 @@
 import { isNamed, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
-/** Takes so much of the money of some of the receipts out of them. */
+/**
+ * Takes so much of the money of some of the receipts out of them, the newest blocks first: what came with earlier ones may
+ * be what nobody has decided on.
+ */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
   amount: bigint,
   isIts: (receipt: Receipt) => boolean
 ): ReadonlyArray<Receipt> => {
+  const rests = new Map<Receipt, bigint>()
   let left = amount
-  return receipts.flatMap((receipt) => {
-    if (!isIts(receipt)) return [receipt]
+  for (const receipt of receipts.filter(isIts).sort((a, b) => b.blockNumber - a.blockNumber)) {
     const rest = receipt.amount - left
+    rests.set(receipt, rest > 0n ? rest : 0n)
     left = rest < 0n ? -rest : 0n
+  }
+  return receipts.flatMap((receipt) => {
+    const rest = rests.get(receipt) ?? receipt.amount
+    if (rest === receipt.amount) return [receipt]
     return rest > 0n ? [{ ...receipt, amount: rest }] : []
   })
 }

@@ -87,11 +87,17 @@ export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): Rea
   return right.filter((receipt) => newer.has(identity(receipt)))
 }
 
-/** Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. */
+/** The first moment that its money may have come at, by block time in Unix milliseconds. */
+const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
+
+/**
+ * Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. Money without
+ * a transaction of which only an interval is known is on time where the interval began so: it may be, and confirms nothing.
+ */
 export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
-  const onTime = new Set(right.filter((receipt) => receipt.blockTime * 1000 <= deadline(payment, rules)).map(identity))
+  const onTime = new Set(right.filter((receipt) => earliest(receipt) <= deadline(payment, rules)).map(identity))
   return right.filter((receipt) => receipt.canonical && onTime.has(identity(receipt))).sort(inChainOrder)
 }
 

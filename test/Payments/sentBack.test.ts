@@ -58,6 +58,11 @@ describe("money that was sent back while nobody could tell its transaction", () 
     expect(withoutSentBack([other, told(700n)], [sentBack])).toEqual([other])
   })
 
+  it("is of the newest blocks: money of an earlier interval that nobody decided on stays (issue 14 row 10)", () => {
+    const earlier = told(700n, { blockNumber: 105, position: "call:0xb", txHash: "0xb" })
+    expect(withoutSentBack([earlier, told(700n)], [sentBack])).toEqual([earlier])
+  })
+
   it.each(["open", "accepted", "gone"] as const)("is so much of what is %s as was sent back", (status) => {
     expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 0n }])).toEqual([700n])
     expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 300n }])).toEqual([400n])

@@ -5,6 +5,8 @@ export const ledger = [
   // this database that is lost. `agreed`: two providers have the transaction in the same block, as deep as the confirmations,
   // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
   // provider decides on it. `refuted`: two providers deny it; it is not canonical and does not become so again.
+  // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
+  // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -23,9 +25,13 @@ export const ledger = [
     denied_by TEXT,
     refuted INTEGER NOT NULL DEFAULT 0 CHECK (refuted IN (0, 1)),
     seen_at INTEGER NOT NULL,
+    since_number INTEGER,
+    since_time INTEGER,
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
-    CHECK (canonical + refuted < 2)
+    CHECK (canonical + refuted < 2),
+    CHECK ((since_number IS NULL) = (since_time IS NULL)),
+    CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number))
   ) STRICT, WITHOUT ROWID`,
   // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
   "CREATE INDEX receipts_payment ON receipts (payment_id)",
