@@ -74,6 +74,7 @@ const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: numbe
   checked === undefined ? 0 : checked.time * 1000 - settleGraceMs,
   at.time * 1000 - settleGraceMs
 ]
+const isIn = ([from, below]: readonly [number, number], time: number): boolean => time >= from && time < below
 const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ?`
 
 const isCoin = "position NOT GLOB 'log:*'"
@@ -113,7 +114,8 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       own: row.chain === chain,
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
-      withNonce: isNative(row) && row.due_at >= window[0] && row.due_at < window[1]
+      // Coins that were mined again may have been collected since: the balance alone does not tell.
+      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at))
     })
   )
   return yield* withRows(db, network, watched, checked && { checked, at })
@@ -139,7 +141,8 @@ export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, 
       own: true,
       createdHead: Math.min(row.created_head ?? ancestor, ancestor),
       everyRound: false,
-      withNonce: false
+      // The new branch may have the owner's collection of them, too.
+      withNonce: true
     })
   )
   return yield* withRows(db, network, watched, undefined, ancestor)

@@ -4,7 +4,7 @@ import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { tick } from "../../src/Chains/tick.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import { direct } from "./BalanceModel.ts"
+import { direct, fee, spends } from "./BalanceModel.ts"
 import {
   alice,
   confirmedAndReorged,
@@ -74,4 +74,41 @@ it.scoped("coins that a reorg took are looked for though they became final befor
     expect(yield* told(alice)).toEqual(["2 tx:0 9"])
     expect(yield* wanted(model.head)).toEqual([])
   }).pipe(inStore)
+)
+
+it.scoped("coins that a reorg mines again are found by a round though their owner has collected them all since", () =>
+  Effect.gen(function* () {
+    const model = yield* owing("collected again", alice)
+    model.mine([direct(alice, 9n)])
+    yield* round(depsOf(model.client), model.head)
+    yield* confirmedAndReorged
+    model.rollback(1)
+    model.mine([])
+    model.mine([direct(alice, 9n)])
+    // The balance is what it was before any of it came.
+    model.mine([spends(alice, 9n - fee)])
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* told(alice)).toEqual(["2 tx:0 9"])
+  }).pipe(inStore)
+)
+
+it.scoped("coins that a new branch has again, and that its next block takes away, are told with the reorg", () =>
+  Effect.gen(function* () {
+    const model = yield* owing("collected in the branch")
+    const { provider, providers } = soleProvider(model.client)
+    const watch = yield* watchOf(providers)
+    watch.watched.add(alice)
+    yield* tick(watch, provider, { gas: false })
+    yield* owe(alice)
+    model.mine([direct(alice, 9n)])
+    model.mine([])
+    yield* tick(watch, provider, { gas: false })
+    yield* round(depsOf(model.client), model.head)
+    expect(yield* told(alice)).toEqual(["1 tx:0 9"])
+    model.rollback(2)
+    model.mine([direct(alice, 9n)])
+    model.mine([spends(alice, 9n - fee)])
+    yield* tick(watch, provider, { gas: false })
+    expect(yield* told(alice)).toEqual(["1 tx:0 9"])
+  }).pipe(Effect.provide(Logger.remove(Logger.defaultLogger)), inStore)
 )
