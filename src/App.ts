@@ -12,6 +12,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
+import { refuseSharedWallets } from "./Payments/sharedWallets.ts"
 import { Payments } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
@@ -48,7 +49,8 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
         RateLimits.layer,
         Idempotency.layer,
         Housekeeping.layer,
-        refuseDroppedChains
+        refuseDroppedChains,
+        refuseSharedWallets
       )
     ),
     Layer.provideMerge(Secrets.layer),

@@ -50,6 +50,7 @@ const usage = new Set([
   "StoreUnusable",
   "ControlUnusable",
   "ChainDropped",
+  "WalletInBothModes",
   "ExtraCaUnusable",
   "ListenFailed",
   "PortInUse",
