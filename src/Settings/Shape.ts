@@ -55,6 +55,8 @@ export interface SettingsShape {
   readonly database: {
     /** Absolute. */
     readonly path: string
+    /** Absolute, outside the database's folder: where the mark is kept that tells a restored copy of the database. */
+    readonly markFolder: string
   }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
   /** Account-level extended public keys. */
@@ -67,6 +69,8 @@ export interface SettingsShape {
     readonly lateWindow: Duration.Duration
     /** Accepted underpayment in 1/100 %. */
     readonly toleranceBps: number
+    /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
+    readonly lookAhead: number
   }
   readonly webhooks: {
     /** CIDRs. */
