@@ -197,6 +197,21 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   return { asked: yield* withRows(db, network, watched), next }
 })
 
+const ofGaps = (addresses: ReadonlyArray<string>) =>
+  addresses.map(
+    (address): Watched => ({
+      address: address.toLowerCase(),
+      own: false,
+      createdHead: undefined,
+      everyRound: false,
+      withNonce: false
+    })
+  )
+
+/** Of addresses that a lost copy of the database may have handed out, what is known. */
+export const gapsAsked = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
+  withRows(db, network, ofGaps(addresses))
+
 /** Addresses that a lost copy of the database may have handed out: a page of them, and the last where more may follow. */
 export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
   db: Db,
@@ -208,17 +223,15 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
     "SELECT address FROM gap_addresses WHERE mode = ? AND address > ? ORDER BY address LIMIT ?",
     [network.mode, after ?? "", limit]
   )
-  const watched = rows.map(
-    ({ address }): Watched => ({
-      address: address.toLowerCase(),
-      own: false,
-      createdHead: undefined,
-      everyRound: false,
-      withNonce: false
-    })
-  )
   const next = rows.length < limit ? undefined : rows.at(-1)?.address
-  return { asked: yield* withRows(db, network, watched), next }
+  return {
+    asked: yield* gapsAsked(
+      db,
+      network,
+      rows.map(({ address }) => address)
+    ),
+    next
+  }
 })
 
 /** Keeps points that later balances are compared with. */

@@ -8,6 +8,8 @@ import { ask, getHeader } from "./calls.ts"
 import { type Checked, commitBalances } from "./commitBalances.ts"
 import { takeBackDenied, withoutDenied } from "./corroborateBalances.ts"
 import { makeFinality } from "./finality.ts"
+import * as Gaps from "./GapsRepo.ts"
+import { findGapTokens } from "./gapMoney.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
@@ -30,6 +32,9 @@ const sweepInterval = Duration.toMillis("1 day")
 const sweepPage = 1000
 /** Rounds that an address may fail in until it holds up the others no longer. */
 const failingRounds = 3
+/** How often skipped addresses are looked for that are new, and how many one tick looks at. */
+const gapInterval = Duration.toMillis("5 seconds")
+const gapPage = 500
 /** Blocks below the final ones that are kept for reorgs that nobody expects. */
 const keptBelow = 10_000
 /** How often older ones are dropped, and how many one tick goes through. */
@@ -59,6 +64,7 @@ interface Done {
   /** The second pass had somebody to read from. */
   pass: number
   sweep: number
+  gaps: number
   drop: number
   /** Up to this block, old blocks have been gone through. */
   droppedTo: number
@@ -167,6 +173,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     tags: never,
     pass: never,
     sweep: never,
+    gaps: never,
     drop: never,
     droppedTo: -1,
     next: undefined
@@ -250,6 +257,17 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     unsearched = yield* search.run(provider, head)
   })
 
+  /** Once for each skipped address: what came before it was watched. */
+  const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
+    if (!isTime(done.gaps, gapInterval, now)) return
+    const addresses = yield* Gaps.unlooked(reader, network, gapPage)
+    if (addresses.length < gapPage) done.gaps = now
+    if (addresses.length === 0) return
+    yield* look(watch, noted, provider, head, yield* Balances.gapsAsked(reader, network, addresses), "page")
+    yield* findGapTokens(watch, provider, head, addresses)
+    yield* writer.write(Gaps.looked(network, addresses))
+  })
+
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
   const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
     if (!isTime(done.drop, dropInterval, now)) return
@@ -267,7 +285,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const troubles: Array<Trouble> = []
     // Nothing can have come to nobody; but whether a policy can be kept must be known before somebody pays.
     const unwatched = chain.policies.length > 0 ? [tags] : []
-    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, searched, tags, sweep, drop]) {
+    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, searched, tags, sweep, gaps, drop]) {
       yield* chore(provider, head, now, idle).pipe(
         Effect.catchTag("RpcError", (error: RpcError) => {
           troubles.push({ reason: error.summary, ready: true })

@@ -58,6 +58,8 @@ export interface SettingsShape {
   readonly database: {
     /** Absolute. */
     readonly path: string
+    /** Absolute, outside the database's folder: where the mark is kept that tells a restored copy of the database. */
+    readonly markFolder: string
   }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
   /** Account-level extended public keys. */
@@ -72,6 +74,8 @@ export interface SettingsShape {
     readonly toleranceBps: number
     /** Where several providers are configured and only one answers: how long the others are waited for. */
     readonly soleProviderPatience: Duration.Duration
+    /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
+    readonly lookAhead: number
   }
   readonly webhooks: {
     /** CIDRs. */

@@ -3,7 +3,9 @@ import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
 import { type File, networks, presetOf } from "./file.ts"
 import { knownBlocks } from "./knownBlocks.ts"
+import { markFolderOf } from "./markFolder.ts"
 import type { ChainSettings, SettingsShape } from "./Shape.ts"
+import type { Source } from "./source.ts"
 import type { Path } from "./tree.ts"
 
 /** The folder, by its absolute path, that a relative path of a key is from. */
@@ -34,8 +36,17 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
   ]
 }
 
+const databaseOf = ({ database }: File, base: BaseOf, env: Source["env"]): SettingsShape["database"] => {
+  const path = resolve(base(["database", "path"]), database.path)
+  const given = database.mark_folder
+  return {
+    path,
+    markFolder: given === "" ? markFolderOf(path, env) : resolve(base(["database", "mark_folder"]), given)
+  }
+}
+
 /** The file as the rest of tilld knows it. */
-export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
+export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsShape => ({
   server: {
     host: file.server.host,
     port: file.server.port,
@@ -43,14 +54,15 @@ export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
     trustedProxies: file.server.trusted_proxies
   },
   admin: file.admin,
-  database: { path: resolve(base(["database", "path"]), file.database.path) },
+  database: databaseOf(file, base, env),
   limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
   wallets: { live: file.wallets.live, test: file.wallets.test },
   payments: {
     settleGrace: file.payments.settle_grace,
     lateWindow: file.payments.late_window,
     toleranceBps: file.payments.tolerance_bps,
-    soleProviderPatience: file.payments.sole_provider_patience
+    soleProviderPatience: file.payments.sole_provider_patience,
+    lookAhead: file.payments.look_ahead
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,

@@ -18,9 +18,11 @@ import type { Outbox } from "../Events/Outbox.ts"
 import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { hdWallet } from "../Payments/hdWallet.ts"
+import { Jumps } from "../Payments/jumps.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
+import { allWalletUsers } from "../Payments/walletUsers.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
@@ -142,6 +144,18 @@ const abandonPayments = on(
   })
 )
 
+const jumpAddresses = on(
+  Requests.JumpAddresses,
+  Effect.fnUntraced(function* ({ by }) {
+    const { jump } = yield* Jumps
+    const users = yield* allWalletUsers
+    return (yield* jump(by)).map((jumped) => ({
+      ...jumped,
+      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
+    }))
+  })
+)
+
 /** An extended public key for an account, sealed, unless the configuration uses that wallet in the other mode. */
 const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode: Mode, xpub: string) {
   const { wallets } = yield* Settings
@@ -232,7 +246,7 @@ const claimTransaction = on(
   })
 )
 
-type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Settlement | Writer
+type PlainServices = Accounts | Jumps | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys
 type ChainedServices = Chains | MatchSet | Networks | Outbox | Reader | Settings | Writer
@@ -248,6 +262,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.ListExceptions._tag, listExceptions],
   [Requests.RefundedPayment._tag, refundedPayment],
   [Requests.AbandonPayments._tag, abandonPayments],
+  [Requests.JumpAddresses._tag, jumpAddresses],
   [ListDeliveries._tag, Deliveries.list],
   [ShowDelivery._tag, Deliveries.show],
   [Redeliver._tag, Deliveries.redeliver],

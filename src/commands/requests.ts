@@ -256,6 +256,22 @@ export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("Re
   failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, StoreUnavailable)
 }) {}
 
+/** Lets the numbering of all wallets jump ahead. */
+export class JumpAddresses extends Schema.TaggedRequest<JumpAddresses>()("JumpAddresses", {
+  payload: { by: Schema.Number },
+  success: Schema.Array(
+    Schema.Struct({
+      /** The wallet's fingerprint, as logs have it. */
+      wallet: Schema.String,
+      /** The next index before, and now. */
+      from: Schema.Number,
+      next: Schema.Number,
+      usedBy: Schema.Array(Schema.String)
+    })
+  ),
+  failure: StoreUnavailable
+}) {}
+
 export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {
   payload: { chain: ChainName, mode: Mode },
   success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number }),

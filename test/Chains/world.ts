@@ -29,7 +29,8 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
       settleGrace: Duration.seconds(60),
       lateWindow: Duration.days(3),
       toleranceBps: 0,
-      soleProviderPatience: Duration.minutes(10)
+      soleProviderPatience: Duration.minutes(10),
+      lookAhead: 200
     },
     chains
   })

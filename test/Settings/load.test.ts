@@ -195,6 +195,8 @@ describe("a relative path", () => {
     Effect.gen(function* () {
       const { settings } = yield* loadText(small)
       expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
+      const given = yield* loadText(small, { CACHE_DIRECTORY: "/var/cache/tilld" })
+      expect(given.settings.database.markFolder).toBe("/var/cache/tilld")
     })
   )
 })
@@ -232,6 +234,8 @@ describe("the files that ship", () => {
         `
 [server]
 public_url = "https://pay.example.com"
+[database]
+mark_folder = "/var/cache/tilld"
 [admin]
 [chains.ethereum.live]
 rpc_urls = ["https://ethereum-rpc.example.com", "https://ethereum-rpc.example.net"]

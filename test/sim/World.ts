@@ -213,7 +213,9 @@ export class World {
       await this.#life.bury()
     } finally {
       this.ledger.close()
-      for (const suffix of ["", "-wal", "-shm", ".index"]) rmSync(`${this.#path}${suffix}`, { force: true })
+      for (const suffix of ["", "-wal", "-shm", ".marks"]) {
+        rmSync(`${this.#path}${suffix}`, { force: true, recursive: true })
+      }
     }
   }
 }

@@ -104,6 +104,13 @@ export const ledger = [
     UNIQUE (wallet, wallet_index)
   ) STRICT, WITHOUT ROWID`,
 
+  // On which chains a skipped address has been looked at for money from before it was watched.
+  `CREATE TABLE gap_looks (
+    chain TEXT NOT NULL,
+    address TEXT NOT NULL REFERENCES gap_addresses (address),
+    PRIMARY KEY (chain, address)
+  ) STRICT, WITHOUT ROWID`,
+
   // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
   // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `sent_back`: how much
   // of it was, in all; while the row is open, `amount` is what is left.

@@ -4,8 +4,18 @@ export const payments = [
   // on one extended public key must never be given the same address.
   `CREATE TABLE wallets (
     fingerprint TEXT PRIMARY KEY,
-    next_index INTEGER NOT NULL CHECK (next_index >= 0)
+    next_index INTEGER NOT NULL CHECK (next_index >= 0),
+    -- How far it has yet to jump, since an older copy of this database may have been restored.
+    jump INTEGER NOT NULL DEFAULT 0 CHECK (jump >= 0)
   ) STRICT, WITHOUT ROWID`,
+
+  // One row. `token`: of the last start, against which the mark outside the database's folder is held; empty before the
+  // first. `jump`: what a wallet that is new here jumps over, since a lost newer copy may have known it.
+  `CREATE TABLE numbering (
+    token TEXT NOT NULL,
+    jump INTEGER NOT NULL CHECK (jump >= 0)
+  ) STRICT`,
+  "INSERT INTO numbering VALUES ('', 0)",
 
   // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
   `CREATE TABLE account_wallets (
