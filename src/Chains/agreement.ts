@@ -5,6 +5,7 @@ import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
+import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import { testimonyOf } from "./testimony.ts"
 import { decidesSolely, type Watch } from "./tick.ts"
@@ -69,14 +70,23 @@ export const decidesAlone = "one provider decides alone: no other one answers"
 export const waitsForOthers = "no other provider answers: payments wait for one before one decides alone"
 export const waitsForSecond = "receipts wait for a second provider to corroborate them"
 
+/** What one provider answers. */
+interface Answer {
+  readonly asked: ReadonlyArray<Unagreed>
+  readonly has: ReadonlyArray<Unagreed>
+  readonly lacks: ReadonlyArray<Unagreed>
+}
+
 /** What the providers say of receipts, counted. */
 class Votes {
   readonly #has = new Map<Unagreed, number>()
   readonly #lacks = new Map<Unagreed, Array<string>>()
   /** By other providers than the serving one. */
   readonly #heard = new Set<Unagreed>()
+  readonly #asked = new Set<Unagreed>()
 
-  add({ client: { host } }: Provider, serves: boolean, has: ReadonlyArray<Unagreed>, lacks: ReadonlyArray<Unagreed>) {
+  add({ client: { host } }: Provider, serves: boolean, { asked, has, lacks }: Answer) {
+    for (const one of asked) this.#asked.add(one)
     for (const one of has) this.#has.set(one, (this.#has.get(one) ?? 0) + 1)
     for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), host])
     if (!serves) for (const one of [...has, ...lacks]) this.#heard.add(one)
@@ -90,6 +100,11 @@ class Votes {
   /** The hosts of those that have its height, and not it. */
   lacks(receipt: Unagreed): ReadonlyArray<string> {
     return this.#lacks.get(receipt) ?? []
+  }
+
+  /** A provider was asked about it, and has answered, however badly. */
+  isAsked(receipt: Unagreed): boolean {
+    return this.#asked.has(receipt)
   }
 
   /** Another provider than the serving one has said something of it. */
@@ -123,29 +138,36 @@ const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, re
     })
   )
 
-/** Asks one provider about the receipts, a batch after the other, until one fails. */
-const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, receipts: ReadonlyArray<Unagreed>) {
+const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
+  Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash))
+
+/** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
+const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, receipts: ReadonlyArray<Unagreed>) {
+  const asked: Array<Unagreed> = []
   const has: Array<Unagreed> = []
   const lacks: Array<Unagreed> = []
-  /** The highest receipt that its head is too low for. */
+  /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
-  const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
-  for (const part of Arr.chunksOf(byHash, transactionsPerBatch)) {
+  let answered = true
+  for (const part of Arr.chunksOf(byTransaction(receipts), transactionsPerBatch)) {
     const all = part.flat()
-    const found = yield* Effect.either(testimonyOf(asked, watch, all))
+    const found = yield* testimonyOf(provider, watch, all).pipe(
+      Effect.map(Either.right),
+      Effect.catchTag("RpcError", (error) => Effect.succeed(Either.left(error)))
+    )
+    // A bad answer to one of them must not be what every tick begins with.
+    if (Either.isRight(found) || !providerTrouble.has(found.left.reason)) asked.push(...all)
     if (Either.isLeft(found)) {
-      if (found.left._tag !== "RpcError") return yield* found.left
-      yield* watch.providers.failed(asked, found.left)
+      yield* watch.providers.failed(provider, found.left)
+      answered = false
       break
     }
-    const { head } = found.right
     has.push(...found.right.has)
     lacks.push(...found.right.lacks)
-    const above = all.filter(({ blockNumber }) => head < blockNumber + watch.chain.confirmations - 1)
-    if (above.length > 0) beyond = Math.max(beyond ?? 0, ...above.map(({ blockNumber }) => blockNumber))
-    yield* watch.providers.testified(asked)
+    const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
+    if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { has, lacks, beyond }
+  return { asked, has, lacks, beyond, answered }
 })
 
 /**
@@ -168,10 +190,11 @@ const hearAll = Effect.fnUntraced(function* (
       return missing > 0 && (!serves || missing === 1 || votes.lacks(receipt).length > 0 || isLone(receipt))
     })
     if (open.length === 0) continue
-    const { beyond, has, lacks } = yield* askAbout(watch, provider, open)
-    // What a node that no longer follows the chain cannot have, it does not deny.
-    if (!serves && beyond !== undefined && (yield* standsStill(provider, beyond))) continue
-    votes.add(provider, serves, has, lacks)
+    const { answered, beyond, ...answer } = yield* askAbout(watch, provider, open)
+    // A node that no longer follows the chain would be waited for without end.
+    const isStill = !serves && beyond !== undefined && (yield* standsStill(provider, beyond))
+    if (answered && !isStill) yield* watch.providers.testified(provider)
+    votes.add(provider, serves, answer)
   }
   return votes
 })
@@ -230,7 +253,9 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const others = yield* providers.others(provider)
     const isLone = ({ deniedBy, seenAt }: Unagreed) =>
       deniedBy === undefined && decidesSolely(watch, provider, seenAt, now)
-    const due = receipts.filter((receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt)))
+    const open = receipts.filter((receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt)))
+    // All providers are asked about the same: who is not asked has not been silent.
+    const due = byTransaction(open).slice(0, askedPerTick).flat()
     const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
     const isCorroborated = (one: Unagreed) =>
       votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
@@ -259,7 +284,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const left: Array<Unagreed> = []
     for (const receipt of due) {
       if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
-      else left.push(receipt)
+      else if (votes.isAsked(receipt)) left.push(receipt)
     }
     yield* warn(left.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true))
     for (const receipt of left) {

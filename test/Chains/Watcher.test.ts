@@ -40,8 +40,8 @@ describe("reading", () => {
       const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
       // A transaction's hash comes before the rest in the order of positions.
       expect(rows.sort()).toEqual([
-        ["log:USDC:5:0", "USDC", "5", hash],
         ["log:USDC.e:6:0", "USDC.e", "6", hash],
+        ["log:USDC:5:0", "USDC", "5", hash],
         ["tx:5", "ETH", "8", hash]
       ])
     }).pipe(around(chain))
