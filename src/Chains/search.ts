@@ -95,12 +95,10 @@ const store = (
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
       const touched = yield* keepIncome(network, unknown, false)
-      yield* Searches.keep(
-        network,
-        due.map(({ payment }) => payment),
-        settled.number
-      )
-      yield* settlement.settle({ network, head: scan.head }, new Set(touched))
+      const asked = due.map(({ payment }) => payment)
+      yield* Searches.keep(network, asked, settled.number)
+      // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
+      yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
     })
   )
 
