@@ -128,7 +128,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
-    if (scan?.checked === undefined || settled === undefined) return undefined
+    if (scan === undefined || settled === undefined) return undefined
     const final = finalNumber(watch, head.number, scan.finalized)
     const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
     return due.length === 0 ? undefined : { due, settled, scan }
