@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { keyOf, type ReceiptKey } from "./LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
 export interface Unagreed extends ReceiptKey {
@@ -32,12 +32,12 @@ type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "p
 export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
-/** Newest first, those after `after`. */
+/** Newest first, those after `after`. Dust is not asked about: a flood of it would hold up what payments wait for. */
 export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
       `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [
@@ -70,7 +70,7 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND block_number <= ? AND seen_at <= ? LIMIT 1`,
       [chain, mode, number, seenAt]
     ),
@@ -84,3 +84,19 @@ export const setAgreed = ({ chain, mode }: Network, { address, blockHash, positi
       [chain, mode, blockHash, address, position]
     )
   )
+
+/**
+ * Notes that a second provider has these receipts, dust among them. Gives whose they are: with those settled in the same
+ * transaction, the sums of their dust follow.
+ */
+export const setCorroborated = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1
+       WHERE agreed = 0 AND chain = ? AND mode = ? AND (block_hash, address, position) IN (
+         SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))
+       RETURNING payment_id`,
+      [chain, mode, JSON.stringify(receipts.map(({ address, blockHash, position }) => [blockHash, address, position]))]
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })

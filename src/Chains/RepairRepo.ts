@@ -66,7 +66,7 @@ export const takeFromUnattributed = ({ chain, mode }: Network, transfer: DatedTr
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<UnattributedRow>(
       `SELECT block_hash, amount FROM receipts AS seen
-       WHERE payment_id IS ? AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
+       WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number >= ?
          AND NOT EXISTS (
            SELECT 1 FROM balances AS known

@@ -51,9 +51,9 @@ export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payme
 export const ofPayments = (db: Db, payments: ReadonlyArray<PaymentId>) =>
   select(db, `WHERE payment_id IN (SELECT value FROM json_each(?)) ${oldestFirst}`, [JSON.stringify(payments)])
 
-/** Money at addresses of a chain whose payments are lost. */
-export const unknownOn = (db: Db, { chain, mode }: Network) =>
-  select(db, "WHERE payment_id IS NULL AND chain = ? AND mode = ?", [chain, mode])
+/** Money on a chain at an address, in lower case, whose payment is lost. */
+export const unknownAt = (db: Db, { chain, mode }: Network, address: string) =>
+  select(db, "WHERE address = ? AND payment_id IS NULL AND chain = ? AND mode = ?", [address, chain, mode])
 
 /** Every one that nobody has decided on. */
 export const open = (db: Db, limit: number) => select(db, `WHERE closed_at IS NULL ${oldestFirst} LIMIT ?`, [limit])

@@ -1,4 +1,5 @@
-import type { PaymentException } from "../Domain/Exception.ts"
+import { sum } from "../Domain/Amount.ts"
+import { type Irregular, isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /** Takes so much of the money of some of the receipts out of them. */
@@ -22,7 +23,11 @@ const without = (
   { amount, block, chain, currency, openedAt }: PaymentException & { readonly block: number }
 ): ReadonlyArray<Receipt> => {
   const isLikely = (receipt: Receipt) =>
-    receipt.canonical && receipt.chain === chain && receipt.currency === currency && receipt.blockNumber <= block
+    receipt.dust === undefined &&
+    receipt.canonical &&
+    receipt.chain === chain &&
+    receipt.currency === currency &&
+    receipt.blockNumber <= block
   const isSeen = (receipt: Receipt) =>
     isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
   // All that had come by that block was known: what is found there later is what was without a transaction.
@@ -48,17 +53,17 @@ export const withoutUntold = (
   return untold.sort((a, b) => a.block - b.block).reduce(without, receipts)
 }
 
-/** Takes what one transaction brought beyond the payment's amount out of the receipts. */
-const withoutPaidAgain = (
-  receipts: ReadonlyArray<Receipt>,
-  { amount, chain, currency, txHash }: PaymentException
-): ReadonlyArray<Receipt> =>
-  takeOut(
+/** Takes what one transaction, or dust, brought beyond the payment's amount out of the receipts. */
+const withoutPaidAgain = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
+  const { amount, chain, currency, txHash } = exception
+  const isIts = (receipt: Receipt) =>
+    isOfDust(exception) ? receipt.dust === "paying" : receipt.dust === undefined && receipt.txHash === txHash
+  return takeOut(
     receipts,
     amount,
-    (receipt) =>
-      receipt.canonical && receipt.txHash === txHash && receipt.chain === chain && receipt.currency === currency
+    (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && isIts(receipt)
   )
+}
 
 /**
  * The receipts of a confirmed payment but for what was paid beyond its amount and sent back: should a reorg take money
@@ -71,10 +76,34 @@ export const withoutRepaid = (
   exceptions: ReadonlyArray<PaymentException>,
   completedBy: string | undefined
 ): ReadonlyArray<Receipt> => {
-  const isRepaid = ({ kind, status, txHash }: PaymentException) =>
-    status === "refunded" && (kind === "overpaid" || (kind === "paid_again" && txHash !== completedBy))
-  return exceptions.filter(isRepaid).reduce(withoutPaidAgain, receipts)
+  return exceptions
+    .filter((one) => isRepaid(one) && (one.kind === "overpaid" || one.txHash !== completedBy))
+    .reduce(withoutPaidAgain, receipts)
 }
+
+const isRepaid = ({ kind, status }: PaymentException): boolean =>
+  status === "refunded" && (kind === "overpaid" || kind === "paid_again")
+
+/**
+ * What dust has come to since somebody decided on some of it: that much is a matter of its own, whose amount is what there
+ * is to decide on by now.
+ *
+ * @param found from receipts without what was repaid
+ */
+export const sinceDecided = (
+  found: ReadonlyArray<Irregular>,
+  stored: ReadonlyArray<PaymentException>
+): ReadonlyArray<Irregular> =>
+  found.flatMap((one) => {
+    if (!isOfDust(one)) return [one]
+    const decided = stored.filter(
+      ({ key, status }) =>
+        (status === "accepted" || status === "refunded") && (key === one.key || key.startsWith(`${one.key} `))
+    )
+    const amount = one.amount - sum(decided.flatMap((before) => (isRepaid(before) ? [] : [before.amount])))
+    if (amount <= 0n) return []
+    return [{ ...one, amount, key: decided.length === 0 ? one.key : `${one.key} ${decided.length + 1}` }]
+  })
 
 /**
  * The receipts of a payment but for the money that was sent back by hand while nobody could tell its transaction: it is

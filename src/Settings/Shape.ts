@@ -67,6 +67,8 @@ export interface SettingsShape {
     readonly lateWindow: Duration.Duration
     /** Accepted underpayment in 1/100 %. */
     readonly toleranceBps: number
+    /** Transfers of a payment's currency worth less than this are settled as a sum; a decimal, "0" for no such floor. */
+    readonly dustFloorUsd: string
   }
   readonly webhooks: {
     /** CIDRs. */

@@ -8,6 +8,7 @@ import {
   cidr,
   contractAddress,
   databasePath,
+  decimal,
   duration,
   flag,
   integer,
@@ -60,7 +61,8 @@ export const File = section({
     settle_grace: duration("0 seconds", "1 day"),
     late_window: duration("1 hour", "3650 days"),
     // 10000 would call a payment paid that nothing was paid of, and nobody forgives more than half: it is a slip.
-    tolerance_bps: integer(0, 5_000, " (100 are 1 %)")
+    tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
+    dust_floor_usd: decimal
   }),
   webhooks: section({
     allow_targets: listOf("CIDR blocks", cidr),
@@ -105,7 +107,7 @@ const defaults: Tree = {
   database: { path: "/var/lib/tilld/tilld.db" },
   limits: { per_minute: 100, per_hour: 1000 },
   wallets: {},
-  payments: { settle_grace: "60 seconds", late_window: "30 days", tolerance_bps: 0 },
+  payments: { settle_grace: "60 seconds", late_window: "30 days", tolerance_bps: 0, dust_floor_usd: "0.10" },
   webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
   rates: {
     sources: ["chainlink", "coinbase", "kraken"],

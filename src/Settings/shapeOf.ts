@@ -46,7 +46,8 @@ export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
   payments: {
     settleGrace: file.payments.settle_grace,
     lateWindow: file.payments.late_window,
-    toleranceBps: file.payments.tolerance_bps
+    toleranceBps: file.payments.tolerance_bps,
+    dustFloorUsd: file.payments.dust_floor_usd
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,

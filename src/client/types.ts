@@ -61,6 +61,8 @@ export interface PaymentException {
   /** Smallest units. */
   readonly amount: string
   readonly txHash?: string
+  /** Set on what many small transfers come to together. It grows while it is open. */
+  readonly dust?: true
   /** ISO 8601, UTC. */
   readonly detectedAt: string
   /** Absent while nobody has decided. `gone`: a reorg took the money back, or it turned out to be something else. */

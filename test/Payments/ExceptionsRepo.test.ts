@@ -17,7 +17,7 @@ const found: Irregular = {
   key: "unknown_payment:base:0xt1:USDC"
 }
 
-const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownOn(tx, network))
+const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownAt(tx, network, place.address))
 const sync = (irregular: ReadonlyArray<Irregular>, at: number) =>
   Effect.flatMap(stored, (before) => Exceptions.sync(place, before, irregular, at))
 

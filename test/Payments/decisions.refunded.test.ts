@@ -227,7 +227,7 @@ it.scoped.each([
     const [open] = yield* Exceptions.open(reader, 10)
     yield* decide(open?.id ?? "")
     yield* found(transfer(118, 5n, { address, position: "call:0xa" }))
-    expect(yield* Exceptions.unknownOn(reader, network)).toMatchObject([{ status: outcome, amount: 5n }])
+    expect(yield* Exceptions.unknownAt(reader, network, address)).toMatchObject([{ status: outcome, amount: 5n }])
     yield* scanTo(140, transfer(135, 6n, { address }))
     expect(yield* Exceptions.open(reader, 10)).toMatchObject([{ kind: "unknown_payment", amount: 6n }])
   }).pipe(Effect.provide(layer))

@@ -6,7 +6,9 @@ import { exceptions, lastOnTime, look, scanTo, tick, transfer, withSettings } fr
 
 /** One per cent less is enough. */
 const tolerant = Layer.merge(
-  withSettings({ payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 100 } }),
+  withSettings({
+    payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), dustFloorUsd: "0", toleranceBps: 100 }
+  }),
   nodes
 )
 

@@ -39,7 +39,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   database: { path },
   limits: { perMinute: 1_000_000, perHour: 1_000_000 },
   wallets: { live: undefined, test: Redacted.make(testXpub) },
-  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
+  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0, dustFloorUsd: "0.10" },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
   rates: testRates(),
   portal: { enabled: true, allow: [] },

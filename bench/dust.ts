@@ -1,0 +1,134 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import { commitReading } from "../src/Chains/commit.ts"
+import type { DatedTransfer } from "../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../src/Chains/LedgerRepo.ts"
+import type { Network } from "../src/Domain/Chain.ts"
+import type { Payment } from "../src/Domain/Payment.ts"
+import { Outbox } from "../src/Events/Outbox.ts"
+import * as Repo from "../src/Payments/PaymentsRepo.ts"
+import { Settlement } from "../src/Payments/Settlement.ts"
+import * as Sql from "../src/Sql.ts"
+import { Tx, Writer } from "../src/Sql.ts"
+import { someNewPayment } from "../test/lib/payments.ts"
+import { testSettingsLayer } from "../test/lib/settings.ts"
+import { count, type Figure, median, millis } from "./Figure.ts"
+
+// What a flood of tiny transfers to one payment costs everybody else: the writer's time for one more of them, and for a
+// tick that brings nothing. Taken inside the transaction: how long the disk takes to commit is not what dust changes.
+
+const network: Network = { chain: "base", mode: "test" }
+const perBlock = 10_000
+const rounds = 100
+const first = 100
+
+const block = (number: number) => ({ number, hash: `0x${number.toString(16).padStart(64, "0")}`, time: number })
+
+/** Of the payment's thousandth part a tenth. */
+const dustOf = (payment: Payment, number: number, transfers: number): ReadonlyArray<DatedTransfer> =>
+  Array.from({ length: transfers }, (_, i) => ({
+    address: payment.address.toLowerCase(),
+    amount: payment.amount / 10_000n,
+    blockHash: block(number).hash,
+    blockNumber: number,
+    blockTime: number,
+    currency: payment.currency,
+    position: `log:${i}`,
+    txHash: `0x${number.toString(16).padStart(32, "0")}${i.toString(16).padStart(32, "0")}`
+  }))
+
+const start = Effect.flatMap(Writer, (writer) =>
+  writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
+      yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
+      yield* LedgerRepo.startScan(network, block(first), undefined)
+      const asked = { amount: 10n ** 12n, currency: "USDC", expiresAt: 10 ** 12 } as const
+      const payment = yield* Repo.insert(tx, someNewPayment(asked), { wallet: "w", index: 0 })
+      return payment ?? (yield* Effect.dieMessage("not inserted"))
+    })
+  )
+)
+
+/** The milliseconds that the writer takes for one tick. */
+const tick = Effect.fnUntraced(function* (head: number, transfers: ReadonlyArray<DatedTransfer>) {
+  const writer = yield* Writer
+  const settlement = yield* Settlement
+  const reading = { network, from: block(head - 1), ancestor: undefined, end: block(head), transfers }
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const started = performance.now()
+      const stored = yield* commitReading(settlement, { ...reading, agreed: true, unwatched: false })
+      return stored ? performance.now() - started : yield* Effect.dieMessage(`${head} was not stored`)
+    })
+  )
+})
+
+const measure = (receipts: number) =>
+  Effect.gen(function* () {
+    const payment = yield* start
+    let head = first
+    // One that is to be settled all the time.
+    const [partial] = dustOf(payment, head + 1, 1)
+    if (partial === undefined) return yield* Effect.dieMessage("none")
+    yield* tick(++head, [{ ...partial, amount: payment.amount / 2n, position: "log:0" }])
+    const timed = Effect.fnUntraced(function* (transfers: number) {
+      const times: Array<number> = []
+      for (let i = 0; i < rounds; i++) times.push(yield* tick(++head, dustOf(payment, head, transfers)))
+      return median(times)
+    })
+    const idleBefore = yield* timed(0)
+    const oneBefore = yield* timed(1)
+    const floods: Array<number> = []
+    for (let i = 0; i < receipts / perBlock; i++) floods.push(yield* tick(++head, dustOf(payment, head, perBlock)))
+    const idle = yield* timed(0)
+    const one = yield* timed(1)
+    return { idleBefore, oneBefore, idle, one, flood: Math.max(...floods) }
+  })
+
+const fine = (value: number): string => `${value.toFixed(2)} ms`
+
+export const dust = Effect.acquireUseRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "tilld-dust-"))),
+  (folder) => {
+    const path = join(folder, "tilld.db")
+    const layer = Settlement.layer.pipe(
+      Layer.provideMerge(Outbox.layer),
+      Layer.provideMerge(Sql.layer(path)),
+      Layer.provideMerge(testSettingsLayer(path))
+    )
+    const receipts = 100_000
+    return Effect.map(
+      Effect.provide(measure(receipts), layer),
+      (found): ReadonlyArray<Figure> => [
+        {
+          what: "one transfer more",
+          measured: `the writer's time, ${count(receipts)} tiny ones before it`,
+          beside: `${fine(found.oneBefore)} before them`,
+          judged: found.one,
+          floor: { atMost: 5 },
+          written: fine
+        },
+        {
+          what: "a tick without news, more",
+          measured: `${fine(found.idle)} with ${count(receipts)} tiny transfers`,
+          beside: `${fine(found.idleBefore)} without`,
+          judged: found.idle - found.idleBefore,
+          floor: { atMost: 1 },
+          written: fine
+        },
+        {
+          what: `a tick with ${count(perBlock)} transfers`,
+          measured: `the slowest of ${receipts / perBlock}`,
+          judged: found.flood,
+          floor: { atMost: 3_000 },
+          written: millis
+        }
+      ]
+    )
+  },
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
