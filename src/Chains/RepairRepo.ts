@@ -179,9 +179,13 @@ export const keepWithin = (network: Network, bound: Bound) =>
       excess -= amount - left
       const key = [network.chain, network.mode, blockHash, bound.address, position]
       const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+      // What is part of a sum stays, and is taken out of it when that is brought up to date.
       yield* left > 0n
         ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
-        : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+        : Effect.zipRight(
+            tx.run(`UPDATE receipts SET canonical = 0 WHERE ${where} AND dust IS NOT NULL`, key),
+            tx.run(`DELETE FROM receipts WHERE ${where} AND dust IS NULL`, key)
+          )
     }
     return excess
   })

@@ -36,6 +36,7 @@ export interface DustSum extends Pick<Receipt, "chain" | "mode" | "address" | "c
 
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
 const least = (one: bigint, other: bigint): bigint => (one < other ? one : other)
+const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 
 /** So much of the payment's currency as so many USD, rounded up, by what the payment was worth when it was made. */
 const worth = ({ amount, usdValue }: Payment, usd: BigDecimal.BigDecimal): bigint => {
@@ -51,9 +52,7 @@ const worth = ({ amount, usdValue }: Payment, usd: BigDecimal.BigDecimal): bigin
  */
 export const dustFloor = (payment: Payment, { floorUsd }: DustRules): bigint => {
   const { amount, amountReceived = 0n, status } = payment
-  const thousandth = ceil(amount, 1_000n)
-  const inUsd = worth(payment, floorUsd)
-  const floor = least(thousandth > inUsd ? thousandth : inUsd, ceil(amount, 100n))
+  const floor = least(most(ceil(amount, 1_000n), worth(payment, floorUsd)), ceil(amount, 100n))
   const missing = amount - amountReceived
   return isEnded(status) || missing <= 0n ? floor : least(floor, ceil(missing, 100n))
 }

@@ -24,7 +24,7 @@ const block = (network: Network, number: number): BlockRef => ({
 /** A receipt of nobody's, at a block of the network's. */
 const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", position = "tx:0", canonical = 1 } = {}) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO receipts VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', NULL, ?, 1, 0)", [
+    tx.run("INSERT INTO receipts VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', NULL, ?, 1, 0, NULL, NULL)", [
       chain,
       mode,
       hash,

@@ -102,7 +102,7 @@ describe("a claim", () => {
           const tx = yield* Tx
           yield* tx.run(
             `INSERT INTO receipts SELECT chain, mode, '0xgone', address, position, 1, block_time, tx_hash,
-               currency, '9', payment_id, 0, agreed, seen_at FROM receipts`
+               currency, '9', payment_id, 0, agreed, seen_at, NULL, NULL FROM receipts`
           )
         })
       )

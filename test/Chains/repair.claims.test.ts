@@ -96,7 +96,7 @@ describe("a claim", () => {
           const unattributed = (hash: string | undefined, canonical: number) =>
             tx.run(
               `INSERT INTO receipts SELECT chain, mode, ?, address, 'unattributed', block_number + canonical, block_time, NULL,
-                 currency, amount, payment_id, ?, agreed, seen_at FROM receipts WHERE position = 'tx:0'`,
+                 currency, amount, payment_id, ?, agreed, seen_at, NULL, NULL FROM receipts WHERE position = 'tx:0'`,
               [hash ?? "", canonical]
             )
           yield* unattributed(chain.blocks[start + 2]?.hash, 1)

@@ -45,7 +45,7 @@ const lose = ({ address, amount, block_hash, position }: Money, keptAsUnattribut
       yield* tx.run(`DELETE FROM receipts WHERE ${where} = 'unattributed'`, key)
       yield* tx.run(
         `INSERT INTO receipts SELECT chain, mode, block_hash, address, 'unattributed', block_number, block_time, NULL,
-           currency, ?, payment_id, canonical, agreed, seen_at FROM receipts WHERE ${where} = ?`,
+           currency, ?, payment_id, canonical, agreed, seen_at, NULL, NULL FROM receipts WHERE ${where} = ?`,
         [(BigInt(amount) + BigInt(there?.amount ?? 0)).toString(), ...key, position]
       )
     }
