@@ -73,6 +73,8 @@ export interface PaymentException {
 export interface AccountedPayment extends Payment {
   /** Only where there are any. */
   readonly exceptions?: ReadonlyArray<PaymentException>
+  /** Set when there are more exceptions than the hundred that are shown. */
+  readonly moreExceptions?: true
 }
 
 export interface CreatePayment {
