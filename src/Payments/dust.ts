@@ -1,4 +1,5 @@
 import { BigDecimal } from "effect"
+import { dustFloor } from "../Domain/Amount.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isEnded } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
@@ -36,7 +37,6 @@ export interface DustSum extends Pick<Receipt, "chain" | "mode" | "address" | "c
 
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
 const least = (one: bigint, other: bigint): bigint => (one < other ? one : other)
-const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 
 /** So much of the payment's currency as so many USD, rounded up, by what the payment was worth when it was made. */
 const worth = ({ amount, usdValue }: Payment, usd: BigDecimal.BigDecimal): bigint => {
@@ -46,15 +46,10 @@ const worth = ({ amount, usdValue }: Payment, usd: BigDecimal.BigDecimal): bigin
   return ceil(amount * BigDecimal.scale(usd, scale).value, BigDecimal.scale(value, scale).value)
 }
 
-/**
- * The least that is not dust of the payment's currency, base units: a thousandth of its amount, or what the configured
- * floor is worth if that is more; but never more than a hundredth of its amount, or of what is still missing.
- */
-export const dustFloor = (payment: Payment, { floorUsd }: DustRules): bigint => {
+/** The least that is not dust of the payment's currency, base units. */
+export const floorOf = (payment: Payment, { floorUsd }: DustRules): bigint => {
   const { amount, amountReceived = 0n, status } = payment
-  const floor = least(most(ceil(amount, 1_000n), worth(payment, floorUsd)), ceil(amount, 100n))
-  const missing = amount - amountReceived
-  return isEnded(status) || missing <= 0n ? floor : least(floor, ceil(missing, 100n))
+  return dustFloor(amount, isEnded(status) ? 0n : amount - amountReceived, worth(payment, floorUsd))
 }
 
 /** Whether it is of the payment's currency, on its chain. */

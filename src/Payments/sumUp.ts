@@ -7,8 +7,8 @@ import * as Dust from "./DustRepo.ts"
 import {
   type DustRules,
   type DustSum,
-  dustFloor,
   dustKind,
+  floorOf,
   isPaying,
   isSummable,
   listedPaying,
@@ -130,7 +130,7 @@ const sumUpWith = Effect.fnUntraced(function* (
 /** Brings the sums of a payment's dust up to its receipts. */
 export const sumUp = (payment: Payment, rules: DustRules) =>
   Effect.flatMap(Tx, (tx) => {
-    const floor = dustFloor(payment, rules)
+    const floor = floorOf(payment, rules)
     return sumUpWith(
       {
         owner: { payment: payment.id },

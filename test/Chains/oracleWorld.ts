@@ -109,7 +109,8 @@ export const firstAsked = (address: string): Asked => ({
   comparedTo: 0,
   credits: [],
   withNonce: false,
-  doubts: []
+  doubts: [],
+  floor: 0n
 })
 
 export const depsOf = (
