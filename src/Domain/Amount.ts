@@ -17,6 +17,8 @@ export const BaseUnits = Schema.String.pipe(
 export const required = (amount: bigint, toleranceBps: number): bigint =>
   (amount * BigInt(10_000 - toleranceBps) + 9_999n) / 10_000n
 
+const least = (one: bigint, other: bigint): bigint => (one > other ? other : one)
+const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
 
 /**
@@ -27,9 +29,7 @@ const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor 
  */
 export const dustFloor = (amount: bigint, missing: bigint, otherwise = 0n): bigint => {
   const thousandth = ceil(amount, 1_000n)
-  const cap = ceil(missing > 0n && missing < amount ? missing : amount, 100n)
-  const floor = otherwise > thousandth ? otherwise : thousandth
-  return floor < cap ? floor : cap
+  return least(most(thousandth, otherwise), ceil(missing > 0n ? least(missing, amount) : amount, 100n))
 }
 
 export const sum = (amounts: Iterable<bigint>): bigint => {
