@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
@@ -187,7 +187,7 @@ it.scoped("dust: what was decided on stays decided, and what came since is anoth
     // A reorg that takes what is open leaves what was decided on.
     yield* tick({ head: late + 2, ancestor: late })
     expect((yield* exceptions(payment)).filter((one) => one.startsWith("open"))).toEqual([])
-  }).pipe(Effect.provide(layer), Effect.provide(nodes))
+  }).pipe(Effect.provide(Layer.merge(layer, nodes)))
 )
 
 it.scoped("dust: on-time dust that is found after the end is one alarm, and never hides a found payment", () =>
