@@ -77,13 +77,17 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
     (row) => row !== undefined
   )
 
+/** Marks a receipt as corroborated. Gives whose it is; nothing where there is none. */
 export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const rows = yield* tx.all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
       [chain, mode, blockHash, address, position]
     )
-  )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })
 
 /**
  * Notes that a second provider has these receipts, dust among them. Gives whose they are: with those settled in the same

@@ -177,8 +177,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   /** Fails unless the provider serves the right chain. */
   const check = Effect.fnUntraced(function* (slot: Slot) {
-    yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? undefined : genesis, slot.provider.client)
-    slot.sameGenesis = genesis !== undefined
+    const began = genesis === undefined ? [] : [{ number: 0, hash: genesis }]
+    const known = [...chain.knownBlocks.filter(({ hash }) => hash !== genesis), ...began]
+    yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? [] : known, slot.provider.client)
+    slot.sameGenesis = known.some(({ number }) => number === 0)
     slot.checked = true
   })
 
@@ -236,7 +238,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
     asksSince ??= yield* Clock.currentTimeMillis
     const clients = slots.map(({ provider }) => provider.client)
-    return yield* agreedChain(network, chain.chainId, clients, serving.index, asksSince)
+    return yield* agreedChain(network, chain, clients, serving.index, asksSince)
   })
 
   const providers: Providers = {

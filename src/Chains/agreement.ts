@@ -147,11 +147,12 @@ export const waitsForSecond = "waits for a second provider's word"
 const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unagreed>) =>
   writer.write(
     Effect.gen(function* () {
-      for (const receipt of agreed) yield* AgreementRepo.setAgreed(network, receipt)
+      const touched: Array<Ledger.Touched> = []
+      for (const receipt of agreed) touched.push(...(yield* AgreementRepo.setAgreed(network, receipt)))
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      // It looks at every detecting payment with a deep receipt; to no other it matters who agrees.
-      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, [])
+      // Only corroborated money confirms a payment, and opens its exceptions.
+      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
     })
   )
 

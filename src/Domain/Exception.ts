@@ -58,6 +58,13 @@ export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string)
 /** Whether it is a sum of many small transfers, which have no transaction in common. */
 export const isOfDust = ({ key }: Pick<Irregular, "key">): boolean => key.includes(dustMark)
 
+/**
+ * Whether it is certain money, by its transaction or its block, or all dust of a kind: what is found of it later is told
+ * apart from more.
+ */
+export const isNamed = (one: Irregular): boolean =>
+  one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
+
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends Irregular {
   readonly id: string
@@ -67,6 +74,8 @@ export interface PaymentException extends Irregular {
   /** Undefined for `unknown_payment` only. */
   readonly payment: PaymentId | undefined
   readonly status: ExceptionStatus
+  /** Base units of this money that were sent back so far. While the exception is open, `amount` is what is left. */
+  readonly sentBack: bigint
   readonly openedAt: number
 }
 
@@ -98,8 +107,7 @@ export const ExceptionObject = Schema.Struct({
   ),
   dust: Schema.optionalWith(
     Schema.Literal(true).annotations({
-      description:
-        "What many small transfers come to together. It grows while it is open; what comes after that is another one."
+      description: "What many small transfers come to together. It grows while it is open."
     }),
     { exact: true }
   ),
@@ -136,6 +144,9 @@ export const toExceptionObject = (exception: PaymentException): ReadonlyArray<Ex
 export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
   message: Schema.String
 }) {}
+
+/** It cannot be told which money was sent back: more is open than was meant, or not what was named. */
+export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUnclear", { message: Schema.String }) {}
 
 /** A transaction that is to stand for a payment does not: the chain has it not, not deep enough, or does not say. */
 export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {

@@ -55,6 +55,12 @@ export interface Receipt {
   readonly dust?: DustKind
 }
 
+/**
+ * Whether more than one provider's word stands for a receipt. One without a transaction has none that another provider
+ * could be asked about: it is told of as what it is, and confirms nothing.
+ */
+export const isCorroborated = ({ agreed, txHash }: Receipt): boolean => agreed || txHash === undefined
+
 /** How far a chain has been read. */
 export interface Scan {
   readonly chain: ChainName

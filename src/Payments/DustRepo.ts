@@ -44,19 +44,20 @@ const fromRow = (row: DustRow): DustSum => ({
 /** The sums of a payment's dust, those that are nought by now included. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.map(
-    db.all<DustRow>(`SELECT ${columns} FROM dust_sums WHERE payment_id = ? ORDER BY chain, currency, kind, agreed`, [
-      payment
-    ]),
+    db.all<DustRow>(
+      `SELECT ${columns} FROM dust_sums WHERE payment_id = ? ORDER BY chain, currency, kind, agreed DESC`,
+      [payment]
+    ),
     (rows) => rows.map(fromRow)
   )
 
 /** The same of an address in lower case whose payment is lost. */
 export const ofLost = (db: Db, address: string, mode: Mode) =>
   Effect.map(
-    db.all<DustRow>(`SELECT ${columns} FROM dust_sums WHERE address = ? AND mode = ? AND payment_id IS NULL`, [
-      address,
-      mode
-    ]),
+    db.all<DustRow>(
+      `SELECT ${columns} FROM dust_sums WHERE address = ? AND mode = ? AND payment_id IS NULL ORDER BY agreed DESC`,
+      [address, mode]
+    ),
     (rows) => rows.map(fromRow)
   )
 

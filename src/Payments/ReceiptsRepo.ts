@@ -58,6 +58,21 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
     return [...listed, ...dustReceipts(yield* Dust.ofPayment(db, payment))]
   })
 
+/** Whether a receipt above block `number` of one of the payments waits to be corroborated. */
+export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND agreed = 0 AND block_number > ?
+         AND payment_id IN (SELECT value FROM json_each(?))
+       UNION ALL
+       SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND agreed = 0 AND transfers > 0 AND newest_number > ?
+         AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
+      [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
+    ),
+    (row) => row !== undefined
+  )
+
 /** The newest of a payment's receipts that are settled one by one, in the order of the chain. */
 export const newest = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(

@@ -195,7 +195,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
         // Coins are not given up before their balances have been compared: until then they are looked at again.
         const awaitsBalances = reorged.some(({ currency }) => currency === nativeToken(network.chain))
-        const through = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+        const compared = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+        // Nor is a payment while what came in place of its money may still be corroborated.
+        const ids = reorged.map(({ id }) => id)
+        const through = (yield* Receipts.anyAwaited(tx, network, ids, final)) ? above : compared
         tx.afterCommit(() => {
           looked.set(key, through)
           moved.add(network.mode)

@@ -100,24 +100,26 @@ const orphanedOf = (sum: DustSum): ReadonlyArray<Receipt> =>
 
 /**
  * The receipts that stand for an address's dust. What has come since the payment ended is apart from what it had then; that
- * which is agreed to counts as having been there first.
+ * which is agreed to counts as having been there first. What came last is first in order: what was sent back is of that.
+ *
+ * @param sums of each kind those that are agreed to before the others
  */
 export const dustReceipts = (sums: ReadonlyArray<DustSum>): ReadonlyArray<Receipt> => {
   const decided = (one: DustSum) =>
     sums
       .filter(({ chain, currency, kind }) => kind === one.kind && chain === one.chain && currency === one.currency)
       .reduce((total, { amount, decided = amount }) => total + decided, 0n)
-  return sums.flatMap((sum) => {
+  const parts = sums.map((sum) => {
     const vouched = sums.find(
       ({ agreed, chain, currency, kind }) =>
         agreed && kind === sum.kind && chain === sum.chain && currency === sum.currency
     )
     const before = sum.agreed ? 0n : least(vouched?.amount ?? 0n, decided(sum))
     const known = least(sum.amount, decided(sum) - before)
-    return [
-      ...(sum.amount > known ? [receiptOf(sum, "since", sum.amount - known)] : []),
-      ...(known > 0n ? [receiptOf(sum, "known", known)] : []),
-      ...orphanedOf(sum)
-    ]
+    return {
+      since: sum.amount > known ? [receiptOf(sum, "since", sum.amount - known)] : [],
+      known: known > 0n ? [receiptOf(sum, "known", known)] : []
+    }
   })
+  return [...parts.flatMap(({ since }) => since), ...parts.flatMap(({ known }) => known), ...sums.flatMap(orphanedOf)]
 }

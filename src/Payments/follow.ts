@@ -11,7 +11,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { sinceDecided, withoutRepaid, withoutSentBack, withoutUntold } from "./sentBack.ts"
+import { sinceAccepted, withoutAccepted, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 import { sumUpLost } from "./sumUp.ts"
 
@@ -38,19 +38,10 @@ export const follow = Effect.fnUntraced(function* (
   return before
 })
 
-const left = (
-  { txHash }: Payment,
-  receipts: ReadonlyArray<Receipt>,
-  exceptions: ReadonlyArray<PaymentException>
-): ReadonlyArray<Receipt> => withoutRepaid(withoutSentBack(receipts, exceptions), exceptions, txHash)
-
-/**
- * A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction, or because the
- * payment had been paid already.
- */
+/** A payment's ledger but for the money that was sent back by hand. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  return left(payment, yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
+  return withoutSentBack(yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
 })
 
 /** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
@@ -64,10 +55,11 @@ export const syncExceptions = Effect.fnUntraced(function* (
   // What a payment was accepted for without its transaction is no new matter when that turns up.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
   const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
-  const rest = withoutUntold(left(payment, receipts, stored), accepted, "accepted")
+  const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
   const found = exceptionsOf(payment, rest, rules, accepted)
+  const reported = exceptionsOf(payment, rest, rules, accepted, () => true)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, sinceDecided(found, stored), at)
+  return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
 })
 
 /** The same for a chain's money at addresses whose payments are lost. */
@@ -79,10 +71,14 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
       yield* sumUpLost(address, network.mode)
       const stored = yield* Exceptions.unknownAt(tx, network, address)
       // What was decided on without its transaction is no new matter when that turns up.
-      const receipts = withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored)
-      const found = sinceDecided(unknownMoney(withoutUntold(receipts, stored, "accepted")), stored)
+      const rest = withoutAccepted(withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored), stored)
+      const found = sinceAccepted(unknownMoney(rest), stored)
+      const reported = sinceAccepted(
+        unknownMoney(rest, () => true),
+        stored
+      )
       const place = { address, mode: network.mode, payment: undefined }
-      return (yield* Exceptions.sync(place, stored, found, at)).map((one) => ({ ...one, address }))
+      return (yield* Exceptions.sync(place, stored, found, at, reported)).map((one) => ({ ...one, address }))
     }),
     { concurrency: 1 }
   )

@@ -1,5 +1,5 @@
 import { sum } from "../Domain/Amount.ts"
-import { type Irregular, isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import { type ExceptionKind, type Irregular, isNamed, isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /** Takes so much of the money of some of the receipts out of them. */
@@ -17,10 +17,10 @@ const takeOut = (
   })
 }
 
-/** Takes the money of one exception out of the receipts, as much as it was. */
+/** Takes the money of one exception out of the receipts, as much as was decided on. */
 const without = (
   receipts: ReadonlyArray<Receipt>,
-  { amount, block, chain, currency, openedAt }: PaymentException & { readonly block: number }
+  { amount, block, chain, currency, openedAt }: Decided
 ): ReadonlyArray<Receipt> => {
   const isLikely = (receipt: Receipt) =>
     receipt.dust === undefined &&
@@ -33,83 +33,79 @@ const without = (
   // All that had come by that block was known: what is found there later is what was without a transaction.
   const isFound = (receipt: Receipt) => isLikely(receipt) && receipt.txHash !== undefined && receipt.seenAt > openedAt
 
-  const seen = receipts.find(isSeen)
-  // It is more than what was sent back: somebody has to decide on all of it.
-  if (seen !== undefined && seen.amount > amount) return receipts
-  const others = receipts.filter((receipt) => receipt !== seen)
-  return takeOut(others, amount - (seen?.amount ?? 0n), isFound)
+  const seen = receipts.find(isSeen)?.amount ?? 0n
+  return takeOut(takeOut(receipts, amount, isSeen), amount - (seen < amount ? seen : amount), isFound)
 }
 
-/** The receipts but for what was decided on in this way while nobody could tell its transaction. */
-export const withoutUntold = (
+/** What was decided on while nobody could tell its transaction, and how much of it. */
+interface Decided extends PaymentException {
+  readonly block: number
+}
+
+const withoutUntold = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>,
-  decision: "accepted" | "refunded"
+  decidedOf: (exception: PaymentException) => bigint
 ): ReadonlyArray<Receipt> => {
-  const untold = exceptions.flatMap(({ block, ...exception }) =>
-    exception.status === decision && block !== undefined ? [{ ...exception, block }] : []
-  )
+  const untold = exceptions.flatMap((exception): ReadonlyArray<Decided> => {
+    const amount = decidedOf(exception)
+    return exception.block !== undefined && amount > 0n ? [{ ...exception, block: exception.block, amount }] : []
+  })
   // The lowest first: what may be a lower one's may be a higher one's too, and not the other way round.
   return untold.sort((a, b) => a.block - b.block).reduce(without, receipts)
 }
 
-/** Takes what one transaction, or dust, brought beyond the payment's amount out of the receipts. */
-const withoutPaidAgain = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
-  const { amount, chain, currency, txHash } = exception
+/** The receipts but for what was accepted while nobody could tell its transaction: it is no new matter when that turns up. */
+export const withoutAccepted = (
+  receipts: ReadonlyArray<Receipt>,
+  exceptions: ReadonlyArray<PaymentException>
+): ReadonlyArray<Receipt> =>
+  withoutUntold(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
+
+/** The dust that an exception of this kind is of. */
+const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
+  if (kind === "late") return "late"
+  return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
+}
+
+/** Takes what was sent back of one transaction's money, or of dust, out of the receipts, in whatever block it is. */
+const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
+  const { chain, currency, kind, sentBack, txHash } = exception
   const isIts = (receipt: Receipt) =>
-    isOfDust(exception) ? receipt.dust === "paying" : receipt.dust === undefined && receipt.txHash === txHash
+    isOfDust(exception) ? receipt.dust === dustOf(kind) : receipt.dust === undefined && receipt.txHash === txHash
   return takeOut(
     receipts,
-    amount,
+    sentBack,
     (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && isIts(receipt)
   )
 }
 
 /**
- * The receipts of a confirmed payment but for what was paid beyond its amount and sent back: should a reorg take money
- * that it was paid with, that is not there in its place.
- *
- * @param completedBy its transaction: what was paid again may have been taken for it by an operator all the same
+ * What dust has come to since somebody accepted some of it: that is another exception, of so much as there is to decide on.
  */
-export const withoutRepaid = (
-  receipts: ReadonlyArray<Receipt>,
-  exceptions: ReadonlyArray<PaymentException>,
-  completedBy: string | undefined
-): ReadonlyArray<Receipt> => {
-  return exceptions
-    .filter((one) => isRepaid(one) && (one.kind === "overpaid" || one.txHash !== completedBy))
-    .reduce(withoutPaidAgain, receipts)
-}
-
-const isRepaid = ({ kind, status }: PaymentException): boolean =>
-  status === "refunded" && (kind === "overpaid" || kind === "paid_again")
-
-/**
- * What dust has come to since somebody decided on some of it: that much is a matter of its own, whose amount is what there
- * is to decide on by now.
- *
- * @param found from receipts without what was repaid
- */
-export const sinceDecided = (
+export const sinceAccepted = (
   found: ReadonlyArray<Irregular>,
   stored: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Irregular> =>
   found.flatMap((one) => {
     if (!isOfDust(one)) return [one]
-    const decided = stored.filter(
-      ({ key, status }) =>
-        (status === "accepted" || status === "refunded") && (key === one.key || key.startsWith(`${one.key} `))
+    const accepted = stored.filter(
+      ({ key, status }) => status === "accepted" && (key === one.key || key.startsWith(`${one.key} `))
     )
-    const amount = one.amount - sum(decided.flatMap((before) => (isRepaid(before) ? [] : [before.amount])))
+    const amount = one.amount - sum(accepted.map((before) => before.amount))
     if (amount <= 0n) return []
-    return [{ ...one, amount, key: decided.length === 0 ? one.key : `${one.key} ${decided.length + 1}` }]
+    return [{ ...one, amount, key: accepted.length === 0 ? one.key : `${one.key} ${accepted.length + 1}` }]
   })
 
 /**
- * The receipts of a payment but for the money that was sent back by hand while nobody could tell its transaction: it is
- * not paid with any more, and no new matter, when the transaction turns up later.
+ * The receipts but for the money that was sent back by hand: it pays for nothing any more, should a reorg take other money
+ * or mine it anew, and is no new matter when its transaction turns up later. What is more than was sent back stays.
  */
 export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
-): ReadonlyArray<Receipt> => withoutUntold(receipts, exceptions, "refunded")
+): ReadonlyArray<Receipt> => {
+  const returned = exceptions.filter((one) => isNamed(one) && one.block === undefined && one.sentBack > 0n)
+  const told = returned.reduce(withoutReturned, receipts)
+  return withoutUntold(told, exceptions, ({ sentBack }) => sentBack)
+}

@@ -2,7 +2,7 @@ import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
-import type { BlockRef, Receipt, Scan } from "../Domain/Receipt.ts"
+import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
 
 /** What the chain's scan can vouch for. */
 export interface Horizon {
@@ -212,6 +212,9 @@ export const finalBlock = ({
  * final block in its place, and what is left is too little. Undefined for any other, and before.
  *
  * A payment that an operator accepted is measured by what it was accepted for.
+ *
+ * What one provider alone reports is not money that is left. Where it would be enough, its blocks have to be final too:
+ * until then another provider may confirm it.
  */
 export const undone = (
   payment: Payment,
@@ -222,12 +225,15 @@ export const undone = (
 ): Step | undefined => {
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
-  const left = counted(payment, receipts, rules)
+  const reported = counted(payment, receipts, rules)
+  const left = reported.filter(isCorroborated)
+  const needed = required(payment.amount, rules.toleranceBps)
   const its = receipts.filter((receipt) => receipt.txHash === payment.txHash)
-  const taken =
-    total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && its.every((receipt) => !receipt.canonical))
-  if (orphaned.length === 0 || !taken || total(left) >= required(payment.amount, rules.toleranceBps)) return undefined
-  const newest = Math.max(...orphaned.map((receipt) => receipt.blockNumber))
+  const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)
+  const taken = total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && !its.some(isThere))
+  if (orphaned.length === 0 || !taken || total(left) >= needed) return undefined
+  const awaited = total(reported) < needed ? [] : reported.filter((receipt) => !isCorroborated(receipt))
+  const newest = Math.max(...[...orphaned, ...awaited].map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
   // Coins that were mined again may be told by the balances alone.
   if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined

@@ -1,6 +1,7 @@
 import type { Duration, Redacted } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
+import type { KnownBlock } from "./knownBlocks.ts"
 
 /** A token contract whose transfers are credited. */
 export interface TokenSettings {
@@ -36,6 +37,8 @@ export interface ChainSettings extends Network {
   readonly tokens: ReadonlyArray<TokenSettings>
   readonly wrongTokens: ReadonlyArray<WrongToken>
   readonly policies: ReadonlyArray<Policy>
+  /** What the public network is known by; none for any other. */
+  readonly knownBlocks: ReadonlyArray<KnownBlock>
 }
 
 export type RateSource = "chainlink" | "coinbase" | "kraken" | "coingecko" | "fixed"

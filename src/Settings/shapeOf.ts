@@ -2,6 +2,7 @@ import { resolve } from "node:path"
 import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
 import { type File, networks, presetOf } from "./file.ts"
+import { knownBlocks } from "./knownBlocks.ts"
 import type { ChainSettings, SettingsShape } from "./Shape.ts"
 import type { Path } from "./tree.ts"
 
@@ -11,7 +12,8 @@ export type BaseOf = (key: Path) => string
 const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
   const chain = file.chains[network.chain]?.[network.mode]
   if (chain === undefined) return []
-  const wrongTokens = presetOf(network, chain)?.wrongTokens ?? {}
+  const preset = presetOf(network, chain)
+  const wrongTokens = preset?.wrongTokens ?? {}
   return [
     {
       ...network,
@@ -26,7 +28,8 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
         return token === undefined ? [] : [{ symbol, ...token }]
       }),
       wrongTokens: Object.entries(wrongTokens).map(([name, address]) => ({ name, address: address.toLowerCase() })),
-      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require }))
+      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require })),
+      knownBlocks: preset === undefined ? [] : (knownBlocks[preset.chainId] ?? [])
     }
   ]
 }

@@ -3,6 +3,7 @@ import { getAddress, type Hex } from "viem"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import { Accounts, Keys } from "../Auth.ts"
 import { claim } from "../Chains/claim.ts"
+import type { MatchSet } from "../Chains/MatchSet.ts"
 import type { Networks } from "../Chains/Networks.ts"
 import { rescan } from "../Chains/repair.ts"
 import { Chains } from "../Chains.ts"
@@ -14,10 +15,11 @@ import { newAccountId } from "../Domain/Ids.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Outbox } from "../Events/Outbox.ts"
-import { abandon, accept, type Decided, refunded } from "../Payments/decisions.ts"
+import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { hdWallet } from "../Payments/hdWallet.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import { refunded } from "../Payments/refunds.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
@@ -112,22 +114,24 @@ const listExceptions = on(
   })
 )
 
-const orNotFound = (id: string, decided: Decided | undefined) =>
+const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined
     ? Effect.fail(new Requests.NotFound({ message: `There is no payment ${id}, and no exception without one` }))
-    : Effect.succeed(decisionView(decided))
+    : Effect.succeed(decided)
 
 const acceptPayment = on(
   Requests.AcceptPayment,
   Effect.fnUntraced(function* ({ id, tx }) {
-    return yield* orNotFound(id, yield* accept(id, tx))
+    return decisionView(yield* orNotFound(id, yield* accept(id, tx)))
   })
 )
 
 const refundedPayment = on(
   Requests.RefundedPayment,
-  Effect.fnUntraced(function* ({ id }) {
-    return yield* orNotFound(id, yield* refunded(id))
+  Effect.fnUntraced(function* ({ amount, exceptions, id }) {
+    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount) }
+    const result = yield* orNotFound(id, yield* refunded(id, returned))
+    return { ...decisionView(result), closed: result.closed.map(exceptionView) }
   })
 )
 
@@ -231,7 +235,7 @@ const claimTransaction = on(
 type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys
-type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer
+type ChainedServices = Chains | MatchSet | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([

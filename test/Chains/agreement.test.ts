@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alice, aroundTwo, health, next, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { pass, until } from "./world.ts"
+import { nextCommit, pass, until } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
   Effect.map(
@@ -20,6 +20,15 @@ describe("a receipt that one provider has told of", () => {
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
       expect(yield* until(agreed, (rows) => rows.length > 0 && rows.every((one) => one === 1))).toEqual([1, 1])
       expect((yield* health)?.reason).toBeUndefined()
+    }).pipe(aroundTwo(first, first.twin()))
+  })
+
+  it.scoped("has its payment settled anew once another has its transaction: its exceptions open then", () => {
+    const first = new ModelChain(10)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice)
+      yield* next(first, token(usdc, alice, 5n))
+      expect((yield* nextCommit).touched).toEqual([id])
     }).pipe(aroundTwo(first, first.twin()))
   })
 

@@ -35,7 +35,8 @@ const chain: ChainSettings = {
   startBlock: "latest",
   tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
   wrongTokens: [{ name: "USDC.e", address: bridged }],
-  policies: []
+  policies: [],
+  knownBlocks: []
 }
 const contracts = contractsOf(chain)
 const watched = new AddressSet()

@@ -1,15 +1,14 @@
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
 import { accept } from "../../src/Payments/decisions.ts"
-import { end, layer, nodes, start } from "./deciding.ts"
+import { besideNode, end, layer, start } from "./deciding.ts"
 import { exceptions, lastOnTime, look, scanTo, tick, transfer, withSettings } from "./settling.ts"
 
 /** One per cent less is enough. */
-const tolerant = Layer.merge(
+const tolerant = besideNode(
   withSettings({
     payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), dustFloorUsd: "0", toleranceBps: 100 }
-  }),
-  nodes
+  })
 )
 
 it.scoped("the accepted underpayment is the configuration's, and one unit less is too little", () =>

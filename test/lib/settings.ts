@@ -21,6 +21,7 @@ export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => (
   tokens: [],
   wrongTokens: [],
   policies: [],
+  knownBlocks: [],
   ...over
 })
 

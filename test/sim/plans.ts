@@ -74,5 +74,6 @@ export const settingsOf = (one: ChainPlan): ChainSettings => ({
   startBlock: "latest",
   tokens: one.tokens.map((symbol) => ({ symbol, address: contractOf(one, symbol), decimals: 6 })),
   wrongTokens: one.wrongTokens.map((name) => ({ name, address: contractOf(one, name) })),
-  policies: []
+  policies: [],
+  knownBlocks: []
 })

@@ -116,8 +116,9 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
 
   // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
-  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `rank`: the order in
-  // which they are listed, so that nothing buries what is open and may have cost somebody a delivery.
+  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `sent_back`: how much
+  // of it was, in all; while the row is open, `amount` is what is left. `rank`: the order in which they are listed, so that
+  // nothing buries what is open and may have cost somebody a delivery.
   `CREATE TABLE exceptions (
     id TEXT PRIMARY KEY,
     address TEXT NOT NULL,
@@ -131,6 +132,7 @@ export const ledger = [
     tx_hash TEXT,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    sent_back TEXT NOT NULL DEFAULT '0' CHECK (sent_back NOT GLOB '*[^0-9]*' AND sent_back <> ''),
     block_number INTEGER,
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,
