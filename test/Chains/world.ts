@@ -32,7 +32,8 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
       soleProviderPatience: Duration.minutes(10),
       // Model chains may be mined hours ahead of a test clock.
       clockTolerance: Duration.days(3650),
-      lookAhead: 200
+      lookAhead: 200,
+      dustFloorUsd: "0.10"
     },
     chains
   })
