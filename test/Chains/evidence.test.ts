@@ -2,19 +2,26 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader } from "../../src/Sql.ts"
-import { alice, aroundSomeReal, next, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
+import { address, alice, aroundSomeReal, next, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { ledger, pass, paymentById } from "./world.ts"
+import { ledger, pass, pay, paymentById, scanned } from "./world.ts"
 
 // What one provider out of two or three can make of a payment: nothing.
-
-const inUsdc = { currency: "USDC", amount: 5n } as const
 
 const stateOf = (id: PaymentId) =>
   Effect.map(paymentById(id), (payment) =>
     [payment?.status, payment?.failureReason, payment?.amountReceived].filter((part) => part !== undefined).join(" ")
   )
+
+/** A payment that is watched, in a world in which payments end. */
+const watchedUsdc = (amount = 5n) =>
+  Effect.gen(function* () {
+    const { expire } = yield* Settlement
+    yield* Effect.forkScoped(expire)
+    return yield* watchedPayment(alice, { currency: "USDC", amount })
+  })
 
 const invention = `0x${"f".repeat(64)}`
 
@@ -59,7 +66,7 @@ describe("two providers, one of which invents a receipt", () => {
     inventing(liar)
     withFalseFinalHashes(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(4)
       for (let i = 0; i < 400; i++) {
         if (i % 5 === 0) liar.mine()
@@ -74,7 +81,7 @@ describe("two providers, one of which invents a receipt", () => {
     const honest = liar.twin()
     inventing(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(5)
       yield* pass("15 minutes")
       expect(yield* stateOf(id)).toBe("detecting 5")
@@ -92,7 +99,7 @@ describe("three providers, one of which invents a receipt", () => {
     nodes.splice(place, 0, liar)
     inventing(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(20)
       for (let i = 0; i < 40; i++) yield* second
       expect(yield* stateOf(id)).toBe("pending")
@@ -130,43 +137,50 @@ const untilOver = (chain: ModelChain) =>
   })
 
 describe("silence of one provider out of two", () => {
-  it.scoped("row 4: a log that it withholds, with false hashes of final blocks, is found before the payment ends", () => {
-    const liar = new ModelChain(10)
-    liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
-    withFalseFinalHashes(liar)
-    return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
-      liar.mine(token(usdc, alice, 5n))
-      yield* untilOver(liar)
-      for (let i = 0; i < 30; i++) yield* second
-      expect(yield* stateOf(id)).toBe("confirmed 5")
-    }).pipe(aroundSomeReal([liar, liar.twin()]))
-  })
+  it.scoped(
+    "row 4: a log that it withholds, with false hashes of final blocks, is found before the payment ends",
+    () => {
+      const liar = new ModelChain(10)
+      liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+      withFalseFinalHashes(liar)
+      return Effect.gen(function* () {
+        const { id } = yield* watchedUsdc()
+        liar.mine(token(usdc, alice, 5n))
+        yield* untilOver(liar)
+        for (let i = 0; i < 30; i++) yield* second
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+      }).pipe(aroundSomeReal([liar, liar.twin()]))
+    }
+  )
 
-  it.scoped("row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
-      other.failure = "unreachable"
-      yield* untilOver(first)
-      expect(yield* stateOf(id)).toBe("pending")
-      other.failure = undefined
-      for (let i = 0; i < 30; i++) yield* second
-      expect(yield* stateOf(id)).toBe("expired")
-    }).pipe(aroundSomeReal([first, other]))
-  })
+  it.scoped(
+    "row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      return Effect.gen(function* () {
+        const { id } = yield* watchedUsdc()
+        other.failure = "unreachable"
+        yield* untilOver(first)
+        expect(yield* stateOf(id)).toBe("pending")
+        other.failure = undefined
+        for (let i = 0; i < 30; i++) yield* second
+        expect(yield* stateOf(id)).toBe("expired")
+      }).pipe(aroundSomeReal([first, other]))
+    }
+  )
 
   it.scoped("row 4: where the other one stays gone, a payment ends after ten minutes", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       other.failure = "unreachable"
       yield* untilOver(first)
-      for (let hour = 0; hour < 7; hour++) yield* pass("10 minutes")
+      // Until nine minutes after the payment's time by the clock.
+      yield* pass("69 minutes")
       expect(yield* stateOf(id)).toBe("pending")
-      yield* pass("2 minutes")
+      yield* pass("3 minutes")
       expect(yield* stateOf(id)).toBe("expired")
     }).pipe(aroundSomeReal([first, other], { ...withTokens, pollInterval: Duration.seconds(30) }))
   })
@@ -177,17 +191,27 @@ describe("silence of one provider out of two", () => {
       const honest = new ModelChain(-1, [...liar.blocks])
       const nodes = [liar, honest]
       yield* Effect.gen(function* () {
-        const { id } = yield* watchedPayment(alice, inUsdc)
+        const { id } = yield* watchedUsdc()
         const paid = liar.mine(token(usdc, alice, 5n))
         liar.mineMany(2)
         honest.blocks.push(...liar.blocks.slice(11))
         for (let i = 0; i < 5; i++) yield* second
         expect(yield* stateOf(id)).toBe("confirmed 5")
+        // Somebody else still waits, so that the chain is looked at as often.
+        yield* pay(address(2), { currency: "USDC" })
         liar.rollback(3)
-        liar.mineMany(40)
-        honest.mineMany(40)
-        liar.finalized = 45
-        for (let i = 0; i < 120; i++) yield* second
+        liar.mineMany(4)
+        honest.mine()
+        yield* second
+        yield* upTo(14)
+        // Longer than a silent provider is waited for.
+        for (let i = 0; i < 140; i++) {
+          liar.mine()
+          honest.mine()
+          liar.finalized = liar.height - 5
+          yield* pass("5 seconds")
+        }
+        expect((yield* scanned)?.head_hash).toBe(liar.blocks.at(-1)?.hash)
         expect((yield* ledger).map(({ block_hash, canonical }) => [block_hash, canonical])).toEqual([[paid.hash, 0]])
         expect(yield* stateOf(id)).toBe("confirmed 5")
       }).pipe(aroundSomeReal(nodes))
@@ -219,7 +243,7 @@ describe("two providers that number the logs of a block differently", () => {
     renumbered(first, 0, twice)
     renumbered(other, 7, twice)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, { ...inUsdc, amount: received })
+      const { id } = yield* watchedUsdc(received)
       first.mine(token(usdc, alice, 5n))
       first.mineMany(31)
       for (let i = 0; i < 80; i++) yield* second
