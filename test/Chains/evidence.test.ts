@@ -14,9 +14,10 @@ import {
   upTo,
   usdc,
   watchedPayment,
+  withReceipts,
   withTokens
 } from "./around.ts"
-import { ModelChain, token } from "./ModelChain.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
 import { ledger, pass, pay, paymentById, scanned } from "./world.ts"
 
 // What one provider out of two or three can make of a payment: nothing.
@@ -167,6 +168,22 @@ describe("silence of one provider out of two", () => {
       }).pipe(aroundSomeReal([liar, liar.twin()]))
     }
   )
+
+  it.scoped("row 4: coins that it withholds, balance and all, are found before the payment ends", () => {
+    const liar = new ModelChain(10)
+    const honest = liar.twin()
+    withReceipts(honest)
+    liar.distort = ({ method }, answer) => (method === "eth_getBalance" ? "0x0" : answer)
+    return Effect.gen(function* () {
+      const { expire } = yield* Settlement
+      yield* Effect.forkScoped(expire)
+      const { id } = yield* watchedPayment(alice, { chain: "base", amount: 5n })
+      liar.mine(coin(alice, 5n))
+      yield* untilOver(liar)
+      for (let i = 0; i < 60; i++) yield* second
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal([liar, honest], { ...withTokens, chain: "base" }))
+  })
 
   it.scoped(
     "row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either",
