@@ -235,6 +235,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       if (error.retryAfter === undefined) return
     }
     yield* putAside(slot, error)
+    const now = yield* Clock.currentTimeMillis
+    // Where none answers, the trouble is likely our own: the first one that is back is not the only one yet.
+    if (slots.every((one) => isAside(one, now))) for (const one of slots) one.testifiedAt = now
   })
 
   const succeeded = (provider: Provider): void => {

@@ -143,20 +143,14 @@ const startOf = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
 /** All the dust of an interval, as one amount that came by the end of it. */
 const ofDust = (
   { chain }: Round,
-  { address, credits, known }: Pick<Asked, "address" | "credits" | "known">,
+  { address, credits }: Pick<Asked, "address" | "credits">,
+  start: number,
   end: BlockRef,
   { found }: Dust
 ): ReadonlyArray<DatedTransfer> =>
   found === 0n
     ? []
-    : [
-        unattributed(
-          { address, currency: nativeToken(chain.chain), difference: found, credits },
-          known.number + 1,
-          end,
-          found
-        )
-      ]
+    : [unattributed({ address, currency: nativeToken(chain.chain), difference: found, credits }, start + 1, end, found)]
 
 /** What came to an address of this chain since its balance was last compared. */
 const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Point) {
@@ -164,7 +158,7 @@ const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
   if (hi.number <= known.number || explained(known, hi, credits)) return nothing
   const dust: Dust = { floor: asked.floor, found: 0n }
   const found = yield* search(round, address, yield* startOf(round, asked, hi), hi, credits, dust)
-  const transfers = [...found.transfers, ...ofDust(round, asked, round.at, dust)]
+  const transfers = [...found.transfers, ...ofDust(round, asked, known.number, round.at, dust)]
   return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
 })
 
@@ -177,7 +171,7 @@ const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Ask
   const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
   if (!attributed) return nothing
   const [end] = yield* ask(round.provider.client, [getHeader(hi.number)])
-  const rest = ofDust(round, { address, credits: others }, end, dust)
+  const rest = ofDust(round, { address, credits: others }, start.number, end, dust)
   const found = { ...searched, transfers: [...searched.transfers, ...rest] }
   return sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
     ? ({ ...found, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding)

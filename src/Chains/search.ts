@@ -10,16 +10,20 @@ import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble, RpcError } from "./Rpc.ts"
+import { providerTrouble, RpcError, type RpcReason } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
 import { finalNumber } from "./secondPass.ts"
+import { makeStandsStill } from "./standsStill.ts"
 import { decidesSolely, sourceOf, type Watch } from "./tick.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
 const atOnce = 500
 /** Block ranges that one search may take; what is below is the verification pass's to read first. */
 const maxRanges = 16
+
+/** What a provider answers that has other blocks than those that were read, or not yet. */
+const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
 
 /** What another provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
 const searchLogs = Effect.fnUntraced(function* (
@@ -135,6 +139,7 @@ export interface Search {
 export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): Search => {
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
+  const standsStill = makeStandsStill(providers)
 
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
@@ -143,6 +148,13 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const final = finalNumber(watch, head.number, scan.finalized)
     const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
     return due.length === 0 ? undefined : { due, settled, scan }
+  })
+
+  /** One that has other blocks is not silent: one of the two is on a branch of its own, and the serving one may be that. */
+  const failedBy = Effect.fnUntraced(function* (other: Provider, error: RpcError, settled: BlockRef) {
+    if (!ofOtherBlocks.has(error.reason)) {
+      if (providerTrouble.has(error.reason)) yield* providers.failed(other, error)
+    } else if (!(yield* standsStill(other, settled.number))) yield* providers.testified(other)
   })
 
   const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
@@ -161,7 +173,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       const told = yield* tell(watch, provider, other, due, after, settled)
       if ("error" in told) {
         reason = told.error.summary
-        if (providerTrouble.has(told.error.reason)) yield* providers.failed(other, told.error)
+        yield* failedBy(other, told.error, settled)
         continue
       }
       yield* providers.testified(other)

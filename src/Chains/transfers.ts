@@ -65,7 +65,9 @@ type Logged = Omit<Transfer, "position">
  */
 const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
   const counts = new Map<string, number>()
-  return logged.map((transfer) => {
+  // A log that comes twice in one answer is one log.
+  const once = new Map(logged.map((transfer) => [`${transfer.blockHash} ${transfer.place}`, transfer] as const))
+  return Array.from(once.values(), (transfer) => {
     const content = `log:${transfer.txHash}:${transfer.currency}:${transfer.amount}`
     const key = `${transfer.blockHash} ${transfer.address} ${content}`
     const before = counts.get(key) ?? 0

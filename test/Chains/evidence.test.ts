@@ -2,42 +2,61 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader } from "../../src/Sql.ts"
-import { alice, aroundSomeReal, next, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
-import { ModelChain, token } from "./ModelChain.ts"
-import { ledger, pass, paymentById } from "./world.ts"
+import {
+  address,
+  alice,
+  aroundSomeReal,
+  health,
+  next,
+  second,
+  upTo,
+  usdc,
+  watchedPayment,
+  withReceipts,
+  withTokens
+} from "./around.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
+import { ledger, pass, pay, paymentById, scanned } from "./world.ts"
 
 // What one provider out of two or three can make of a payment: nothing.
-
-const inUsdc = { currency: "USDC", amount: 5n } as const
 
 const stateOf = (id: PaymentId) =>
   Effect.map(paymentById(id), (payment) =>
     [payment?.status, payment?.failureReason, payment?.amountReceived].filter((part) => part !== undefined).join(" ")
   )
 
+/** A payment that is watched, in a world in which payments end. */
+const watchedUsdc = (amount = 5n) =>
+  Effect.gen(function* () {
+    const { expire } = yield* Settlement
+    yield* Effect.forkScoped(expire)
+    return yield* watchedPayment(alice, { currency: "USDC", amount })
+  })
+
 const invention = `0x${"f".repeat(64)}`
 
-/** A node that has made up a transfer of 5 to alice in block 11, and tells of it wherever it is asked. */
-const inventing = (chain: ModelChain) => {
+/** A node that has made up a transfer of 5 to alice in a block, and tells of it wherever it is asked. */
+const inventing = (chain: ModelChain, block = 11) => {
   const log = () => ({
     address: usdc,
     topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
     data: `0x${"5".padStart(64, "0")}`,
-    blockNumber: "0xb",
-    blockHash: chain.blocks[11]?.hash,
+    blockNumber: `0x${block.toString(16)}`,
+    blockHash: chain.blocks[block]?.hash,
     transactionHash: invention,
     logIndex: "0x7",
     removed: false
   })
   chain.distort = ({ method, params: [of] }, answer) => {
-    if (chain.height < 11) return answer
+    if (chain.height < block) return answer
     if (method === "eth_getTransactionReceipt" && of === invention) {
-      return { transactionHash: of, blockHash: log().blockHash, blockNumber: "0xb", status: "0x1", logs: [log()] }
+      return { transactionHash: of, blockHash: log().blockHash, status: "0x1", logs: [log()] }
     }
     if (method !== "eth_getLogs") return answer
     const { fromBlock, toBlock } = of as { fromBlock: string; toBlock: string }
-    const here = Number(fromBlock) <= 11 && Number(toBlock) >= 11
+    const here = Number(fromBlock) <= block && Number(toBlock) >= block
     return here ? [...(answer as ReadonlyArray<unknown>), log()] : answer
   }
 }
@@ -56,10 +75,11 @@ const withFalseFinalHashes = (chain: ModelChain) => {
 describe("two providers, one of which invents a receipt", () => {
   it.scoped("row 2: and gives false hashes for final blocks: it decides nothing alone", () => {
     const liar = new ModelChain(10)
-    inventing(liar)
+    // Not before the honest one has been taken for inconsistent some times.
+    inventing(liar, 62)
     withFalseFinalHashes(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(4)
       for (let i = 0; i < 400; i++) {
         if (i % 5 === 0) liar.mine()
@@ -74,7 +94,7 @@ describe("two providers, one of which invents a receipt", () => {
     const honest = liar.twin()
     inventing(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(5)
       yield* pass("15 minutes")
       expect(yield* stateOf(id)).toBe("detecting 5")
@@ -92,7 +112,7 @@ describe("three providers, one of which invents a receipt", () => {
     nodes.splice(place, 0, liar)
     inventing(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       liar.mineMany(20)
       for (let i = 0; i < 40; i++) yield* second
       expect(yield* stateOf(id)).toBe("pending")
@@ -117,6 +137,7 @@ it.scoped("row 3: a second provider that has testified between its failures is a
       other.failure = undefined
       for (let i = 0; i < 5; i++) yield* second
       expect(yield* agreed).toHaveLength(round)
+      expect((yield* health)?.providers[1]?.healthy).toBe(true)
     }
   }).pipe(aroundSomeReal([first, other]))
 })
@@ -124,8 +145,10 @@ it.scoped("row 3: a second provider that has testified between its failures is a
 /** Blocks until a payment that was made at block 10 is over, and deeper than the confirmations. */
 const untilOver = (chain: ModelChain) =>
   Effect.gen(function* () {
-    chain.mineMany(380 - chain.height)
-    for (let i = 0; i < 60; i++) yield* second
+    for (let i = 0; i < 60; i++) {
+      chain.mineMany(Math.min(10, 380 - chain.height))
+      yield* second
+    }
     yield* upTo(380)
   })
 
@@ -137,7 +160,7 @@ describe("silence of one provider out of two", () => {
       liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
       withFalseFinalHashes(liar)
       return Effect.gen(function* () {
-        const { id } = yield* watchedPayment(alice, inUsdc)
+        const { id } = yield* watchedUsdc()
         liar.mine(token(usdc, alice, 5n))
         yield* untilOver(liar)
         for (let i = 0; i < 30; i++) yield* second
@@ -146,13 +169,29 @@ describe("silence of one provider out of two", () => {
     }
   )
 
+  it.scoped("row 4: coins that it withholds, balance and all, are found before the payment ends", () => {
+    const liar = new ModelChain(10)
+    const honest = liar.twin()
+    withReceipts(honest)
+    liar.distort = ({ method }, answer) => (method === "eth_getBalance" ? "0x0" : answer)
+    return Effect.gen(function* () {
+      const { expire } = yield* Settlement
+      yield* Effect.forkScoped(expire)
+      const { id } = yield* watchedPayment(alice, { chain: "base", amount: 5n })
+      liar.mine(coin(alice, 5n))
+      yield* untilOver(liar)
+      for (let i = 0; i < 60; i++) yield* second
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal([liar, honest], { ...withTokens, chain: "base" }))
+  })
+
   it.scoped(
     "row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either",
     () => {
       const first = new ModelChain(10)
       const other = first.twin()
       return Effect.gen(function* () {
-        const { id } = yield* watchedPayment(alice, inUsdc)
+        const { id } = yield* watchedUsdc()
         other.failure = "unreachable"
         yield* untilOver(first)
         expect(yield* stateOf(id)).toBe("pending")
@@ -167,12 +206,13 @@ describe("silence of one provider out of two", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
+      const { id } = yield* watchedUsdc()
       other.failure = "unreachable"
       yield* untilOver(first)
-      for (let hour = 0; hour < 7; hour++) yield* pass("10 minutes")
+      // Until nine minutes after the payment's time by the clock.
+      yield* pass("69 minutes")
       expect(yield* stateOf(id)).toBe("pending")
-      yield* pass("2 minutes")
+      yield* pass("3 minutes")
       expect(yield* stateOf(id)).toBe("expired")
     }).pipe(aroundSomeReal([first, other], { ...withTokens, pollInterval: Duration.seconds(30) }))
   })
@@ -183,17 +223,27 @@ describe("silence of one provider out of two", () => {
       const honest = new ModelChain(-1, [...liar.blocks])
       const nodes = [liar, honest]
       yield* Effect.gen(function* () {
-        const { id } = yield* watchedPayment(alice, inUsdc)
+        const { id } = yield* watchedUsdc()
         const paid = liar.mine(token(usdc, alice, 5n))
         liar.mineMany(2)
         honest.blocks.push(...liar.blocks.slice(11))
         for (let i = 0; i < 5; i++) yield* second
         expect(yield* stateOf(id)).toBe("confirmed 5")
+        // Somebody else still waits, so that the chain is looked at as often.
+        yield* pay(address(2), { currency: "USDC" })
         liar.rollback(3)
-        liar.mineMany(40)
-        honest.mineMany(40)
-        liar.finalized = 45
-        for (let i = 0; i < 120; i++) yield* second
+        liar.mineMany(4)
+        honest.mine()
+        yield* second
+        yield* upTo(14)
+        // Longer than a silent provider is waited for.
+        for (let i = 0; i < 140; i++) {
+          liar.mine()
+          honest.mine()
+          liar.finalized = liar.height - 5
+          yield* pass("5 seconds")
+        }
+        expect((yield* scanned)?.head_hash).toBe(liar.blocks.at(-1)?.hash)
         expect((yield* ledger).map(({ block_hash, canonical }) => [block_hash, canonical])).toEqual([[paid.hash, 0]])
         expect(yield* stateOf(id)).toBe("confirmed 5")
       }).pipe(aroundSomeReal(nodes))
@@ -225,7 +275,7 @@ describe("two providers that number the logs of a block differently", () => {
     renumbered(first, 0, twice)
     renumbered(other, 7, twice)
     return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, { ...inUsdc, amount: received })
+      const { id } = yield* watchedUsdc(received)
       first.mine(token(usdc, alice, 5n))
       first.mineMany(31)
       for (let i = 0; i < 80; i++) yield* second
