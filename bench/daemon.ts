@@ -64,7 +64,7 @@ export const install = Effect.fn("bench.install")(function* (
     folder,
     config,
     database,
-    env: { TILLD_MASTER_KEY: randomBytes(32).toString("base64") }
+    env: { TILLD_MASTER_KEY: randomBytes(32).toString("base64"), XDG_CACHE_HOME: yield* temporaryFolder }
   }
   return installation
 })

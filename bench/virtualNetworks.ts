@@ -117,7 +117,8 @@ const settingsOf = (name: ChainName): ChainSettings => {
       name: wrong,
       address: address.toLowerCase()
     })),
-    policies: []
+    policies: [],
+    knownBlocks: []
   }
 }
 

@@ -9,9 +9,10 @@ import { EventStreams } from "./Events/EventStreams.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
-import { Addresses } from "./Payments/Addresses.ts"
+import { Addresses, jumpsLayer } from "./Payments/Addresses.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { Settlement } from "./Payments/Settlement.ts"
+import { refuseSharedWallets } from "./Payments/sharedWallets.ts"
 import { Payments } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
@@ -32,7 +33,7 @@ import { Webhooks } from "./Webhooks.ts"
  * it. The caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
-  Payments.layer.pipe(
+  Layer.merge(Payments.layer, jumpsLayer).pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
@@ -48,7 +49,8 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
         RateLimits.layer,
         Idempotency.layer,
         Housekeeping.layer,
-        refuseDroppedChains
+        refuseDroppedChains,
+        refuseSharedWallets
       )
     ),
     Layer.provideMerge(Secrets.layer),

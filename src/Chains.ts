@@ -1,5 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Gas } from "./Chains/gas.ts"
+import { HeadClock } from "./Chains/HeadClock.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
 import { type ChainHealth, makeWatcher, type Watcher } from "./Chains/Watcher.ts"
@@ -29,9 +30,10 @@ export class Chains extends Context.Tag("tilld/Chains")<
       const settings = yield* Settings
       const networks = yield* Networks
       const matchSet = yield* MatchSet
+      const headClock = new HeadClock()
       const watchers = yield* Effect.forEach(
         settings.chains,
-        (chain) => makeWatcher(chain, networks.connected(chain)),
+        (chain) => makeWatcher(chain, networks.connected(chain), headClock),
         { concurrency: 1 }
       )
       const byNetwork = new Map(watchers.map((watcher) => [networkKey(watcher), watcher]))

@@ -1,7 +1,14 @@
 import { Effect } from "effect"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import { type Finding, failedCall } from "./Doctor/Finding.ts"
-import { examineClock, examineDatabase, examineDisk, examineMasterKey } from "./Doctor/machine.ts"
+import {
+  examineClock,
+  examineDatabase,
+  examineDisk,
+  examineMasterKey,
+  examineNumbering,
+  lookAtMark
+} from "./Doctor/machine.ts"
 import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
@@ -30,6 +37,7 @@ const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) 
 export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: Source["env"]) {
   const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
+  const mark = yield* lookAtMark(settings)
   const store = yield* examineDatabase(settings)
   const nextIndex = (fingerprint: string) => store.nextIndexes.get(fingerprint) ?? 0
   const wallets = yield* Effect.forEach(modes, (mode) => examineWallet(settings, mode, nextIndex, reached), {
@@ -45,6 +53,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (settings: Settings
     yield* examineClock(urls, seen),
     yield* examineDisk(settings),
     ...store.findings,
+    yield* examineNumbering(settings, mark, store),
     yield* examineMasterKey(settings, env, store.keyFingerprint)
   ]
   return findings

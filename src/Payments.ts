@@ -181,6 +181,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           ...(webhookUrl === undefined ? [] : yield* targetProblems(webhookUrl))
         ]
         if (problems.length > 0) return yield* new NotOffered({ problems })
+        yield* addresses.ready(owner)
         return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
       })
 

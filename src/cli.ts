@@ -5,6 +5,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { accounts } from "./commands/accounts.ts"
+import { addresses } from "./commands/addresses.ts"
 import { claim } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
@@ -35,6 +36,7 @@ const tilld = Command.make("tilld").pipe(
     trigger,
     rescan,
     claim,
+    addresses,
     secrets,
     doctor
   ])
@@ -50,6 +52,7 @@ const usage = new Set([
   "StoreUnusable",
   "ControlUnusable",
   "ChainDropped",
+  "WalletInBothModes",
   "ExtraCaUnusable",
   "ListenFailed",
   "PortInUse",

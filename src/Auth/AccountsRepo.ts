@@ -58,6 +58,12 @@ export const walletsOf = (db: Db, account: AccountId) =>
     (rows): ReadonlyArray<AccountWallet> => rows.map(({ xpub, ...row }) => ({ ...row, sealed: xpub }))
   )
 
+/** Which accounts use which wallet of their own. */
+export const walletUsers = (db: Db) =>
+  db.all<{ account: string; mode: Mode; fingerprint: string }>(
+    "SELECT account_id AS account, mode, fingerprint FROM account_wallets ORDER BY account_id, mode"
+  )
+
 /** An account that uses the wallet, and its sealed key; undefined where none does. */
 export const walletBy = (db: Db, fingerprint: string) =>
   Effect.map(

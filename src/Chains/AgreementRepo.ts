@@ -1,7 +1,8 @@
 import { Effect } from "effect"
+import { sum } from "../Domain/Amount.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { keyOf, type ReceiptKey } from "./LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
 export interface Unagreed extends ReceiptKey {
@@ -12,6 +13,8 @@ export interface Unagreed extends ReceiptKey {
   readonly amount: bigint
   /** Unix milliseconds. */
   readonly seenAt: number
+  /** The host of a provider that had its block's height, and not it. */
+  readonly deniedBy: string | undefined
 }
 
 interface UnagreedRow {
@@ -23,6 +26,7 @@ interface UnagreedRow {
   readonly currency: string
   readonly amount: string
   readonly seen_at: number
+  readonly denied_by: string | null
 }
 
 /** A place in the order of `unagreed`. */
@@ -32,18 +36,19 @@ type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "p
 export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
-/** Newest first, those after `after`. */
-export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?: UnagreedPlace) =>
+/** Of blocks up to `upTo`, newest first, those after `after`. */
+export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at FROM receipts
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by
+       FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [
         chain,
         mode,
-        after?.blockNumber ?? Number.MAX_SAFE_INTEGER,
+        after?.blockNumber ?? upTo + 1,
         after?.blockHash ?? "",
         after?.address ?? "",
         after?.position ?? "",
@@ -60,9 +65,25 @@ export const unagreed = (db: Db, { chain, mode }: Network, limit: number, after?
           txHash: row.tx_hash,
           currency: row.currency,
           amount: BigInt(row.amount),
-          seenAt: row.seen_at
+          seenAt: row.seen_at,
+          deniedBy: row.denied_by ?? undefined
         })
       )
+  )
+
+/** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
+export const sumInside = (
+  db: Db,
+  { chain, mode }: Network,
+  { address, blockHash }: Pick<ReceiptKey, "address" | "blockHash">
+) =>
+  Effect.map(
+    db.all<{ amount: string }>(
+      `SELECT amount FROM receipts
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position GLOB 'call:*' AND canonical = 1`,
+      [chain, mode, blockHash, address]
+    ),
+    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
   )
 
 /** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
@@ -77,10 +98,36 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
     (row) => row !== undefined
   )
 
+/** Marks a receipt as corroborated. Gives whose it is; nothing where there is none. */
 export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const rows = yield* tx.all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+      [chain, mode, blockHash, address, position]
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })
+
+/** A provider has the block's height, and not the receipt. */
+export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      "UPDATE receipts SET agreed = 1 WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
-      [chain, mode, blockHash, address, position]
+      "UPDATE receipts SET denied_by = ? WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
+      [host, chain, mode, blockHash, address, position]
+    )
+  )
+
+/** Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. */
+export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment_id: string | null }>(
+        `UPDATE receipts SET canonical = 0, refuted = 1
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+        [chain, mode, blockHash, address, position]
+      ),
+      (row) => (row?.payment_id ?? undefined) as Touched
     )
   )

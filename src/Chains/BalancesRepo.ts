@@ -20,7 +20,7 @@ interface PaymentRow {
   readonly chain: ChainName
   readonly currency: string
   readonly created_head: number | null
-  readonly expires_at: number
+  readonly due_at: number
   readonly status: string
 }
 
@@ -60,7 +60,7 @@ const withRows = (
   })
 
 /** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
-const columns = `address, chain, currency, expires_at, status,
+const columns = `address, chain, currency, coalesce(due_at, expires_at) AS due_at, status,
   CASE WHEN chain = ? THEN created_head ELSE (
     SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
     ORDER BY blocks.time DESC, number DESC LIMIT 1
@@ -75,7 +75,7 @@ const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: numbe
   at.time * 1000 - settleGraceMs
 ]
 const isIn = ([from, below]: readonly [number, number], time: number): boolean => time >= from && time < below
-const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND expires_at >= ? AND expires_at < ?`
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ?`
 
 const isCoin = "position NOT GLOB 'log:*'"
 
@@ -115,11 +115,15 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
       // Coins that were mined again may have been collected since: the balance alone does not tell.
-      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.expires_at))
+      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at))
     })
   )
   return yield* withRows(db, network, watched, checked && { checked, at })
 })
+
+/** What is known of addresses up to a block. */
+export const knownUpTo = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
+  withRows(db, network, watched, undefined, number)
 
 /** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
 export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, network: Network, ancestor: number) {
@@ -193,6 +197,21 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   return { asked: yield* withRows(db, network, watched), next }
 })
 
+const ofGaps = (addresses: ReadonlyArray<string>) =>
+  addresses.map(
+    (address): Watched => ({
+      address: address.toLowerCase(),
+      own: false,
+      createdHead: undefined,
+      everyRound: false,
+      withNonce: false
+    })
+  )
+
+/** Of addresses that a lost copy of the database may have handed out, what is known. */
+export const gapsAsked = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
+  withRows(db, network, ofGaps(addresses))
+
 /** Addresses that a lost copy of the database may have handed out: a page of them, and the last where more may follow. */
 export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
   db: Db,
@@ -204,17 +223,15 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
     "SELECT address FROM gap_addresses WHERE mode = ? AND address > ? ORDER BY address LIMIT ?",
     [network.mode, after ?? "", limit]
   )
-  const watched = rows.map(
-    ({ address }): Watched => ({
-      address: address.toLowerCase(),
-      own: false,
-      createdHead: undefined,
-      everyRound: false,
-      withNonce: false
-    })
-  )
   const next = rows.length < limit ? undefined : rows.at(-1)?.address
-  return { asked: yield* withRows(db, network, watched), next }
+  return {
+    asked: yield* gapsAsked(
+      db,
+      network,
+      rows.map(({ address }) => address)
+    ),
+    next
+  }
 })
 
 /** Keeps points that later balances are compared with. */
@@ -231,19 +248,19 @@ export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRo
   })
 
 /**
- * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount if it
- * counted.
+ * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount, and
+ * the first block that it may have come with, if it counted.
  */
 export const dropUnattributed = ({ chain, mode }: Network, address: string, blockHash: string) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const row = yield* tx.get<{ amount: string; canonical: number }>(
+    const row = yield* tx.get<{ amount: string; canonical: number; since: number }>(
       `DELETE FROM receipts
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'
-       RETURNING amount, canonical`,
+       RETURNING amount, canonical, coalesce(since_number, block_number) AS since`,
       [chain, mode, blockHash, address]
     )
-    return row?.canonical === 1 ? BigInt(row.amount) : 0n
+    return row?.canonical === 1 ? { amount: BigInt(row.amount), since: row.since } : undefined
   })
 
 /** All open payments in the chain's coin, and all that were over by then, have been compared at `at`. */

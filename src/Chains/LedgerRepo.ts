@@ -136,6 +136,7 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
     const where = [chain, mode, block.number]
     yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run("DELETE FROM searches WHERE chain = ? AND mode = ? AND number > ?", where)
     yield* tx.run(
       `UPDATE scans SET checked_number = ?, checked_time = ?
        WHERE chain = ? AND mode = ? AND checked_number > ?`,
@@ -156,10 +157,14 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   })
 
 /** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
-export interface DatedTransfer extends Omit<Transfer, "txHash"> {
+export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly txHash: string | undefined
+  /** 0 where there is none. */
+  readonly place?: number
   /** Unix seconds. */
   readonly blockTime: number
+  /** Number of the first block that it may have come with, where the transaction and the block are not known. */
+  readonly since?: number
 }
 
 /** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
@@ -170,13 +175,20 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
     [address, mode, address, mode]
   )
 
-/** Of what no second provider has agreed to, the last word on what a log says counts. */
-const unagreedLog = "agreed = 0 AND position GLOB 'log:*'"
+/** The newest stored block up to number `since`: no later than what came with that one or after it. */
+const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
+  Effect.gen(function* () {
+    if (since === undefined || since >= blockNumber) return [null, null] as const
+    const stored = yield* newestBlockAt(tx, network, since)
+    return [since, stored?.time ?? 0] as const
+  })
+
+/** What a transaction sends is in its hash: of two that tell otherwise one lies, and the last word counts until two agree. */
+const isRetold = "agreed = 0 AND position GLOB 'tx:*' AND amount <> excluded.amount"
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again, unless it is a log that nobody has agreed to. An address that was never handed out is passed over. Gives whose
- * they are.
+ * again. An address that was never handed out is passed over. Gives whose they are.
  *
  * @param agreed no second provider has to be asked about them
  */
@@ -189,18 +201,19 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
       const owner = yield* ownerOf(tx, mode, getAddress(transfer.address as Hex))
       if (owner === undefined) continue
       yield* tx.run(
-        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-           amount, payment_id, canonical, agreed, seen_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
-         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET canonical = 1,
-           tx_hash = iif(${unagreedLog}, excluded.tx_hash, tx_hash), currency = iif(${unagreedLog}, excluded.currency, currency),
-           amount = iif(${unagreedLog}, excluded.amount, amount)`,
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
+           currency, amount, payment_id, canonical, agreed, seen_at, since_number, since_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
+           refuted = iif(${isRetold}, 0, refuted), denied_by = iif(${isRetold}, NULL, denied_by),
+           canonical = iif(${isRetold}, 1, 1 - refuted), amount = iif(${isRetold}, excluded.amount, amount)`,
         [
           chain,
           mode,
           transfer.blockHash,
           transfer.address,
           transfer.position,
+          transfer.place ?? 0,
           transfer.blockNumber,
           transfer.blockTime,
           transfer.txHash ?? null,
@@ -208,7 +221,8 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           transfer.amount.toString(),
           owner.payment,
           agreed ? 1 : 0,
-          now
+          now,
+          ...(yield* sinceOf(tx, { chain, mode }, transfer))
         ]
       )
       touched.push((owner.payment ?? undefined) as Touched)
@@ -239,20 +253,6 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
     }
     return keys
   })
-
-/** Those of the transfers whose log is in the ledger with another content, and nobody has agreed to that. */
-export const contradicting = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>) =>
-  Effect.filter(transfers, ({ address, amount, blockHash, currency, position, txHash }) =>
-    Effect.map(
-      db.get(
-        `SELECT 1 FROM receipts
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1 AND ${unagreedLog}
-           AND (amount, currency, tx_hash) IS NOT (?, ?, ?)`,
-        [chain, mode, blockHash, address, position, amount.toString(), currency, txHash ?? null]
-      ),
-      (row) => row !== undefined
-    )
-  )
 
 /** Every block up to `number` has been read a second time. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>

@@ -50,6 +50,10 @@ export interface Providers {
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
   /** What was asked of it went well. */
   readonly succeeded: (provider: Provider) => void
+  /** It has answered a question about what another one has reported: its failures are forgotten. */
+  readonly testified: (provider: Provider) => Effect.Effect<void>
+  /** When one of the others last did, or all were made; not after `now`. */
+  readonly silentSince: (than: Provider, now: number) => number
   /** When `current` may work: `now`, or later if none can be used until then. */
   readonly nextTry: (now: number) => number
   readonly health: (now: number) => ReadonlyArray<ProviderHealth>
@@ -84,6 +88,8 @@ interface Slot {
   shrunkTo: number
   /** The last failure, until it goes well again. */
   aside: Aside | undefined
+  /** When it last testified, or was made. */
+  testifiedAt: number
 }
 
 const isAside = ({ aside }: Slot, now: number): boolean =>
@@ -100,13 +106,14 @@ const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failu
   return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
 })
 
-const makeSlot = (client: RpcClient, span: Span, index: number): Slot => ({
+const makeSlot = (client: RpcClient, span: Span, index: number, now: number): Slot => ({
   provider: { client, span, index },
   checked: false,
   sameGenesis: false,
   failures: 0,
   shrunkTo: Number.POSITIVE_INFINITY,
-  aside: undefined
+  aside: undefined,
+  testifiedAt: now
 })
 
 const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
@@ -164,8 +171,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 ) {
   const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
   const metrics = yield* Metrics
+  const madeAt = yield* Clock.currentTimeMillis
   const slots = chain.rpcUrls.map((url, index) =>
-    makeSlot(counted(network, metrics, rpc.client(url)), newSpan(), index)
+    makeSlot(counted(network, metrics, rpc.client(url)), newSpan(), index, madeAt)
   )
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
@@ -177,8 +185,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   /** Fails unless the provider serves the right chain. */
   const check = Effect.fnUntraced(function* (slot: Slot) {
-    yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? undefined : genesis, slot.provider.client)
-    slot.sameGenesis = genesis !== undefined
+    const began = genesis === undefined ? [] : [{ number: 0, hash: genesis }]
+    const known = [...chain.knownBlocks.filter(({ hash }) => hash !== genesis), ...began]
+    yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? [] : known, slot.provider.client)
+    slot.sameGenesis = known.some(({ number }) => number === 0)
     slot.checked = true
   })
 
@@ -219,13 +229,20 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
     const slot = slotOf(provider)
-    // A smaller part is asked for at once, as long as it becomes smaller.
+    // A smaller part is asked for at once, as long as it becomes smaller, and unless the provider wants to be left alone.
     if (error._tag === "RpcError" && sizeErrors.has(error.reason) && provider.span.blocks < slot.shrunkTo) {
       slot.shrunkTo = provider.span.blocks
-      return
+      if (error.retryAfter === undefined) return
     }
     yield* putAside(slot, error)
   })
+
+  const succeeded = (provider: Provider): void => {
+    const slot = slotOf(provider)
+    slot.failures = 0
+    slot.shrunkTo = Number.POSITIVE_INFINITY
+    slot.aside = undefined
+  }
 
   const verify = Effect.fnUntraced(function* (provider: Provider) {
     const slot = slotOf(provider)
@@ -236,7 +253,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
     asksSince ??= yield* Clock.currentTimeMillis
     const clients = slots.map(({ provider }) => provider.client)
-    return yield* agreedChain(network, chain.chainId, clients, serving.index, asksSince)
+    return yield* agreedChain(network, chain, clients, serving.index, asksSince)
   })
 
   const providers: Providers = {
@@ -257,11 +274,17 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       }
       return found
     }),
-    succeeded: (provider) => {
-      const slot = slotOf(provider)
-      slot.failures = 0
-      slot.shrunkTo = Number.POSITIVE_INFINITY
-      slot.aside = undefined
+    succeeded,
+    testified: (provider) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        succeeded(provider)
+        slotOf(provider).testifiedAt = now
+      }),
+    silentSince: (than, now) => {
+      const others = slots.filter((slot) => slot !== slotOf(than))
+      // The clock was set back: nothing is known of how long ago that was.
+      for (const slot of others) slot.testifiedAt = Math.min(slot.testifiedAt, now)
+      return Math.max(...others.map(({ testifiedAt }) => testifiedAt))
     },
     nextTry: (now) =>
       slots.some((slot) => !isAside(slot, now) || isBehind(slot))

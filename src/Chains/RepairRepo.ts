@@ -5,7 +5,7 @@ import type { Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 import type { Point } from "./balances.ts"
-import type { DatedTransfer } from "./LedgerRepo.ts"
+import type { DatedTransfer, ReceiptKey } from "./LedgerRepo.ts"
 
 /** What repairs read and change of the ledger, besides storing receipts as everybody does. */
 
@@ -28,6 +28,19 @@ export const ownersOf = (db: Db, mode: Mode, addresses: Iterable<string>) =>
       if (row !== undefined) owners.set(address, { payment: row.payment ?? undefined })
     }
     return owners
+  })
+
+/** Lets receipts that two providers had refuted count until they are asked about once more. */
+export const reopen = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const { address, blockHash, position } of receipts) {
+      yield* tx.run(
+        `UPDATE receipts SET refuted = 0, denied_by = NULL
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND refuted = 1`,
+        [chain, mode, blockHash, address, position]
+      )
+    }
   })
 
 /** Whether one of the blocks is stored under another hash. */

@@ -12,7 +12,7 @@ import {
   Redacted
 } from "effect"
 import { Agent, type Dispatcher } from "undici"
-import { badStatus, type Failed, inOrder, parse, retryAfterOf } from "./answers.ts"
+import { badStatus, type Failed, inOrder, methodsOf, parse, retryAfterOf } from "./answers.ts"
 import { Pace } from "./Pace.ts"
 
 /** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
@@ -100,6 +100,8 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   readonly retryAfter?: number | undefined
   /** The most blocks that the provider takes at once, where it says so. */
   readonly maxBlocks?: number | undefined
+  /** Blocks that it would have taken this time, where it says so. */
+  readonly suggestedBlocks?: number | undefined
   /** The most calls that the provider takes in one batch, where it says so. */
   readonly maxCalls?: number | undefined
 }> {
@@ -242,7 +244,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
 
   const exchange = Effect.fn("Rpc.send")(
     function* (calls: ReadonlyArray<RpcRequest>) {
-      const methods = [...new Set(calls.map((call) => call.method))].join(", ")
+      const methods = methodsOf(calls)
       const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
         new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
       const body = JSON.stringify(
@@ -256,7 +258,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
       const { retryAfter, status, text } = yield* post(body, failed)
       if (status < 200 || status > 299) {
         const now = yield* Clock.currentTimeMillis
-        return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), failed)
+        return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), methods, failed)
       }
       const answers = yield* Option.match(parse(text), {
         onNone: () => failed("garbage", "no JSON"),

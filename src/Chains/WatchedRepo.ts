@@ -84,7 +84,7 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
   Effect.map(
     db.get<{ found: number }>(
       `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-         AND expires_at >= ? AND expires_at < ? LIMIT 1`,
+         AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ? LIMIT 1`,
       [chain, mode, after.time * 1000 - settleGraceMs, until.time * 1000 - settleGraceMs]
     ),
     (row) => row !== undefined

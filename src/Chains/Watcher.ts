@@ -8,6 +8,7 @@ import { type Agreement, makeAgreement } from "./agreement.ts"
 import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
 import type { Gas } from "./gas.ts"
+import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
@@ -165,7 +166,12 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
     }
   }
   const troubles: ReadonlyArray<Trouble> | undefined =
-    outcome._tag === "CaughtUp" ? yield* afterHead(watch, provider, beside, outcome.head, state.activity) : undefined
+    outcome._tag === "CaughtUp"
+      ? [
+          ...(outcome.clock === undefined ? [] : [{ reason: outcome.clock, ready: false }]),
+          ...(yield* afterHead(watch, provider, beside, outcome.head, state.activity))
+        ]
+      : undefined
   const ended = yield* Clock.currentTimeMillis
   note(state, outcome, ended)
   if (troubles !== undefined) {
@@ -212,7 +218,11 @@ const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
 }
 
 /** The watcher of one chain in one mode: the one owner of its scan and its ledger. */
-export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSettings, { providers }: Connected) {
+export const makeWatcher = Effect.fn("Watcher.make")(function* (
+  chain: ChainSettings,
+  { providers }: Connected,
+  headClock: HeadClock
+) {
   const matchSet = yield* MatchSet
   const settings = yield* Settings
   const watch: Watch = {
@@ -223,7 +233,9 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (chain: ChainSett
     providers,
     reader: yield* Reader,
     writer: yield* Writer,
-    settlement: yield* Settlement
+    settlement: yield* Settlement,
+    headClock,
+    solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const beside: Beside = { agreement: makeAgreement(watch), chores: makeChores(watch, settings.payments) }
   const state: State = {

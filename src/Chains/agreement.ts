@@ -1,110 +1,37 @@
-import { Array as Arr, Clock, Duration, Effect, Either, Schema } from "effect"
-import { nativeToken } from "../Domain/Currency.ts"
+import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
-import { AddressSet } from "./AddressSet.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
-import { ask, badAnswer, type Call, decoder, Hash } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
-import type { Watch } from "./tick.ts"
-import { nativeTransfers, type Transfer, transfersAmong } from "./transfers.ts"
+import { testimonyOf } from "./testimony.ts"
+import { decidesSolely, type Watch } from "./tick.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
 /** Transactions that one tick asks about; the next ones wait for the next tick. */
 const askedPerTick = 200
-/** Calls in one batch; providers allow from 100 up. */
-const callsPerBatch = 50
+/** Transactions in one batch; providers allow from 100 calls up. */
+const transactionsPerBatch = 48
 /** The longest that a receipt waits until it is asked about again: the wait doubles, from one poll. */
 const longestWait = Duration.toMillis("10 minutes")
 /** Receipts whose waits are known; of any other it is not known that it was asked about. */
 const remembered = 10_000
-/** A receipt with all its confirmations that has been seen for this long should have been agreed to. */
+/** A receipt with all its confirmations that has been seen for this long should have been corroborated. */
 const patience = Duration.toMillis("10 minutes")
 /** Transactions that one warning names. */
 const named = 10
-
-const decodeVouched = decoder(
-  Schema.Struct({
-    transactionHash: Hash,
-    blockHash: Hash,
-    status: Schema.Literal("0x0", "0x1"),
-    logs: Schema.Array(Schema.Unknown)
-  })
-)
-
-type Vouched = Either.Either.Right<ReturnType<typeof decodeVouched>>
-
-/** A transaction's receipt with its logs; undefined where the node has none. */
-const findVouched = (hash: string): Call<Vouched | undefined> => ({
-  method: "eth_getTransactionReceipt",
-  params: [hash],
-  decode: (result) => (result === null ? Either.right(undefined) : decodeVouched(result))
-})
-
-/** A transaction, which is checked where it is looked at; null where the node has none. */
-const findTransaction = (hash: string): Call<unknown> => ({
-  method: "eth_getTransactionByHash",
-  params: [hash],
-  decode: Either.right
-})
-
-/**
- * Any transaction in the right block could be named for a transfer that never was: it must be told the same. What moved
- * inside contracts no node tells without tracing.
- */
-const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
-  receipt.position.startsWith("call:") ||
-  transfers.some(
-    ({ address, amount, currency, position, txHash }) =>
-      txHash === receipt.txHash &&
-      position === receipt.position &&
-      address === receipt.address &&
-      currency === receipt.currency &&
-      amount === receipt.amount
-  )
-
-/** What a transaction sends by its own value, if it is in the block of the receipt. */
-const sentBy = (transaction: unknown, { blockHash, blockNumber }: Unagreed, coin: string, addresses: AddressSet) => {
-  const header = { number: blockNumber, hash: blockHash, time: 0, parentHash: "", logsBloom: undefined }
-  return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
-}
-
-/** Those of the receipts whose transaction a provider has in the same block, where it succeeded and brought the same. */
-const confirmedBy = ({ client }: Provider, { contracts, network }: Watch, receipts: ReadonlyArray<Unagreed>) =>
-  Effect.gen(function* () {
-    const byHash = Arr.groupBy(receipts, (receipt) => receipt.txHash)
-    const addresses = new AddressSet()
-    for (const { address } of receipts) addresses.add(address)
-    const agreed: Array<Unagreed> = []
-    const hashes = Object.keys(byHash)
-    const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
-    const answers = yield* ask(client, [...hashes.map(findVouched), ...paying.map(findTransaction)])
-    const transactions = new Map(Arr.zip(paying, answers.slice(hashes.length)))
-    for (const [hash, vouched] of Arr.zip(hashes, answers as ReadonlyArray<Vouched | undefined>)) {
-      if (vouched === undefined || vouched.transactionHash !== hash || vouched.status === "0x0") continue
-      const transfers = yield* Either.match(transfersAmong(vouched.logs, contracts, addresses), {
-        onLeft: (detail) => badAnswer(client, findVouched(hash), detail),
-        onRight: Effect.succeed
-      })
-      const here = (byHash[hash] ?? []).filter((one) => one.blockHash === vouched.blockHash)
-      const sent = (one: Unagreed) => sentBy(transactions.get(hash), one, nativeToken(network.chain), addresses)
-      agreed.push(...here.filter((one) => isTold(one, [...transfers, ...sent(one)])))
-    }
-    return agreed
-  })
+/** So many providers must have a receipt, and so many refute it. */
+const quorum = 2
 
 /** What is known of a receipt that was asked about in vain. Times are Unix milliseconds. */
 interface Wait {
   readonly times: number
   readonly since: number
   readonly until: number
-  /** It had all its confirmations already. */
-  readonly deep: boolean
   readonly warned: boolean
 }
 
@@ -118,19 +45,18 @@ class Waits {
     return this.#waits.get(Ledger.keyOf(receipt))
   }
 
-  /** Whether it is to be asked about. One that has just got its confirmations is, since now its payment waits for it. */
-  isDue(receipt: Unagreed, deep: boolean, now: number): boolean {
+  /** Whether it is to be asked about. */
+  isDue(receipt: Unagreed, now: number): boolean {
     const wait = this.get(receipt)
-    return wait === undefined || now < wait.since || now >= wait.until || (deep && !wait.deep)
+    return wait === undefined || now < wait.since || now >= wait.until
   }
 
   /** It was asked about in vain. */
-  lengthen(receipt: Unagreed, deep: boolean, now: number, warned: boolean): void {
-    const before = this.get(receipt)
-    const times = before === undefined || before.deep !== deep ? 0 : before.times + 1
+  lengthen(receipt: Unagreed, now: number, warned: boolean): void {
+    const times = (this.get(receipt)?.times ?? -1) + 1
     const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
     this.forget(receipt)
-    this.#waits.set(Ledger.keyOf(receipt), { times, since: now, until: now + wait, deep, warned })
+    this.#waits.set(Ledger.keyOf(receipt), { times, since: now, until: now + wait, warned })
     const [oldest] = this.#waits.keys()
     if (this.#waits.size > remembered && oldest !== undefined) this.#waits.delete(oldest)
   }
@@ -140,85 +66,152 @@ class Waits {
   }
 }
 
-export const decidesAlone = "one provider decides alone: no other one is healthy"
-export const waitsForSecond = "waits for a second provider's word"
+export const decidesAlone = "one provider decides alone: no other one answers"
+export const waitsForOthers = "no other provider answers: payments wait for one before one decides alone"
+export const waitsForSecond = "receipts wait for a second provider to corroborate them"
 
-/** Stores that a provider has agreed, and settles what follows. */
-const keep = ({ network, settlement, writer }: Watch, agreed: ReadonlyArray<Unagreed>) =>
+/** What one provider answers. */
+interface Answer {
+  readonly asked: ReadonlyArray<Unagreed>
+  readonly has: ReadonlyArray<Unagreed>
+  readonly lacks: ReadonlyArray<Unagreed>
+}
+
+/** What the providers say of receipts, counted. */
+class Votes {
+  readonly #has = new Map<Unagreed, number>()
+  readonly #lacks = new Map<Unagreed, Array<string>>()
+  /** By other providers than the serving one. */
+  readonly #heard = new Set<Unagreed>()
+  readonly #asked = new Set<Unagreed>()
+
+  add({ client: { host } }: Provider, serves: boolean, { asked, has, lacks }: Answer) {
+    for (const one of asked) this.#asked.add(one)
+    for (const one of has) this.#has.set(one, (this.#has.get(one) ?? 0) + 1)
+    for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), host])
+    if (!serves) for (const one of [...has, ...lacks]) this.#heard.add(one)
+  }
+
+  /** How many providers have it. */
+  has(receipt: Unagreed): number {
+    return this.#has.get(receipt) ?? 0
+  }
+
+  /** The hosts of those that have its height, and not it. */
+  lacks(receipt: Unagreed): ReadonlyArray<string> {
+    return this.#lacks.get(receipt) ?? []
+  }
+
+  /** A provider was asked about it, and has answered, however badly. */
+  isAsked(receipt: Unagreed): boolean {
+    return this.#asked.has(receipt)
+  }
+
+  /** Another provider than the serving one has said something of it. */
+  isHeard(receipt: Unagreed): boolean {
+    return this.#heard.has(receipt)
+  }
+}
+
+/** What follows from the votes. */
+interface Verdict {
+  readonly corroborated: ReadonlyArray<Unagreed>
+  readonly refuted: ReadonlyArray<Unagreed>
+  /** To be stored: the first host that lacks it. */
+  readonly denied: ReadonlyArray<readonly [Unagreed, string]>
+}
+
+/** Stores the verdict, and settles what follows. */
+const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted }: Verdict) =>
   writer.write(
     Effect.gen(function* () {
-      for (const receipt of agreed) yield* AgreementRepo.setAgreed(network, receipt)
+      const touched = new Set<Ledger.Touched>()
+      for (const receipt of corroborated) {
+        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
+      }
+      for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
+      for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      // It looks at every detecting payment with a deep receipt; to no other it matters who agrees.
-      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, [])
+      // Only corroborated money confirms a payment, and opens its exceptions.
+      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
     })
   )
 
-/** Asks about the receipts, a batch after the other. Gives those agreed to, and those of which that was denied. */
-const askAbout = Effect.fnUntraced(function* (watch: Watch, asked: Provider, receipts: ReadonlyArray<Unagreed>) {
-  const agreed: Array<Unagreed> = []
-  const denied: Array<Unagreed> = []
-  const byHash = Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash)).slice(0, askedPerTick)
-  for (const part of Arr.chunksOf(byHash, callsPerBatch)) {
+const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
+  Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash))
+
+/** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
+const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, receipts: ReadonlyArray<Unagreed>) {
+  const asked: Array<Unagreed> = []
+  const has: Array<Unagreed> = []
+  const lacks: Array<Unagreed> = []
+  /** The head at which all of them have their confirmations, where its own is below. */
+  let beyond: number | undefined
+  let answered = true
+  for (const part of Arr.chunksOf(byTransaction(receipts), transactionsPerBatch)) {
     const all = part.flat()
-    const found = yield* Effect.either(confirmedBy(asked, watch, all))
+    const found = yield* testimonyOf(provider, watch, all).pipe(
+      Effect.map(Either.right),
+      Effect.catchTag("RpcError", (error) => Effect.succeed(Either.left(error)))
+    )
+    // A bad answer to one of them must not be what every tick begins with.
+    if (Either.isRight(found) || !providerTrouble.has(found.left.reason)) asked.push(...all)
     if (Either.isLeft(found)) {
-      const error = found.left
-      // A bad answer to one of them must not be what every tick begins with.
-      if (!providerTrouble.has(error.reason)) denied.push(...all)
-      yield* watch.providers.failed(asked, error)
+      yield* watch.providers.failed(provider, found.left)
+      answered = false
       break
     }
-    const told = new Set(found.right)
-    agreed.push(...told)
-    denied.push(...all.filter((receipt) => !told.has(receipt)))
+    has.push(...found.right.has)
+    lacks.push(...found.right.lacks)
+    const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
+    if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { agreed, denied }
+  return { asked, has, lacks, beyond, answered }
 })
 
 /**
- * Asks the providers about the receipts, the one that serves last. Two of them must have each: nobody's word is enough
- * for what he may have told first, be it by now the other one that serves, or in the second pass.
+ * Asks the providers about the receipts, the one that serves last. The provider that reported a receipt cannot be the only
+ * one to corroborate it, be it by now another one that serves.
  */
-const vote = Effect.fnUntraced(function* (
+const hearAll = Effect.fnUntraced(function* (
   watch: Watch,
-  asked: ReadonlyArray<Provider>,
+  others: ReadonlyArray<Provider>,
+  serving: Provider,
   receipts: ReadonlyArray<Unagreed>,
-  isDeep: (receipt: Unagreed) => boolean,
+  isLone: (receipt: Unagreed) => boolean,
   standsStill: StandsStill
 ) {
-  const needed = Math.min(2, asked.length)
-  const votes = new Map<Unagreed, number>()
-  const denied = new Set<Unagreed>()
-  const lacking = (receipt: Unagreed) => needed - (votes.get(receipt) ?? 0)
-  for (const [place, provider] of asked.entries()) {
-    const left = asked.length - place
-    const open = receipts.filter((receipt) => lacking(receipt) > 0 && lacking(receipt) <= left)
-    const told = yield* askAbout(watch, provider, open)
-    for (const receipt of told.agreed) votes.set(receipt, (votes.get(receipt) ?? 0) + 1)
-    const serves = left === 1
-    const deep = told.denied.filter(isDeep).map(({ blockNumber }) => blockNumber)
-    if (!serves && deep.length > 0 && (yield* standsStill(provider, Math.max(...deep)))) continue
-    for (const receipt of told.denied) denied.add(receipt)
+  const votes = new Votes()
+  for (const provider of [...others, serving]) {
+    const serves = provider === serving
+    const open = receipts.filter((receipt) => {
+      const missing = quorum - votes.has(receipt)
+      return missing > 0 && (!serves || missing === 1 || votes.lacks(receipt).length > 0 || isLone(receipt))
+    })
+    if (open.length === 0) continue
+    const { answered, beyond, ...answer } = yield* askAbout(watch, provider, open)
+    // A node that no longer follows the chain would be waited for without end.
+    const isStill = !serves && beyond !== undefined && (yield* standsStill(provider, beyond))
+    if (answered && !isStill) yield* watch.providers.testified(provider)
+    votes.add(provider, serves, answer)
   }
-  const agreed = receipts.filter((receipt) => lacking(receipt) <= 0)
-  return { agreed, denied: receipts.filter((receipt) => denied.has(receipt) && lacking(receipt) > 0) }
+  return votes
 })
 
-/** Asks other providers about the receipts that one has told of. */
+/** Asks other providers about the receipts that one has reported. */
 export interface Agreement {
   /** Asks what is due, with the chain read up to `head`. Gives what is not as it should be. */
   readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, StoreUnavailable>
 }
 
 /**
- * Asks two providers about the receipts that have not been vouched for yet: without their word they confirm nothing.
- * While no other provider is healthy, the sole one decides alone, once the receipt is deep enough: it must have it, since
- * another one may have told of it that is put aside by now.
+ * Corroborates receipts that have their confirmations: two providers must have each, as deep by their own heads. What two
+ * of them deny counts no more. While no other provider answers, the one that serves decides alone, after
+ * `sole_provider_patience`, on what nobody has denied.
  *
  * The newest are asked about first, and the others in turn, each after twice the time of before: what nobody will ever
- * agree to costs little and holds up nothing.
+ * corroborate costs little and holds up nothing.
  */
 export const makeAgreement = (watch: Watch): Agreement => {
   const { chain, network, providers, reader } = watch
@@ -226,50 +219,80 @@ export const makeAgreement = (watch: Watch): Agreement => {
   const standsStill = makeStandsStill(providers)
   let turn: Unagreed | undefined
 
-  /** The newest receipts, and of the older ones those whose turn it is. */
-  const candidates = Effect.gen(function* () {
-    const newest = yield* AgreementRepo.unagreed(reader, network, page)
+  /** The newest receipts up to a block, and of the older ones those whose turn it is. */
+  const candidates = Effect.fnUntraced(function* (upTo: number) {
+    const newest = yield* AgreementRepo.unagreed(reader, network, upTo, page)
     const last = newest.at(-1)
     if (last === undefined || newest.length < page) return newest
     const from = turn === undefined || AgreementRepo.isNewer(turn, last) ? last : turn
-    const others = yield* AgreementRepo.unagreed(reader, network, page, from)
+    const others = yield* AgreementRepo.unagreed(reader, network, upTo, page, from)
     turn = others.length < page ? undefined : others.at(-1)
     return [...newest, ...others]
   })
 
+  const warn = (late: ReadonlyArray<Unagreed>) =>
+    late.length === 0
+      ? Effect.void
+      : Effect.logWarning("receipts have had their confirmations for long, and are not corroborated").pipe(
+          Effect.annotateLogs({
+            count: late.length,
+            denied: [...new Set(late.flatMap(({ deniedBy }) => deniedBy ?? []))].join(", "),
+            transactions: late
+              .slice(0, named)
+              .map(({ txHash }) => txHash)
+              .join(", ")
+          })
+        )
+
   const run = Effect.fn("Watcher.agree")(function* (provider: Provider, head: BlockRef) {
-    const receipts = yield* candidates
+    if (providers.all.length < quorum) return undefined
+    const settledAt = head.number - chain.confirmations + 1
+    const receipts = yield* candidates(settledAt)
     if (receipts.length === 0) return undefined
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.others(provider)
-    const isDeep = (receipt: Unagreed) => head.number - receipt.blockNumber + 1 >= chain.confirmations
-    const due = receipts.filter(
-      (receipt) => (others.length > 0 || isDeep(receipt)) && waits.isDue(receipt, isDeep(receipt), now)
-    )
-    const { agreed, denied } = yield* vote(watch, [...others, provider], due, isDeep, standsStill)
-    for (const receipt of agreed) waits.forget(receipt)
-    if (agreed.length > 0) yield* keep(watch, agreed)
-
-    const isOverdue = (receipt: Unagreed) => isDeep(receipt) && receipt.seenAt <= now - patience
-    const late = denied.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true)
-    for (const receipt of denied) {
-      waits.lengthen(receipt, isDeep(receipt), now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
+    const isLone = ({ deniedBy, seenAt }: Unagreed) =>
+      deniedBy === undefined && decidesSolely(watch, provider, seenAt, now)
+    const open = receipts.filter((receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt)))
+    // All providers are asked about the same: who is not asked has not been silent.
+    const due = byTransaction(open).slice(0, askedPerTick).flat()
+    const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
+    const isCorroborated = (one: Unagreed) =>
+      votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
+    const isRefuted = (one: Unagreed) => !isCorroborated(one) && votes.lacks(one).length >= quorum
+    const verdict: Verdict = {
+      corroborated: due.filter(isCorroborated),
+      refuted: due.filter(isRefuted),
+      denied: due.flatMap((one) => {
+        const [host] = votes.lacks(one)
+        return host === undefined || one.deniedBy !== undefined || isCorroborated(one) ? [] : [[one, host] as const]
+      })
     }
-    if (late.length > 0) {
-      const transactions = late.slice(0, named).map(({ txHash }) => txHash)
-      yield* Effect.logWarning(
-        "receipts have had their confirmations for long, and no second provider gives them"
-      ).pipe(
+    if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
+    if (verdict.refuted.length > 0) {
+      yield* Effect.logError("two providers deny receipts that one has reported: they do not count").pipe(
         Effect.annotateLogs({
-          count: late.length,
-          host: (others[0] ?? provider).client.host,
-          transactions: transactions.join(", ")
+          transactions: verdict.refuted
+            .slice(0, named)
+            .map(({ txHash }) => txHash)
+            .join(", ")
         })
       )
     }
-    const settledAt = head.number - chain.confirmations + 1
+
+    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
+    const left: Array<Unagreed> = []
+    for (const receipt of due) {
+      if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
+      else if (votes.isAsked(receipt)) left.push(receipt)
+    }
+    yield* warn(left.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true))
+    for (const receipt of left) {
+      waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
+    }
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
-    return [overdue ? waitsForSecond : undefined, others.length === 0 ? decidesAlone : undefined]
+    const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
+    return [overdue ? waitsForSecond : undefined, others.length > 0 ? undefined : alone]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })

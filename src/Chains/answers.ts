@@ -6,7 +6,9 @@ import type { Reply, RpcError, RpcReason, RpcRequest } from "./Rpc.ts"
 export type Failed = (
   reason: RpcReason,
   detail: string,
-  more?: { readonly method?: string } & Partial<Pick<RpcError, "retryAfter" | "maxBlocks" | "maxCalls">>
+  more?: { readonly method?: string } & Partial<
+    Pick<RpcError, "retryAfter" | "maxBlocks" | "suggestedBlocks" | "maxCalls">
+  >
 ) => RpcError
 
 /** What a provider says of an error: JSON-RPC's own form, or whatever else is there. */
@@ -19,27 +21,37 @@ const errorText = (error: unknown): string =>
 const maxWords = 1000
 
 /** The verdict on an error of JSON-RPC's form. Some say what matters in `data` only. */
-const verdictOn = (error: unknown): Verdict => {
+const verdictOn = (error: unknown, methods: string): Verdict => {
   const { code, data, message } = Predicate.isRecord(error) ? error : { message: error }
   const words = [message, data].map((part) => (typeof part === "string" ? part : (JSON.stringify(part) ?? "")))
-  return classify(words.map((part) => part.slice(0, maxWords)).join(" "), code)
+  return classify(words.map((part) => part.slice(0, maxWords)).join(" "), code, methods)
 }
 
-const refusal = (error: unknown, failed: Failed, method?: string): RpcError => {
-  const { reason, ...limits } = verdictOn(error)
-  return failed(reason, errorText(error), { ...limits, ...(method === undefined ? {} : { method }) })
+/** The methods of a batch, each once. */
+export const methodsOf = (calls: ReadonlyArray<RpcRequest>): string =>
+  [...new Set(calls.map(({ method }) => method))].join(", ")
+
+const refusal = (error: unknown, failed: Failed, method: string): RpcError => {
+  const { reason, ...limits } = verdictOn(error, method)
+  return failed(reason, errorText(error), { ...limits, method })
 }
 
 /** What is JSON. */
 export const parse = Option.liftThrowable((text: string): unknown => JSON.parse(text))
 
 /** A status other than 2xx. What the answer says in JSON-RPC's form tells more than the status, where it is known. */
-export const badStatus = (status: number, text: string, retryAfter: number | undefined, failed: Failed): RpcError => {
+export const badStatus = (
+  status: number,
+  text: string,
+  retryAfter: number | undefined,
+  methods: string,
+  failed: Failed
+): RpcError => {
   const detail = `HTTP ${status}${text === "" ? "" : `: ${text.slice(0, maxWords)}`}`
   const said = Option.getOrUndefined(parse(text))
   const [first] = (Array.isArray(said) ? said : [said]) as ReadonlyArray<unknown>
   const error = Predicate.isRecord(first) ? first.error : undefined
-  const { reason, ...limits } = verdictOn(error ?? text)
+  const { reason, ...limits } = verdictOn(error ?? text, methods)
   if (status === 429) return failed("rate_limited", detail, { retryAfter })
   return failed(reason === "refused" ? "http" : reason, detail, { ...limits, retryAfter })
 }
@@ -61,7 +73,7 @@ export const inOrder = (
   if (!Array.isArray(answers)) {
     // A batch that is refused as a whole is answered by one error.
     return Predicate.isRecord(answers) && answers.error !== undefined
-      ? refusal(answers.error, failed)
+      ? refusal(answers.error, failed, methodsOf(calls))
       : failed("garbage", "a batch was not answered by a list")
   }
   const replies = new Map<number, Reply>()
@@ -71,7 +83,9 @@ export const inOrder = (
     const call = typeof id === "number" ? calls[id] : undefined
     const refused = error !== undefined && error !== null
     // An error that is of no call is of all of them; geth and erigon give that of a batch to its first call.
-    if (refused && (call === undefined || verdictOn(error).maxCalls !== undefined)) return refusal(error, failed)
+    if (refused && (call === undefined || verdictOn(error, "").maxCalls !== undefined)) {
+      return refusal(error, failed, methodsOf(calls))
+    }
     if (typeof id !== "number" || call === undefined || replies.has(id) || (!refused && result === undefined)) {
       return failed("garbage", "an answer belongs to no call, or has no result")
     }

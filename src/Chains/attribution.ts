@@ -45,8 +45,13 @@ const receipt = (
   amount
 })
 
-/** Money that came with `block` or before, and nobody can tell how. */
-export const unattributed = ({ address, currency }: Change, block: BlockRef, amount: bigint): DatedTransfer => ({
+/** Money that came with block number `since` or a later one, at the latest with `block`, and nobody can tell how. */
+export const unattributed = (
+  { address, currency }: Change,
+  since: number,
+  block: BlockRef,
+  amount: bigint
+): DatedTransfer => ({
   blockNumber: block.number,
   blockHash: block.hash,
   blockTime: block.time,
@@ -54,7 +59,8 @@ export const unattributed = ({ address, currency }: Change, block: BlockRef, amo
   position: "unattributed",
   address,
   currency,
-  amount
+  amount,
+  since
 })
 
 /** Whether an address sends a transaction, is paid by it, or is named in its calldata. */

@@ -1,11 +1,11 @@
 import { Either, Predicate, Schema } from "effect"
-import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
+import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex, multicall3Abi } from "viem"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { Address, type Call, Count, decoder, Hash, Quantity } from "./calls.ts"
 import { transferTopic } from "./transfers.ts"
 
 /** A block by its hash (EIP-1898), or by its number on what the node takes for the chain. */
-export type At = BlockRef | number
+export type At = Pick<BlockRef, "hash"> | number
 
 const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
 const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })
@@ -120,6 +120,29 @@ export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): C
       })
     },
     blockParameter(at)
+  ],
+  decode: decodeMulticall(addresses.length)
+})
+
+/** What up to 500 addresses hold of a token at the head, in one call of Multicall3. */
+export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
+  method: "eth_call",
+  params: [
+    {
+      to: multicall3,
+      data: encodeFunctionData({
+        abi: multicall3Abi,
+        functionName: "aggregate3",
+        args: [
+          addresses.map((address) => ({
+            target: token as Hex,
+            allowFailure: false,
+            callData: encodeFunctionData({ abi: erc20Abi, functionName: "balanceOf", args: [address as Hex] })
+          }))
+        ]
+      })
+    },
+    "latest"
   ],
   decode: decodeMulticall(addresses.length)
 })

@@ -89,7 +89,8 @@ const fullBlocks = Effect.fnUntraced(function* (client: RpcClient, cache: BlockC
   return blocks
 })
 
-const isNamed = (address: string, transaction: unknown): boolean =>
+/** Whether a transaction of a block sends from, pays or names an address. */
+export const isNamed = (address: string, transaction: unknown): boolean =>
   Predicate.isRecord(transaction) &&
   concerns(address, {
     from: String(transaction.from).toLowerCase(),
@@ -98,7 +99,11 @@ const isNamed = (address: string, transaction: unknown): boolean =>
   })
 
 /** The transactions of a block that `wanted` picks, checked. */
-const transactionsOf = (client: RpcClient, { header, transactions }: FullBlock, wanted: (one: unknown) => boolean) =>
+export const transactionsOf = (
+  client: RpcClient,
+  { header, transactions }: FullBlock,
+  wanted: (one: unknown) => boolean
+) =>
   Effect.forEach(
     transactions.filter(wanted),
     (one) => {
@@ -115,7 +120,8 @@ const transactionsOf = (client: RpcClient, { header, transactions }: FullBlock, 
     { concurrency: 1 }
   )
 
-const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions: ReadonlyArray<Placed>) {
+/** What became of transactions, which are in the blocks that they name. */
+export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions: ReadonlyArray<Placed>) {
   const outcomes = new Map<string, Outcome>()
   for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
     const found = yield* ask(
@@ -183,7 +189,7 @@ const simulate = Effect.fnUntraced(function* (
 })
 
 /** One way to look into a block with one provider; undefined where it cannot. */
-const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<A, RpcError>) =>
+export const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<A, RpcError>) =>
   Effect.gen(function* () {
     if (!(yield* mayBeAble(client, ability))) return undefined
     const found = yield* Effect.either(look)
@@ -197,7 +203,7 @@ const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<
   })
 
 /** Looks into the transactions of one block for what they moved, with whichever provider can. */
-const lookInside = Effect.fnUntraced(function* (
+export const lookInside = Effect.fnUntraced(function* (
   deps: OracleDeps,
   looking: Looking,
   change: Change,
@@ -219,8 +225,12 @@ const lookInside = Effect.fnUntraced(function* (
   return { transfers: [], rest: wanted } satisfies Attribution
 })
 
-const withRest = (change: Change, block: BlockRef, { rest, transfers }: Attribution): ReadonlyArray<DatedTransfer> =>
-  rest > 0n ? [...transfers, unattributed(change, block, rest)] : transfers
+const withRest = (
+  change: Change,
+  since: number,
+  block: BlockRef,
+  { rest, transfers }: Attribution
+): ReadonlyArray<DatedTransfer> => (rest > 0n ? [...transfers, unattributed(change, since, block, rest)] : transfers)
 
 /** What brought the money of one block, whose state before and after is known. */
 export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, looking: Looking, interval: Interval) {
@@ -236,6 +246,7 @@ export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, 
   const inside = yield* lookInside(deps, looking, { ...change, credits }, block, told.rest)
   return withRest(
     change,
+    number,
     { hash, number, time },
     {
       transfers: [...told.transfers, ...inside.transfers],
@@ -262,8 +273,9 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps
   const change = changeOf(deps, interval)
   const [{ hash, number, time }] = yield* ask(client, [getHeader(hi.number)])
   const last: BlockRef = { hash, number, time }
+  const since = lo.number + 1
   const unread: Attribution = { transfers: [], rest: unexplained(lo, hi, interval.credits) }
-  if (hi.number - lo.number > maxBlocksRead) return withRest(change, last, unread)
+  if (hi.number - lo.number > maxBlocksRead) return withRest(change, since, last, unread)
 
   const read = Effect.gen(function* () {
     const transactions: Array<Placed> = []
@@ -280,5 +292,5 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps
     (error) => isRefusal(error) && error.reason !== "inconsistent",
     () => Effect.succeed(unread)
   )
-  return withRest(change, last, found)
+  return withRest(change, since, last, found)
 })

@@ -1,7 +1,8 @@
+import { Predicate } from "effect"
 import { type Hex, hexToBytes, keccak256 } from "viem"
 import type { LogFilter } from "./calls.ts"
 
-const bloomBytes = 256
+export const bloomBytes = 256
 /** A bloom that is more likely than this to say yes by chance is no reason for another call. */
 const mostByChance = 0.02
 /** Items whose bits are known; the calls of one chain ask for the same ones over and over. */
@@ -52,3 +53,30 @@ export const promises = (logsBloom: string, { address, topics }: LogFilter): boo
   if (byChance(countBits(bloom), most) > mostByChance) return false
   return alternatives.every((items) => items.some((item) => mayHold(bloom, item)))
 }
+
+/** An address or a topic. */
+const isItem = (item: unknown): item is string =>
+  typeof item === "string" && /^0x(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$/.test(item)
+
+/** Sets the bits of some logs, of their addresses and topics, in a bloom. What is no log adds none. */
+export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void => {
+  for (const log of logs) {
+    if (!Predicate.isRecord(log)) continue
+    const { address, topics } = log
+    for (const item of [address, ...(Array.isArray(topics) ? topics : [])]) {
+      if (!isItem(item)) continue
+      for (const bit of knownBitsOf(item)) {
+        const at = bloomBytes - 1 - (bit >> 3)
+        bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
+      }
+    }
+  }
+}
+
+/**
+ * Whether a block's or a receipt's bloom has no bit that is not in `bits`: else it has a log whose bits these are not.
+ *
+ * @param logsBloom 256 bytes, hexadecimal
+ */
+export const isWithin = (logsBloom: string, bits: Uint8Array): boolean =>
+  hexToBytes(logsBloom as Hex).every((byte, i) => (byte & ~(bits[i] ?? 0)) === 0)

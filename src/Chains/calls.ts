@@ -203,6 +203,49 @@ export const getTransactionReceipt = (hash: string): Call<typeof TransactionRece
   decode: decoder(TransactionReceipt)
 })
 
+const LoggedReceipt = Schema.Struct({
+  transactionHash: Hash,
+  blockHash: Hash,
+  /** Left out by some nodes. */
+  logsBloom: Schema.optional(Schema.NullOr(lowerCase(hex(512)))),
+  logs: Schema.Array(Schema.Unknown)
+})
+/** A receipt with its logs, which are checked where they are looked at. */
+export type LoggedReceipt = typeof LoggedReceipt.Type
+
+export const getLoggedReceipt = (hash: string): Call<LoggedReceipt> => ({
+  method: "eth_getTransactionReceipt",
+  params: [hash],
+  decode: decoder(LoggedReceipt)
+})
+
+/** The receipts of a block. By its number, since some providers take no hash: whose they are, each says. */
+export const getBlockReceipts = (number: number): Call<ReadonlyArray<LoggedReceipt>> => ({
+  method: "eth_getBlockReceipts",
+  params: [quantity(number)],
+  decode: decoder(Schema.Array(LoggedReceipt))
+})
+
+const TransactionList = Schema.Struct({
+  hash: Hash,
+  logsBloom: RawHeader.fields.logsBloom,
+  transactions: Schema.Array(Hash)
+})
+/** The hashes of a block's transactions. */
+export type TransactionList = typeof TransactionList.Type
+const decodeTransactionList = decoder(TransactionList)
+
+export const getBlockTransactions = (blockHash: string): Call<TransactionList> => ({
+  method: "eth_getBlockByHash",
+  params: [blockHash, false],
+  decode: (result) =>
+    Either.filterOrLeft(
+      decodeTransactionList(result),
+      ({ hash }) => hash === blockHash,
+      ({ hash }) => `block ${hash} came where ${blockHash} was asked for`
+    )
+})
+
 export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
 
 /** Wei for a unit of gas. */

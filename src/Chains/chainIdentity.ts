@@ -1,5 +1,7 @@
 import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
+import type { KnownBlock } from "../Settings/knownBlocks.ts"
+import type { ChainSettings } from "../Settings.ts"
 import { ask, findHeader, getChainId } from "./calls.ts"
 import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
 
@@ -15,37 +17,54 @@ export class WrongChain extends Data.TaggedError("WrongChain")<{
   readonly host: string
   readonly expected: number | string
   readonly found: number | string
+  /** Whose hashes differ, where not the ids do. */
+  readonly block?: number
 }> {
   override get message() {
     const key = `chains.${networkKey(this.network)}`
     return typeof this.found === "number"
       ? `${this.host} serves chain ${this.found}, and ${key} is chain ${this.expected}: nothing is read from it. Remedy: check rpc_urls and chain_id of ${key}.`
-      : `${this.host} serves another chain with the chain id of ${key}: its first block is ${this.found}, and ${key} began with ${this.expected}: nothing is read from it. Remedy: check rpc_urls of ${key}; a test chain that was started anew needs a new database.`
+      : `${this.host} serves another chain with the chain id of ${key}: ${this.#difference(key)}: nothing is read from it. Remedy: check rpc_urls of ${key}; a test chain that was started anew needs a new database.`
+  }
+
+  #difference(key: string): string {
+    return this.block === undefined || this.block === 0
+      ? `its first block is ${this.found}, and ${key} began with ${this.expected}`
+      : `its block ${this.block} is ${this.found}, and that of ${key} is ${this.expected}`
   }
 }
 
-/** What the node says of block 0; undefined where it has let go of it. */
-const firstBlock = (client: RpcClient) =>
+/** What the node says of an old block; undefined where it has let go of it. */
+const oldBlock = (client: RpcClient, number: number) =>
   Effect.catchIf(
-    Effect.map(ask(client, [findHeader(0)]), ([first]) => first),
+    Effect.map(ask(client, [findHeader(number)]), ([found]) => found),
     ({ reason }) => pruned.has(reason),
     () => Effect.succeed(undefined)
   )
 
-/** Fails unless the provider serves the chain of that id, with the known first block. A node without that block passes. */
+/**
+ * Fails unless the provider serves the chain of that id, with the known blocks. A node that has not got them passes. Gives
+ * the numbers of those that it has.
+ */
 export const checkIdentity = Effect.fn("Providers.check")(function* (
   network: Network,
   chainId: number,
-  genesis: string | undefined,
+  known: ReadonlyArray<KnownBlock>,
   client: RpcClient
 ) {
-  const wrong = (expected: number | string, found: number | string) =>
-    new WrongChain({ network, host: client.host, expected, found })
+  const { host } = client
   const [found] = yield* ask(client, [getChainId])
-  if (found !== chainId) return yield* wrong(chainId, found)
-  if (genesis === undefined) return
-  const first = yield* firstBlock(client)
-  if (first !== undefined && first.hash !== genesis) return yield* wrong(genesis, first.hash)
+  if (found !== chainId) return yield* new WrongChain({ network, host, expected: chainId, found })
+  const seen: Array<number> = []
+  for (const { hash, number } of known) {
+    const block = yield* oldBlock(client, number)
+    if (block === undefined) continue
+    if (block.hash !== hash) {
+      return yield* new WrongChain({ network, host, expected: hash, found: block.hash, block: number })
+    }
+    seen.push(number)
+  }
+  return seen
 })
 
 /** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
@@ -58,16 +77,17 @@ export type Agreed = { readonly genesis: string | undefined } | { readonly doubt
  */
 export const agreedChain = Effect.fn("Providers.agree")(function* (
   network: Network,
-  chainId: number,
+  { chainId, knownBlocks }: Pick<ChainSettings, "chainId" | "knownBlocks">,
   clients: ReadonlyArray<RpcClient>,
   serving: number,
   since: number
 ): Effect.fn.Return<Agreed, RpcError> {
   const now = yield* Clock.currentTimeMillis
-  // One that serves a chain of another id has no first block to tell.
+  // One that serves another chain has no first block to tell.
   const say = (client: RpcClient) =>
-    Effect.flatMap(ask(client, [getChainId]), ([id]) =>
-      id === chainId ? Effect.map(firstBlock(client), (first) => first?.hash) : Effect.succeed(undefined)
+    checkIdentity(network, chainId, knownBlocks, client).pipe(
+      Effect.zipRight(Effect.map(oldBlock(client, 0), (first) => first?.hash)),
+      Effect.catchTag("WrongChain", () => Effect.succeed(undefined))
     )
   const answers = yield* Effect.forEach(clients, (client) => Effect.either(say(client)), { concurrency: "unbounded" })
   const own = answers[serving]
@@ -90,5 +110,5 @@ export const agreedChain = Effect.fn("Providers.agree")(function* (
   if (silent.length > 0 && now >= since && now - since < silencePatience) {
     return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
   }
-  return { genesis: told[0]?.hash }
+  return { genesis: told[0]?.hash ?? knownBlocks.find(({ number }) => number === 0)?.hash }
 })

@@ -6,12 +6,16 @@ import * as Balances from "./BalancesRepo.ts"
 import type { Asked } from "./balances.ts"
 import { ask, getHeader } from "./calls.ts"
 import { type Checked, commitBalances } from "./commitBalances.ts"
+import { takeBackDenied, withoutDenied } from "./corroborateBalances.ts"
 import { makeFinality } from "./finality.ts"
+import * as Gaps from "./GapsRepo.ts"
+import { findGapTokens } from "./gapMoney.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
-import { finalNumber, secondPass } from "./secondPass.ts"
+import { makeSearch } from "./search.ts"
+import { finalNumber, secondPass, startPass } from "./secondPass.ts"
 import { isAlone, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
 
@@ -20,8 +24,6 @@ export const idleTagInterval = Duration.toMillis("10 minutes")
 export const tagInterval = Duration.toMillis("30 seconds")
 /** Where a payment may wait for a tag. */
 export const policyTagInterval = Duration.toMillis("12 seconds")
-/** The second pass waits this long for a second provider that is put aside. */
-const secondProviderPatience = Duration.toMillis("10 minutes")
 /** Spans that the second pass reads between two ticks. */
 const passParts = 16
 /** All addresses that are still watched are looked at once in this time, whatever became of their payments. */
@@ -30,6 +32,9 @@ const sweepInterval = Duration.toMillis("1 day")
 const sweepPage = 1000
 /** Rounds that an address may fail in until it holds up the others no longer. */
 const failingRounds = 3
+/** How often skipped addresses are looked for that are new, and how many one tick looks at. */
+const gapInterval = Duration.toMillis("5 seconds")
+const gapPage = 500
 /** Blocks below the final ones that are kept for reorgs that nobody expects. */
 const keptBelow = 10_000
 /** How often older ones are dropped, and how many one tick goes through. */
@@ -59,6 +64,7 @@ interface Done {
   /** The second pass had somebody to read from. */
   pass: number
   sweep: number
+  gaps: number
   drop: number
   /** Up to this block, old blocks have been gone through. */
   droppedTo: number
@@ -139,7 +145,7 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: Rea
 
 const look = Effect.fnUntraced(function* (
   watch: Watch,
-  failures: Failures,
+  { disputed, failures }: { readonly failures: Failures; readonly disputed: Set<string> },
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<Asked>,
@@ -147,7 +153,8 @@ const look = Effect.fnUntraced(function* (
 ) {
   const { settlement, writer } = watch
   const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
-  const reading = yield* readBoth(watch, provider, head, asked, hopeless)
+  const told = yield* readBoth(watch, provider, head, asked, hopeless)
+  const reading = yield* withoutDenied(watch, provider, told, disputed)
   yield* noteFailed(failures, asked, reading.failed)
   yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
 })
@@ -166,12 +173,16 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     tags: never,
     pass: never,
     sweep: never,
+    gaps: never,
     drop: never,
     droppedTo: -1,
     next: undefined
   }
   const finality = makeFinality(watch)
-  const failures: Failures = new Map()
+  const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
+  const pass = startPass()
+  const search = makeSearch(watch, payments)
+  let unsearched: string | undefined
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isTime(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
@@ -179,7 +190,8 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const scan = yield* Ledger.scan(reader, network)
     const final = finalNumber(watch, head.number, scan?.finalized)
     const asked = yield* Balances.asked(reader, network, head, grace, final)
-    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "round")
+    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "round")
+    yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
 
   /**
@@ -211,7 +223,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
-      const passed = yield* secondPass(watch, provider, finalized, now - done.pass < secondProviderPatience)
+      const passed = yield* secondPass(watch, provider, finalized, now - done.pass < watch.solePatience, pass)
       if (passed !== "waits") done.pass = now
       if (passed !== "more") return
     }
@@ -237,8 +249,23 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
       done.next = { of: "ended", after: undefined }
     }
     const { asked, next } = yield* pageOf(done.next, now)
-    if (asked.length > 0) yield* look(watch, failures, provider, head, asked, "page")
+    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "page")
     done.next = next
+  })
+
+  const searched = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
+    unsearched = yield* search.run(provider, head)
+  })
+
+  /** Once for each skipped address: what came before it was watched. */
+  const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
+    if (!isTime(done.gaps, gapInterval, now)) return
+    const addresses = yield* Gaps.unlooked(reader, network, gapPage)
+    if (addresses.length < gapPage) done.gaps = now
+    if (addresses.length === 0) return
+    yield* look(watch, noted, provider, head, yield* Balances.gapsAsked(reader, network, addresses), "page")
+    yield* findGapTokens(watch, provider, head, addresses)
+    yield* writer.write(Gaps.looked(network, addresses))
   })
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
@@ -258,7 +285,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const troubles: Array<Trouble> = []
     // Nothing can have come to nobody; but whether a policy can be kept must be known before somebody pays.
     const unwatched = chain.policies.length > 0 ? [tags] : []
-    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, tags, sweep, drop]) {
+    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, searched, tags, sweep, gaps, drop]) {
       yield* chore(provider, head, now, idle).pipe(
         Effect.catchTag("RpcError", (error: RpcError) => {
           troubles.push({ reason: error.summary, ready: true })
@@ -269,6 +296,8 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
         })
       )
     }
+    if (unsearched !== undefined) troubles.push({ reason: unsearched, ready: true })
+    if (pass.dispute !== undefined) troubles.push({ reason: pass.dispute, ready: true })
     const final = finality.trouble()
     return final === undefined ? troubles : [final, ...troubles]
   })

@@ -164,7 +164,8 @@ const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash
   return { raw: transaction.raw, to: transaction.to, included, header }
 })
 
-const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, hash: string) {
+/** `claim` of whoever has the network's rows to itself already. */
+export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, hash: string) {
   const scan = yield* scanOf(watch)
   let provider = first
   let found = yield* find(watch, provider, hash, scan.head.number)

@@ -1,8 +1,10 @@
 import { Effect } from "effect"
+import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
 import { Tx } from "../Sql.ts"
 import * as Balances from "./BalancesRepo.ts"
+import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { BalanceReading } from "./oracle.ts"
 
@@ -14,11 +16,34 @@ export interface Checked extends BalanceReading {
   readonly agreed: boolean
 }
 
+/** One row holds all that nobody can tell of in one block: since the earliest that a part of it may have come with. */
+const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
+  Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
+    before === undefined
+      ? transfer
+      : {
+          ...transfer,
+          amount: transfer.amount + before.amount,
+          since: Math.min(before.since, transfer.since ?? transfer.blockNumber)
+        }
+  )
+
+/**
+ * Stores what balances have told of. Gives whose it is.
+ */
+export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
+  Effect.gen(function* () {
+    const touched: Array<Ledger.Touched> = []
+    for (const transfer of transfers) {
+      const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
+      touched.push(...(yield* Ledger.keepReceipts(network, kept, agreed)))
+    }
+    return touched
+  })
+
 /**
  * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
  * chain has been read further since, or back.
- *
- * An unattributed receipt confirms nothing, so that nobody has to agree to it.
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
   Effect.gen(function* () {
@@ -28,18 +53,7 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
     if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return false
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
-    const touched = new Set<Ledger.Touched>()
-    for (const transfer of transfers) {
-      // One row holds all that nobody can tell of in one block.
-      const more =
-        transfer.txHash === undefined
-          ? yield* Balances.dropUnattributed(network, transfer.address, transfer.blockHash)
-          : 0n
-      const kept = [{ ...transfer, amount: transfer.amount + more }]
-      for (const owner of yield* Ledger.keepReceipts(network, kept, agreed || transfer.txHash === undefined)) {
-        touched.add(owner)
-      }
-    }
+    const touched = new Set(yield* keepIncome(network, transfers, agreed))
     const blocks = transfers.map((hit): readonly [number, BlockRef] => [
       hit.blockNumber,
       { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }

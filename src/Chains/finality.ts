@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { requirementOf } from "../Payments/policies.ts"
@@ -7,7 +7,7 @@ import { ask, getTagged, type Header } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { RpcError, RpcReason } from "./Rpc.ts"
-import type { Watch } from "./tick.ts"
+import { decidesSolely, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 type Tag = "safe" | "finalized"
@@ -46,18 +46,36 @@ export const makeFinality = (watch: Watch): Finality => {
   let stalled: string | undefined
   let told = Number.NEGATIVE_INFINITY
 
-  /** The tag as another provider has it; undefined where none that answers knows it. */
+  /** The tag as the other providers have it, and whether one of them did not answer. */
   const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
-    for (const other of yield* providers.others(provider)) {
-      const found = yield* Effect.option(findTagged(other, tag))
-      if (found._tag === "Some" && found.value !== undefined) return found.value
+    const known: Array<Header> = []
+    const others = yield* providers.others(provider)
+    let isSilent = others.length < providers.all.length - 1
+    for (const other of others) {
+      const found = yield* Effect.either(findTagged(other, tag))
+      if (Either.isLeft(found)) {
+        isSilent = true
+        yield* providers.failed(other, found.left)
+      } else if (found.right !== undefined) {
+        known.push(found.right)
+      }
     }
-    return undefined
+    return { known, isSilent }
   })
 
+  /**
+   * A tag that a policy requires is the second highest that the providers know: one alone may claim too much. Of one that
+   * only one provider knows, its word counts; where others do not answer, after the patience for a sole one.
+   */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
     const own = yield* findTagged(provider, tag)
-    return { own, any: own ?? (needed.has(tag) ? yield* elsewhere(provider, tag) : undefined) }
+    if (!needed.has(tag) || providers.all.length < 2) return { own, any: own }
+    const { isSilent, known } = yield* elsewhere(provider, tag)
+    const all = [...(own === undefined ? [] : [own]), ...known].sort((a, b) => b.number - a.number)
+    const [highest, second] = all
+    if (second !== undefined) return { own, any: second }
+    const now = yield* Clock.currentTimeMillis
+    return { own, any: isSilent && !decidesSolely(watch, provider, 0, now) ? undefined : highest }
   })
 
   const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<Tag>) {

@@ -3,13 +3,15 @@ import type { RpcReason } from "./Rpc.ts"
 /** What a refusal comes down to. */
 export interface Verdict {
   readonly reason: RpcReason
-  /** The most blocks that one call may span, where the words name or suggest it. */
+  /** The most blocks that one call may span, where the words name it. */
   readonly maxBlocks: number | undefined
+  /** Blocks that this one call should have spanned, where the words suggest it: it had too many results. */
+  readonly suggestedBlocks: number | undefined
   /** The most calls that one batch may have, where the words name it. */
   readonly maxCalls: number | undefined
 }
 
-/** Words of a provider, and their meaning. `blocks`, `from` and `to`, or `calls` are the limit in them. */
+/** Words of a provider, and their meaning. `blocks` or `calls` are the limit in them, `from` and `to` a suggestion. */
 interface Words {
   readonly pattern: RegExp
   readonly reason: RpcReason
@@ -84,6 +86,8 @@ const known: ReadonlyArray<Words> = [
     /returns too many logs/i,
     // Arbitrum nitro
     /logs matched by query exceeds limit/i,
+    // nethermind, whose code others use for rate limits
+    /too many logs requested/i,
     /log query timed out/i,
     // Alchemy, of old
     /log response size exceeded/i
@@ -157,11 +161,14 @@ const known: ReadonlyArray<Words> = [
   ].map(means("unsupported"))
 ]
 
+/** EIP-1474's "limit exceeded": of calls for most providers, of results for some. */
+const limitExceeded = -32_005
+
 /** Codes that say enough by themselves, where the words do not: JSON-RPC 2.0, EIP-1474 and HTTP's. */
 const codes: ReadonlyMap<unknown, RpcReason> = new Map([
   [-32601, "unsupported"],
   [-32004, "unsupported"],
-  [-32005, "rate_limited"],
+  [limitExceeded, "rate_limited"],
   [429, "rate_limited"]
 ])
 
@@ -173,18 +180,31 @@ type Groups = Readonly<Record<string, string | undefined>>
 
 const positive = (limit: number): number | undefined => (Number.isSafeInteger(limit) && limit > 0 ? limit : undefined)
 
-const blocksIn = ({ blocks, from, to }: Groups): number | undefined =>
-  positive(blocks === undefined ? Number(to) - Number(from) + 1 : count(blocks))
+const blocksIn = ({ blocks }: Groups): number | undefined => positive(blocks === undefined ? 0 : count(blocks))
+
+const suggestedIn = ({ from, to }: Groups): number | undefined => positive(Number(to) - Number(from) + 1)
 
 const callsIn = ({ calls }: Groups): number | undefined => positive(Number(calls))
 
-/** What a provider means by an error, in its own words. "refused" when they are not known. */
-export const classify = (words: string, code?: unknown): Verdict => {
+/**
+ * What a provider means by an error, in its own words. "refused" when they are not known.
+ *
+ * @param methods what was called. An unknown limit on logs may be one of results, which smaller parts keep; should it be
+ * one of calls after all, the provider is left alone once parts cannot become smaller
+ */
+export const classify = (words: string, code?: unknown, methods = ""): Verdict => {
   for (const { pattern, reason } of known) {
     const match = pattern.exec(words)
     if (match === null) continue
     const groups: Groups = match.groups ?? {}
-    return { reason, maxBlocks: blocksIn(groups), maxCalls: callsIn(groups) }
+    return {
+      reason,
+      maxBlocks: blocksIn(groups),
+      suggestedBlocks: suggestedIn(groups),
+      maxCalls: callsIn(groups)
+    }
   }
-  return { reason: codes.get(code) ?? "refused", maxBlocks: undefined, maxCalls: undefined }
+  const isOfLogs = code === limitExceeded && methods.includes("eth_getLogs")
+  const reason = isOfLogs ? "range" : (codes.get(code) ?? "refused")
+  return { reason, maxBlocks: undefined, suggestedBlocks: undefined, maxCalls: undefined }
 }

@@ -73,6 +73,7 @@ const together = (findings: ReadonlyArray<Finding>): Finding => ({
 
 interface Round extends OracleDeps {
   readonly at: BlockRef
+  readonly hashes: Map<number, string>
   readonly looking: Looking
 }
 
@@ -154,7 +155,7 @@ const notice = Effect.fnUntraced(function* (round: Round, { address, credits, kn
   const difference = balance - expectedAt(since, credits, at.number)
   const change = { address, currency: nativeToken(chain.chain), difference, credits }
   return {
-    transfers: difference > 0n ? [unattributed(change, at, difference)] : [],
+    transfers: difference > 0n ? [unattributed(change, since.number + 1, at, difference)] : [],
     rows: [{ address, number: at.number, balance, nonce: since.nonce }],
     replaced: []
   } satisfies Finding
@@ -165,7 +166,11 @@ const unfollowed = (round: Round, { address, credits, known }: Asked, hi: Point)
   const amount = unexplained(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
   const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
-  return { transfers: [unattributed(change, round.at, amount)], rows: [{ ...hi, address }], replaced: [] }
+  return {
+    transfers: [unattributed(change, known.number + 1, round.at, amount)],
+    rows: [{ ...hi, address }],
+    replaced: []
+  }
 }
 
 /** An error that the next address need not meet. */
@@ -196,7 +201,7 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   asked: ReadonlyArray<Asked>,
   hopeless: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, looking: startLooking() }
+  const round: Round = { ...deps, at, hashes: new Map(), looking: startLooking() }
   const { client } = deps.provider
   const balances = yield* readPacked(
     client,

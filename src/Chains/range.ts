@@ -2,7 +2,6 @@ import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
-import type { AddressSet } from "./AddressSet.ts"
 import { promises } from "./bloom.ts"
 import {
   ask,
@@ -16,16 +15,11 @@ import {
   type Header,
   type LogFilter
 } from "./calls.ts"
+import { readFlood } from "./flood.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
-import {
-  type Contracts,
-  nativeTransfers,
-  strayBlock,
-  type Transfer,
-  tokenTransfers,
-  transferTopic
-} from "./transfers.ts"
+import type { RpcClient, RpcError } from "./Rpc.ts"
+import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type Source, transferFilter } from "./source.ts"
+import { nativeTransfers, strayBlock, type Transfer, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
 const blocksPerBatch = 10
@@ -33,16 +27,6 @@ const blocksPerBatch = 10
 const batchesAtOnce = 2
 /** Headers or receipts in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
-/** While no more addresses than this are watched, the provider picks their logs out. Longer lists are refused by some. */
-const maxAddressTopics = 500
-
-/** What to read a chain for, and from whom. */
-export interface Source {
-  readonly client: RpcClient
-  readonly chain: ChainSettings
-  readonly contracts: Contracts
-  readonly watched: AddressSet
-}
 
 /**
  * Whether a chain's blocks are read with their transactions, which tells of the coins that were sent to an address. It
@@ -59,16 +43,8 @@ export interface Range {
   readonly unwatched: boolean
 }
 
-const filterOf = ({ contracts, watched }: Source): LogFilter => {
-  const receivers =
-    watched.size <= maxAddressTopics
-      ? [null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
-      : []
-  return { address: [...contracts.keys()], topics: [transferTopic, ...receivers] }
-}
-
-const moved = (client: RpcClient, method: string, detail: string) =>
-  new RpcError({ host: client.host, method, reason: "inconsistent", detail })
+/** While few addresses are watched, the provider picks their logs out. */
+const filterOf = (source: Source): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
 
 const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(calls, size)
 
@@ -145,12 +121,39 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
 
 const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.blockHash : undefined)
 
+/** The token transfers in the answer; what is wrong with it fails the range. */
+const decodeTokens = ({ contracts, watched }: Source, client: RpcClient, logs: ReadonlyArray<unknown>) =>
+  Either.match(tokenTransfers(logs, contracts, watched), {
+    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
+    onRight: Effect.succeed
+  })
+
+/** What a provider tells of single blocks. */
+const readAlone = (source: Source, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<Header>) =>
+  Effect.gen(function* () {
+    const alone = yield* ask(
+      client,
+      blocks.map(({ hash }) => getBlockLogs(hash, filter))
+    )
+    const hidden = blocks.find((_, i) => (alone[i]?.length ?? 0) > 0)
+    // The provider contradicts itself.
+    if (hidden !== undefined && client === source.client) {
+      return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
+    }
+    const stray = strayBlock(alone.flat(), new Set(blocks.map(({ hash }) => hash)))
+    if (stray !== undefined) {
+      return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for one that was asked for by its hash`)
+    }
+    return yield* decodeTokens(source, client, alone.flat())
+  })
+
 /**
- * Fails when a block's bloom promises a log of ours, the answer has none of that block, and asking for the block alone
- * brings one after all: a node behind a balancer answers a range that it does not have with an empty list.
+ * The transfers of blocks whose bloom promises a log of ours where the answer has none: another provider is asked for them
+ * at once, the same one only where there is no other. A node behind a balancer answers a range that it does not have with
+ * an empty list, and a false one leaves out what it wants. Fails where the same provider tells otherwise than before.
  */
 const doubtSilence = (
-  client: RpcClient,
+  source: Source,
   filter: LogFilter,
   logs: ReadonlyArray<unknown>,
   headers: ReadonlyArray<Header>
@@ -160,37 +163,59 @@ const doubtSilence = (
     const doubtful = headers.filter(
       ({ hash, logsBloom }) => !speaking.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
     )
-    for (const part of inBatches(doubtful, smallPerBatch)) {
-      const alone = yield* ask(
-        client,
-        part.map(({ hash }) => getBlockLogs(hash, filter))
-      )
-      const hidden = part.find((_, i) => (alone[i]?.length ?? 0) > 0)
-      if (hidden !== undefined) {
-        return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
-      }
-    }
+    if (doubtful.length === 0) return []
+    const other = yield* source.other ?? Effect.succeed(undefined)
+    const found = yield* Effect.forEach(
+      inBatches(doubtful, smallPerBatch),
+      (part) => {
+        const same = readAlone(source, source.client, filter, part)
+        return other === undefined ? same : Effect.orElse(readAlone(source, other, filter, part), () => same)
+      },
+      { concurrency: 1 }
+    )
+    return found.flat()
   })
 
-/** The token transfers in the answer; what is wrong with it fails the range. */
-const decodeTokens = ({ client, contracts, watched }: Source, logs: ReadonlyArray<unknown>) =>
-  Either.match(tokenTransfers(logs, contracts, watched), {
-    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
-    onRight: Effect.succeed
-  })
+/**
+ * Logs, with what was asked for together with them; of a single block whose logs the provider does not give in one
+ * answer, all transfers instead.
+ *
+ * @param whole the logs and the rest, in one batch
+ * @param rest the rest alone
+ */
+const orInParts = <A>(
+  source: Source,
+  after: BlockRef,
+  last: BlockRef,
+  whole: Effect.Effect<readonly [ReadonlyArray<unknown>, ReadonlyArray<A>], RpcError>,
+  rest: Effect.Effect<ReadonlyArray<A>, RpcError>
+) =>
+  whole.pipe(
+    Effect.flatMap(([logs, answers]) =>
+      mayBeCut(logs) ? cutAnswer(source.client, logs) : Effect.succeed({ logs, answers, parts: undefined })
+    ),
+    Effect.catchIf(
+      (error) => needsParts(source, after, last, error),
+      (error) =>
+        Effect.gen(function* () {
+          const answers = yield* rest
+          return { logs: [], answers, parts: yield* readFlood(source, last, error) }
+        })
+    )
+  )
 
 const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
   const { client, contracts } = source
   const filter = filterOf(source)
   const numbers = Arr.range(after.number + 1, last.number)
-  const [logs = [], ...blocks] = yield* ask(client, [
-    // An empty list of contracts would ask for every contract's logs.
-    contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined,
-    ...numbers.slice(0, blocksPerBatch).map(getFullBlock)
-  ])
+  const firstBlocks = numbers.slice(0, blocksPerBatch).map(getFullBlock)
+  // An empty list of contracts would ask for every contract's logs.
+  const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
+  const whole = Effect.map(ask(client, [logsCall, ...firstBlocks]), ([logs = [], ...blocks]) => [logs, blocks] as const)
+  const { answers, logs, parts } = yield* orInParts(source, after, last, whole, ask(client, firstBlocks))
   const read = (found: ReadonlyArray<FullBlock>) =>
     Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
-  const first = yield* read(blocks)
+  const first = yield* read(answers)
   const rest = yield* Effect.forEach(
     inBatches(numbers.slice(blocksPerBatch), blocksPerBatch),
     (part) => Effect.flatMap(ask(client, part.map(getFullBlock)), read),
@@ -204,8 +229,8 @@ const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: Block
   if (stray !== undefined) {
     return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
-  if (contracts.size > 0) yield* doubtSilence(client, filter, logs, headers)
-  const tokens = yield* decodeTokens(source, logs)
+  const hidden = contracts.size > 0 && parts === undefined ? yield* doubtSilence(source, filter, logs, headers) : []
+  const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const native = yield* succeeded(
     client,
     all.flatMap((block) => block.transfers)
@@ -218,12 +243,18 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
   if (contracts.size === 0) return []
   const filter = filterOf(source)
   // In one batch: the node that answers for the logs has the block that ends them.
-  const [logs, end] = yield* ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)])
-  if (end.hash !== last.hash) {
-    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end.hash}`)
+  const whole = Effect.map(
+    ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)]),
+    ([logs, header]) => [logs, [header]] as const
+  )
+  const alone = ask(client, [getHeader(last.number)])
+  const { answers, logs, parts } = yield* orInParts<Header>(source, after, last, whole, alone)
+  const [end] = answers
+  if (end?.hash !== last.hash) {
+    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end?.hash}`)
   }
-  yield* doubtSilence(client, filter, logs, [end])
-  const tokens = yield* decodeTokens(source, logs)
+  const hidden = parts === undefined ? yield* doubtSilence(source, filter, logs, [end]) : []
+  const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
   if (outside !== undefined) {
     return yield* moved(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)

@@ -10,6 +10,7 @@ import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
 import { RpcError } from "./Rpc.ts"
 import { readRange } from "./range.ts"
+import { refusals } from "./Span.ts"
 import { isAlone, sourceOf, type Watch } from "./tick.ts"
 import type { Watcher } from "./Watcher.ts"
 
@@ -82,6 +83,7 @@ export const storeRepaired = (
         for (const transfer of added) {
           if (transfer.currency === coin) yield* Repair.takeFromUnattributed(network, transfer)
         }
+        yield* Repair.reopen(network, transfers)
         const touched = yield* Ledger.keepReceipts(network, transfers, isAlone(watch))
         for (const bound of bounds) {
           if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
@@ -107,6 +109,31 @@ export interface Rescanned {
   readonly added: number
 }
 
+/** Blocks of the branch that was read from `from` up to at most `to`, as many as the provider gives at once. */
+const readPart = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  scan: Scan,
+  from: number,
+  to: number
+): Effect.fn.Return<{ through: number; transfers: ReadonlyArray<Ledger.DatedTransfer> }, RpcError> {
+  const { client, span } = provider
+  const [after, last] = yield* ask(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
+  yield* checkBranch(provider, scan)
+  const blocks = last.number - after.number
+  return yield* readRange(sourceOf(watch, provider), after, last).pipe(
+    Effect.map(({ transfers }) => ({ through: last.number, transfers })),
+    Effect.tapBoth({
+      onFailure: (error) => Effect.sync(() => span.failed(error, blocks)),
+      onSuccess: () => Effect.sync(() => span.succeeded(blocks))
+    }),
+    Effect.catchIf(
+      ({ reason }) => refusals.has(reason) && blocks > 1,
+      () => readPart(watch, provider, scan, from, to)
+    )
+  )
+})
+
 /** Reads one part of what is left of [from, to] again, as long as the provider's span allows. */
 const readAgain = Effect.fnUntraced(function* (watch: Watch, provider: Provider, from: number, wanted?: number) {
   const scan = yield* scanOf(watch)
@@ -120,18 +147,10 @@ const readAgain = Effect.fnUntraced(function* (watch: Watch, provider: Provider,
   if (to === 0 || watch.watched.size === 0) return { through: to, to, receipts: 0, added: 0 } satisfies Rescanned
   if (from > to) return yield* new RepairRefused({ message: `Block ${from} is above the last one to be read, ${to}` })
 
-  const { client, span } = provider
-  const [after, last] = yield* ask(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
-  yield* checkBranch(provider, scan)
-  const { transfers } = yield* readRange(sourceOf(watch, provider), after, last).pipe(
-    Effect.tapBoth({
-      onFailure: (error) => Effect.sync(() => span.failed(error)),
-      onSuccess: () => Effect.sync(() => span.succeeded(last.number - after.number))
-    })
-  )
+  const { through, transfers } = yield* readPart(watch, provider, scan, from, to)
   yield* checkBranch(provider, scan)
   const added = transfers.length === 0 ? 0 : yield* storeRepaired(watch, provider, scan, transfers)
-  return { through: last.number, to, receipts: transfers.length, added } satisfies Rescanned
+  return { through, to, receipts: transfers.length, added } satisfies Rescanned
 })
 
 /**

@@ -1,16 +1,23 @@
-import { Array as Arr, Effect } from "effect"
+import { Effect, Either } from "effect"
+import type { Network } from "../Domain/Chain.ts"
 import type { Scan } from "../Domain/Receipt.ts"
-import { Tx } from "../Sql.ts"
-import { ask, getHeader, type Header } from "./calls.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
+import { ask, getHead, getHeader, type Header } from "./calls.ts"
+import { settleDispute } from "./dispute.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
+import { refusals } from "./Span.ts"
 import { isAlone, sourceOf, type Watch } from "./tick.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
 const finalDepths = 4
+/** Uncorroborated receipts that one part of the pass looks for among what it reads. */
+const corroboratedAtOnce = 1_000
+
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
@@ -21,6 +28,15 @@ interface Told {
   readonly transfers: ReadonlyArray<DatedTransfer>
 }
 
+/** What a verification pass keeps between two calls. */
+export interface PassState {
+  /** Up to here the serving provider has read the chain again without another one, which is no verification. */
+  aloneTo: number
+  /** What two providers disagree about, with nobody to decide; the pass stays below it. */
+  dispute: string | undefined
+}
+export const startPass = (): PassState => ({ aloneTo: -1, dispute: undefined })
+
 const inconsistent = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
   new RpcError({
     host: client.host,
@@ -29,53 +45,86 @@ const inconsistent = ({ client }: Provider, { number, hash }: { readonly number:
     detail: `block ${number} is ${hash} to it, and another one to another provider or by now`
   })
 
+/** More blocks than one were asked for, and fewer may pass. */
+const isTooLarge = ({ reason }: RpcError, after: number, last: Header): boolean =>
+  refusals.has(reason) && last.number - after > 1
+
+/** Two providers disagree about a final block: fails where the serving one is wrong. True: the dispute stays open. */
+const disagree = Effect.fnUntraced(function* (
+  watch: Watch,
+  serving: Provider,
+  reader: Provider,
+  number: number,
+  error: RpcError,
+  state: PassState
+) {
+  const dispute = yield* settleDispute(watch, serving, reader, number)
+  if (dispute._tag === "Wrong" && dispute.provider === serving) return yield* dispute.error
+  if (dispute._tag !== "Open") {
+    yield* watch.providers.failed(reader, dispute._tag === "Wrong" ? dispute.error : error)
+    return false
+  }
+  if (state.dispute !== dispute.reason) {
+    yield* Effect.logError("two providers disagree about a final block").pipe(
+      Effect.annotateLogs({ reason: dispute.reason })
+    )
+  }
+  state.dispute = dispute.reason
+  return true
+})
+
 /**
- * What each of the providers tells of the blocks above `after`. One besides `provider` that fails is put aside, and left
- * out: it was to give a second opinion only.
+ * What each of the providers tells of the blocks above `after`; undefined where two of them disagree about the last one. One
+ * besides `provider` that fails is put aside, and left out: it was to give a second opinion only. Fails where the blocks are
+ * too many for one of them.
  */
-const hear = (
+const hear = Effect.fnUntraced(function* (
   watch: Watch,
   provider: Provider,
   readers: ReadonlyArray<Provider>,
   after: number,
-  last: Header
-): Effect.Effect<ReadonlyArray<Told>, RpcError> =>
-  Effect.map(
-    Effect.forEach(
-      readers,
-      (reader) =>
-        readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
-          Effect.map((transfers): ReadonlyArray<Told> => [{ reader, transfers }]),
-          Effect.catchTag("RpcError", (error) => {
-            reader.span.failed(error)
-            return reader === provider ? error : Effect.as(watch.providers.failed(reader, error), [])
-          })
-        ),
-      { concurrency: "unbounded" }
-    ),
-    (told) => told.flat()
+  last: Header,
+  state: PassState
+) {
+  const parts = yield* Effect.forEach(
+    readers,
+    (reader) =>
+      readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
+        Effect.map((transfers): ReadonlyArray<Told> => {
+          reader.span.succeeded(last.number - after)
+          return [{ reader, transfers }]
+        }),
+        Effect.tap(() => (reader === provider ? Effect.void : watch.providers.testified(reader))),
+        Effect.catchTag("RpcError", (error) => {
+          reader.span.failed(error, last.number - after)
+          if (reader === provider || isTooLarge(error, after, last)) return error
+          if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
+          return Effect.map(disagree(watch, provider, reader, last.number, error, state), (open) =>
+            open ? undefined : []
+          )
+        })
+      ),
+    { concurrency: "unbounded" }
   )
-
-const contentOf = (transfer: DatedTransfer): string =>
-  `${Ledger.keyOf(transfer)} ${transfer.txHash} ${transfer.currency} ${transfer.amount}`
+  const told = parts.filter((part) => part !== undefined)
+  return told.length === parts.length ? told.flat() : undefined
+})
 
 /**
- * Those that the ledger does not count yet, or has otherwise than two providers tell, each once. Each must be in the block
- * that `provider` has, else who has told of it is put aside; and that one must still be on the branch that has been read:
- * what belongs to another waits until the reorg has been seen.
+ * Those that the ledger does not count yet, each once. Each must be in the block that `provider` has, else one of the two
+ * is wrong; and that one must still be on the branch that has been read: what belongs to another waits until the reorg has
+ * been seen. Undefined where nobody can tell who is wrong.
  */
 const missed = Effect.fnUntraced(function* (
-  { network, providers, reader: db }: Watch,
+  watch: Watch,
   provider: Provider,
   { head }: Scan,
-  told: ReadonlyArray<Told>
+  told: ReadonlyArray<Told>,
+  state: PassState
 ) {
   const all = told.flatMap(({ transfers }) => transfers)
-  const known = yield* Ledger.countedKeys(db, network, all)
-  // Whose word it is that the ledger has wrong, nobody can say, until two say the same.
-  const otherwise = Arr.groupBy(yield* Ledger.contradicting(db, network, all), contentOf)
-  const isUnknown = (transfer: DatedTransfer) =>
-    !known.has(Ledger.keyOf(transfer)) || (otherwise[contentOf(transfer)]?.length ?? 0) > 1
+  const known = yield* Ledger.countedKeys(watch.reader, watch.network, all)
+  const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
   const [now, ...headers] = yield* ask(provider.client, [head.number, ...numbers].map(getHeader))
@@ -85,61 +134,129 @@ const missed = Effect.fnUntraced(function* (
   for (const { reader, transfers } of told) {
     const unknown = transfers.filter(isUnknown)
     const stranger = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
-    if (stranger === undefined) for (const transfer of unknown) found.set(Ledger.keyOf(transfer), transfer)
-    else {
-      const error = inconsistent(reader, { number: stranger.blockNumber, hash: stranger.blockHash })
-      if (reader === provider) return yield* error
-      yield* providers.failed(reader, error)
+    if (stranger === undefined) {
+      for (const transfer of unknown) found.set(Ledger.keyOf(transfer), transfer)
+      continue
     }
+    const error = inconsistent(reader, { number: stranger.blockNumber, hash: stranger.blockHash })
+    if (reader === provider) return yield* error
+    if (yield* disagree(watch, provider, reader, stranger.blockNumber, error, state)) return undefined
   }
   return [...found.values()]
 })
 
-/** `waits`: for another provider, which only `patient` allows. `more`: final blocks are left to be read. */
-type Passed = "waits" | "more" | "done"
+/** Number of another provider's head; below every block where it does not tell. */
+const headOf = ({ providers }: Watch, reader: Provider) =>
+  ask(reader.client, [getHead]).pipe(
+    Effect.map(([{ number }]) => number),
+    Effect.catchTag("RpcError", (error) => Effect.as(providers.failed(reader, error), -1))
+  )
 
 /**
- * Reads blocks that have become final again, from every provider that can be used: a node that answered with too few logs
- * when they were new is not believed for ever, and the one that is asked now may be the one that was asked then. One span
- * at a time.
+ * The receipts of the ledger that two of the providers have told of alike, as deep as the confirmations by the heads that
+ * they have themselves.
+ */
+const corroborated = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  scan: Scan,
+  told: ReadonlyArray<Told>,
+  to: number
+) {
+  const open = yield* AgreementRepo.unagreed(watch.reader, watch.network, to, corroboratedAtOnce)
+  if (open.length === 0 || told.length < 2) return []
+  const votes = new Map<string, number>()
+  for (const { reader, transfers } of told) {
+    const head = reader === provider ? scan.head.number : yield* headOf(watch, reader)
+    for (const transfer of transfers) {
+      if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
+      votes.set(Ledger.keyOf(transfer), (votes.get(Ledger.keyOf(transfer)) ?? 0) + 1)
+    }
+  }
+  return open.filter((receipt) => (votes.get(Ledger.keyOf(receipt)) ?? 0) > 1)
+})
+
+/** `waits`: for another provider. `more`: final blocks are left to be read. */
+type Passed = "waits" | "more" | "done"
+
+/** What one part of a pass has found. */
+interface Part {
+  readonly network: Network
+  readonly missed: ReadonlyArray<DatedTransfer>
+  readonly corroborated: ReadonlyArray<AgreementRepo.Unagreed>
+  /** Its last block. */
+  readonly to: number
+  /** Another provider has read it too, or there is none. */
+  readonly isVerified: boolean
+}
+
+const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) =>
+  writer.write(
+    Effect.gen(function* () {
+      const { network } = part
+      const now = yield* Ledger.scan(yield* Tx, network)
+      if (now === undefined || now.head.hash !== scan.head.hash) return
+      const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
+      for (const receipt of part.corroborated) {
+        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
+      }
+      if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
+      yield* settlement.settle({ network, head: now.head }, touched)
+    })
+  )
+
+/**
+ * The verification pass: reads blocks that have become final again, from every provider that can be used. A node that
+ * answered with too few logs when they were new is not believed for ever, and the one that is asked now may be the one that
+ * was asked then. One block range at a time.
+ *
+ * Where no other provider can be used for as long as `patient` says, the one that serves reads them again by itself, since
+ * a balancer may have another node answer; that verifies nothing, and the pass is repeated once another one is back.
  */
 export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   watch: Watch,
   provider: Provider,
   finalized: Header | undefined,
-  patient: boolean
+  patient: boolean,
+  state: PassState = startPass()
 ) {
-  const { network, providers, reader, settlement, watched, writer } = watch
+  const { network, providers, reader, watched } = watch
   const scan = yield* Ledger.scan(reader, network)
   if (scan === undefined) return "done" satisfies Passed
   const final = finalNumber(watch, scan.head.number, finalized?.number)
   if (final <= scan.verified) return "done" satisfies Passed
   const others = yield* providers.others(provider)
-  if (others.length === 0 && !isAlone(watch) && patient) return "waits" satisfies Passed
+  const isSole = others.length === 0 && !isAlone(watch)
+  if (isSole && patient) return "waits" satisfies Passed
+  const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
+  if (final <= after) return "done" satisfies Passed
   const readers = [...others, provider]
-  const to = Math.min(final, scan.verified + Math.min(...readers.map(({ span }) => span.blocks)))
-  const found = yield* Effect.gen(function* () {
-    if (watched.size === 0) return []
+  const read = Effect.fnUntraced(function* (): Effect.fn.Return<Part | undefined, RpcError | StoreUnavailable> {
+    const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
+    const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
+    if (watched.size === 0) return verified
     const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
-    const told = yield* hear(watch, provider, readers, scan.verified, last)
-    const isSecond = told.some(({ reader }) => reader !== provider)
-    return isSecond || isAlone(watch) || !patient ? yield* missed(watch, provider, scan, told) : undefined
+    const heard = yield* Effect.either(hear(watch, provider, readers, after, last, state))
+    if (Either.isLeft(heard)) return isTooLarge(heard.left, after, last) ? yield* read() : yield* heard.left
+    const told = heard.right
+    if (told === undefined) return undefined
+    const isVerified = isAlone(watch) || told.some(({ reader }) => reader !== provider)
+    if (!isVerified && patient) return undefined
+    const found = yield* missed(watch, provider, scan, told, state)
+    if (found === undefined) return undefined
+    const agreed = yield* corroborated(watch, provider, scan, told, to)
+    return { ...verified, missed: found, corroborated: agreed, isVerified } satisfies Part
   })
-  if (found === undefined) return "waits" satisfies Passed
-  if (found.length > 0) {
-    yield* Effect.logWarning("the second pass found what a provider had left out").pipe(
-      Effect.annotateLogs({ transactions: found.map(({ txHash }) => txHash).join(", ") })
+  const part = yield* read()
+  if (part === undefined) return "waits" satisfies Passed
+  if (part.missed.length > 0) {
+    yield* Effect.logWarning("the verification pass found what a provider had left out").pipe(
+      Effect.annotateLogs({ transactions: part.missed.map(({ txHash }) => txHash).join(", ") })
     )
   }
-  yield* writer.write(
-    Effect.gen(function* () {
-      const now = yield* Ledger.scan(yield* Tx, network)
-      if (now === undefined || now.head.hash !== scan.head.hash) return
-      const touched = yield* Ledger.keepReceipts(network, found, isAlone(watch))
-      yield* Ledger.moveVerified(network, to)
-      yield* settlement.settle({ network, head: now.head }, touched)
-    })
-  )
-  const passed: Passed = to < final ? "more" : "done"
+  yield* store(watch, scan, part)
+  if (part.isVerified) state.dispute = undefined
+  else state.aloneTo = part.to
+  const passed: Passed = part.to < final ? "more" : "done"
   return passed
 })

@@ -6,12 +6,12 @@ import { RpcError } from "./Rpc.ts"
 /** A provider whose head has not moved for this long no longer follows the chain. */
 const stillAfter = Duration.toMillis("1 minute")
 
-/** Whether a provider that lacks a receipt of the block `deep`, which has its confirmations, no longer follows the chain. */
+/** Whether a provider whose head is below the block `deep`, which another one has read, no longer follows the chain. */
 export type StandsStill = (provider: Provider, deep: number) => Effect.Effect<boolean>
 
 /**
- * A provider whose head is below such a block and does not move is put aside: what it cannot have it does not deny. One
- * whose head moves is only behind, and its word counts: the block may be of a branch that somebody has made up.
+ * A provider whose head is below such a block and does not move is put aside: it will never have what it is asked about. One
+ * whose head moves is only behind, and is waited for: the block may be of a branch that somebody has made up.
  */
 export const makeStandsStill = (providers: Providers): StandsStill => {
   /** The heads of those that were behind, by provider. Times are Unix milliseconds. */
@@ -31,7 +31,7 @@ export const makeStandsStill = (providers: Providers): StandsStill => {
       return false
     }
     if (now - before.since < stillAfter) return false
-    const detail = `its head has been ${number} for ${Duration.format(now - before.since)}, and ${deep} has its confirmations elsewhere`
+    const detail = `its head has been ${number} for ${Duration.format(now - before.since)}, and ${deep} has been read elsewhere`
     const { host } = provider.client
     yield* providers.failed(provider, new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail }))
     return true

@@ -2,11 +2,14 @@ import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { balanceAt, nonceAt } from "./balanceCalls.ts"
 import type { Asked, Point } from "./balances.ts"
-import { ask } from "./calls.ts"
+import { ask, getHeader } from "./calls.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
 const statesPerBatch = 45
+/** A block of one branch. */
+type BlockId = Pick<BlockRef, "number" | "hash">
+
 /** How far back every node has states. */
 const recent = 128
 
@@ -20,6 +23,8 @@ interface Sources {
   readonly provider: Asking
   readonly others: ReadonlyArray<Asking>
   readonly at: BlockRef
+  /** Hashes of blocks below `at` on its branch, by number, as far as they have been asked for. */
+  readonly hashes: Map<number, string>
 }
 
 /** Whether a node says that it has no such state, `depth` blocks back. Old nodes have words of their own for it. */
@@ -29,13 +34,53 @@ const isGone = ({ reason }: RpcError, depth: number): boolean =>
   reason === "unsupported" ||
   (depth > recent && (reason === "missing" || reason === "garbage"))
 
-/** What an address held after a block of the chain; undefined where no provider has that state any more. */
-export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
-  const read = ({ client }: Asking) =>
-    Effect.map(
-      ask(client, [balanceAt(address, number), nonceAt(address, number)]),
-      ([balance, nonce]): Point => ({ number, balance, nonce })
+/** The answers of this provider cannot all be true. */
+export const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
+  new RpcError({ host, method, reason: "inconsistent", detail })
+
+const otherBlock = (number: number, hash: string, found: string): string =>
+  `block ${number} was ${hash} and is ${found}`
+
+/** Balance and nonce by the block's number. The header in the same batch shows of which branch they are. */
+const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number }: BlockId) {
+  const [header, balance, nonce] = yield* ask(client, [
+    getHeader(number),
+    balanceAt(address, number),
+    nonceAt(address, number)
+  ])
+  if (header.hash !== hash) return yield* inconsistent(client, "eth_getBalance", otherBlock(number, hash, header.hash))
+  return { number, balance, nonce } satisfies Point
+})
+
+/**
+ * What an address held after a block: asked by the block's hash (EIP-1898), so that it is of no other branch; by its
+ * number only where a node refuses that.
+ */
+export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
+  ask(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
+    Effect.map(([balance, nonce]): Point => ({ number: block.number, balance, nonce })),
+    Effect.catchIf(
+      ({ reason }) => reason === "refused" || reason === "unsupported",
+      () => readByNumber(client, address, block)
     )
+  )
+
+/** A block of the branch that the round's block is on, by the word of a provider that has the latter. */
+const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }: Asking, number: number) {
+  const known = number === at.number ? at.hash : hashes.get(number)
+  if (known !== undefined) return { number, hash: known }
+  const [{ hash }, tip] = yield* ask(client, [getHeader(number), getHeader(at.number)])
+  if (tip.hash !== at.hash) {
+    return yield* inconsistent(client, "eth_getBlockByNumber", otherBlock(at.number, at.hash, tip.hash))
+  }
+  hashes.set(number, hash)
+  return { number, hash }
+})
+
+/** What an address held after a block of the round's branch; undefined where no provider has that state any more. */
+export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
+  const read = (asking: Asking) =>
+    Effect.flatMap(blockOf(sources, asking, number), (block) => stateOf(asking.client, address, block))
   const first = yield* Effect.catchIf(
     read(sources.provider),
     (error) => isGone(error, sources.at.number - number),
@@ -48,10 +93,6 @@ export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: s
   }
   return undefined
 })
-
-/** The answers of this provider cannot all be true. */
-export const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
-  new RpcError({ host, method, reason: "inconsistent", detail })
 
 /** What an address holds at a block, and what the two ways to ask for it make of its balance. */
 interface State {

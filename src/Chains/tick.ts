@@ -11,12 +11,14 @@ import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Head
 import { commitReading, commitStart } from "./commit.ts"
 import { checkAhead } from "./farAhead.ts"
 import { type Gas, gasOf } from "./gas.ts"
+import type { HeadClock } from "./HeadClock.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
-import { type Range, readRange, type Source } from "./range.ts"
+import { type Range, readRange } from "./range.ts"
 import { sizeErrors } from "./Span.ts"
+import type { Source } from "./source.ts"
 import { latestStart } from "./startBlock.ts"
 import type { Contracts } from "./transfers.ts"
 
@@ -30,15 +32,28 @@ export interface Watch {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
+  /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
+  readonly headClock: HeadClock
+  /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
+  readonly solePatience: number
 }
 
 /** The chain as one provider shows it. */
-export const sourceOf = ({ chain, contracts, watched }: Watch, { client }: Provider): Source => ({
-  client,
+export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provider: Provider): Source => ({
+  client: provider.client,
   chain,
   contracts,
-  watched
+  watched,
+  stuck: provider.span.stuck,
+  other: Effect.map(providers.other(provider), (other) => other?.client)
 })
+
+/**
+ * Whether the serving one of several providers decides alone on something that has waited since `since`: no other one has
+ * testified for the configured patience. Times are Unix milliseconds.
+ */
+export const decidesSolely = (watch: Watch, provider: Provider, since: number, now: number): boolean =>
+  now - Math.max(since, watch.providers.silentSince(provider, now)) >= watch.solePatience
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
@@ -59,6 +74,8 @@ export type Outcome = Step & {
   readonly newest: number
   /** When it was asked for, and told. */
   readonly gas: Gas | undefined
+  /** What is wrong with this machine's clock. */
+  readonly clock: string | undefined
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
@@ -176,7 +193,7 @@ const read = Effect.fnUntraced(function* (
   }
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
-      onFailure: (error) => Effect.sync(() => span.failed(error)),
+      onFailure: (error) => Effect.sync(() => span.failed(error, last.number - after.number)),
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     }),
     Effect.catchIf(
@@ -280,6 +297,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     watching ? undefined : getChainId
   ])
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
+  const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head
@@ -294,5 +312,5 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     return yield* advance(watch, provider, scan, head, atLast)
   })
   const gas = gasPrice === undefined ? undefined : yield* gasOf(watch.network.chain, client, gasPrice)
-  return { ...step, newest: head.number, gas } satisfies Outcome
+  return { ...step, newest: head.number, gas, clock } satisfies Outcome
 })

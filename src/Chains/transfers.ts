@@ -16,8 +16,10 @@ export interface Transfer {
   readonly blockNumber: number
   readonly blockHash: string
   readonly txHash: string
-  /** `log:<index in the block>` or `tx:<index in the block>`. */
+  /** What it is known by in its block at its address: see `Receipt`. */
   readonly position: string
+  /** The log's or the transaction's index in the block, as this provider numbers them: for order only. */
+  readonly place: number
   /** The receiving address, lower case. */
   readonly address: string
   readonly currency: string
@@ -54,7 +56,25 @@ const TransferLog = Schema.Struct({
 const decodeTransferLog = decoder(TransferLog)
 const decodeWord = decoder(Word)
 
-const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Transfer | undefined => {
+/** A transfer that has not been told apart yet from others of the same content. */
+type Logged = Omit<Transfer, "position">
+
+/**
+ * Nodes number the logs of a block differently (erigon issues 13542 and 17249), so that two providers tell of one log by
+ * two indexes. What a log says is the same everywhere: logs of one transaction that say the same are counted.
+ */
+const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
+  const counts = new Map<string, number>()
+  return logged.map((transfer) => {
+    const content = `log:${transfer.txHash}:${transfer.currency}:${transfer.amount}`
+    const key = `${transfer.blockHash} ${transfer.address} ${content}`
+    const before = counts.get(key) ?? 0
+    counts.set(key, before + 1)
+    return { ...transfer, position: `${content}:${before}` }
+  })
+}
+
+const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logged | undefined => {
   const currency = contracts.get(log.address)
   const amount = Either.getOrElse(decodeWord(log.data), () => 0n)
   if (currency === undefined || log.removed || amount === 0n || !log.topics[2].startsWith(`0x${"0".repeat(24)}`)) {
@@ -64,7 +84,7 @@ const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Tran
     blockNumber: log.blockNumber,
     blockHash: log.blockHash,
     txHash: log.transactionHash,
-    position: `log:${log.logIndex}`,
+    place: log.logIndex,
     address: `0x${log.topics[2].slice(addressOffset)}`,
     currency,
     amount
@@ -84,7 +104,7 @@ export const tokenTransfers = (
   contracts: Contracts,
   watched: AddressSet
 ): Either.Either<ReadonlyArray<Transfer>, string> => {
-  const transfers: Array<Transfer> = []
+  const transfers: Array<Logged> = []
   for (const log of logs) {
     const topics = Predicate.isRecord(log) ? log.topics : undefined
     if (!Array.isArray(topics)) return Either.left("a log without topics")
@@ -98,7 +118,7 @@ export const tokenTransfers = (
     const transfer = tokenTransfer(decoded.right, contracts)
     if (transfer !== undefined) transfers.push(transfer)
   }
-  return Either.right(transfers)
+  return Either.right(positioned(transfers))
 }
 
 const isOtherEvent = (log: unknown): boolean =>
@@ -166,6 +186,7 @@ export const nativeTransfers = (
       blockHash: header.hash,
       txHash: payment.hash,
       position: `tx:${payment.transactionIndex}`,
+      place: payment.transactionIndex,
       address: payment.to,
       currency,
       amount: payment.value

@@ -4,7 +4,7 @@ import { balancesByOverride } from "../Chains/balanceCalls.ts"
 import { ask, getFullBlock, getHead, getHeader, getLogs } from "../Chains/calls.ts"
 import { findTagged } from "../Chains/finality.ts"
 import { usedOn } from "../Chains/History.ts"
-import type { Reply, RpcClient } from "../Chains/Rpc.ts"
+import type { Reply, RpcClient, RpcError } from "../Chains/Rpc.ts"
 import { readsFullBlocks } from "../Chains/range.ts"
 import { transferTopic } from "../Chains/transfers.ts"
 import { type Mode, networkKey } from "../Domain/Chain.ts"
@@ -17,8 +17,8 @@ import type { Seen } from "./providers.ts"
 
 /** Blocks over which the time between two is measured. */
 const measuredBlocks = 1_000
-/** How many of the next addresses must be unknown to the chains. */
-const nextIndexes = 20
+/** Of the indexes with a history so many are named. */
+const shownIndexes = 20
 
 /** First four bytes of keccak256("decimals()") and keccak256("symbol()"). */
 const decimalsCall = "0x313ce567"
@@ -148,7 +148,50 @@ export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSetti
   return ok(name, `about ${shown(busy)} a day while payments are open all day, ${shown(idle)} while none is`)
 })
 
-/** The wallet of a mode: the next addresses must be unknown to every chain that can be asked. */
+/** What was found of a wallet's next addresses on the chains. */
+interface LookedAhead {
+  /** The index behind the last one that was asked about. */
+  readonly to: number
+  /** Indexes with a history, by chain; or why the chain could not be asked. */
+  readonly found: ReadonlyMap<string, Either.Either<ReadonlyArray<number>, RpcError>>
+}
+
+/** Asks all chains about the next addresses until so many in a row have no history on any. */
+const lookAhead = Effect.fnUntraced(function* (
+  size: number,
+  address: (index: number) => string,
+  first: number,
+  chains: ReadonlyArray<readonly [ChainSettings, Seen]>
+) {
+  const found = new Map<string, Either.Either<ReadonlyArray<number>, RpcError>>()
+  let [to, unused] = [first, first]
+  while (to < unused + size) {
+    const indexes = Array.from({ length: unused + size - to }, (_, i) => to + i)
+    const addresses = indexes.map(address)
+    yield* Effect.forEach(
+      chains,
+      ([chain, { client, head }]) =>
+        Effect.gen(function* () {
+          const before = found.get(networkKey(chain)) ?? Either.right([])
+          if (Either.isLeft(before)) return
+          const used = yield* Effect.either(usedOn(chain, client, addresses, head))
+          const more = Either.map(used, (all) => all.map((one) => indexes[addresses.indexOf(one)] ?? to))
+          found.set(
+            networkKey(chain),
+            Either.map(more, (all) => [...before.right, ...all])
+          )
+        }),
+      { concurrency: "unbounded", discard: true }
+    )
+    to += indexes.length
+    for (const each of found.values()) {
+      if (Either.isRight(each)) unused = Math.max(unused, ...each.right.map((index) => index + 1))
+    }
+  }
+  return { to, found } satisfies LookedAhead
+})
+
+/** The wallet of a mode: which of its next addresses the chains that can be asked know. */
 export const examineWallet = Effect.fn("Doctor.wallet")(function* (
   settings: SettingsShape,
   mode: Mode,
@@ -161,22 +204,17 @@ export const examineWallet = Effect.fn("Doctor.wallet")(function* (
   if (xpub === undefined || asked.length === 0) return []
   const wallet = hdWallet(Redacted.value(xpub))
   const first = nextIndex(wallet.fingerprint)
-  const addresses = Array.from({ length: nextIndexes }, (_, i) => wallet.address(first + i))
-  const found = yield* Effect.forEach(
-    asked,
-    ([chain, { client, head }]) =>
-      Effect.map(Effect.either(usedOn(chain, client, addresses, head)), (used) => [networkKey(chain), used] as const),
-    { concurrency: "unbounded" }
-  )
-  const indexes = `the next ${nextIndexes} indexes, from ${first}`
-  return found.map(([key, used]): Finding => {
+  const { found, to } = yield* lookAhead(settings.payments.lookAhead, wallet.address, first, asked)
+  const indexes = `the indexes from ${first} to ${to - 1}`
+  return Array.from(found, ([key, used]): Finding => {
     if (Either.isLeft(used)) return failedCall(`${name} on ${key}`, used.left, "ask another provider")
-    return used.right.length === 0
-      ? ok(`${name} on ${key}`, `nothing is known of ${indexes}`)
-      : warn(
-          `${name} on ${key}`,
-          `${used.right.length} of ${indexes} have a history: ${used.right.join(", ")}`,
-          "they are skipped, and the seed seems to be used elsewhere too: give tilld an account's key of its own seed"
-        )
+    const { length } = used.right
+    if (length === 0) return ok(`${name} on ${key}`, `nothing is known of ${indexes}`)
+    const shown = `${used.right.slice(0, shownIndexes).join(", ")}${length > shownIndexes ? ` and ${length - shownIndexes} more` : ""}`
+    return warn(
+      `${name} on ${key}`,
+      `${length} of ${indexes} have a history: ${shown}; the last is ${Math.max(...used.right)}`,
+      "they are skipped, and the seed seems to be used elsewhere too: give tilld an account's key of its own seed"
+    )
   })
 })

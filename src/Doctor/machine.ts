@@ -1,8 +1,10 @@
-import { existsSync, statfsSync, statSync } from "node:fs"
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
 import { Clock, Effect, Either, Redacted } from "effect"
 import { Agent } from "undici"
+import { type Mark, readMark } from "../Payments/IndexMark.ts"
+import { blindJump, doubtOf } from "../Payments/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape, Source } from "../Settings.ts"
@@ -21,13 +23,15 @@ const dateDeadline = "5 seconds"
 /** What the database file tells without a daemon; read-only, and beside one that runs. */
 export interface StoreLook {
   readonly findings: ReadonlyArray<Finding>
-  /** By fingerprint, the next index of each wallet. */
+  /** By fingerprint, the next index of each wallet, what it has to jump included. */
   readonly nextIndexes: ReadonlyMap<string, number>
+  /** Of the daemon's last start; empty before the first. */
+  readonly token: string
   /** Of the master key that the database was sealed with; undefined where there is none yet. */
   readonly keyFingerprint: string | undefined
 }
 
-const nothing: Omit<StoreLook, "findings"> = { nextIndexes: new Map(), keyFingerprint: undefined }
+const nothing: Omit<StoreLook, "findings"> = { nextIndexes: new Map(), token: "", keyFingerprint: undefined }
 
 const lookInto = (database: Database.Database): StoreLook => {
   const name = "database"
@@ -35,10 +39,13 @@ const lookInto = (database: Database.Database): StoreLook => {
     .map((row) => row.quick_check)
     .filter((line) => line !== "ok")
   const strays = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
-  const wallets = database.prepare("SELECT fingerprint, next_index FROM wallets").all() as ReadonlyArray<{
+  const wallets = database
+    .prepare("SELECT fingerprint, next_index + jump AS next FROM wallets")
+    .all() as ReadonlyArray<{
     fingerprint: string
-    next_index: number
+    next: number
   }>
+  const { token } = database.prepare("SELECT token FROM numbering").get() as { token: string }
   const meta = database.prepare("SELECT value FROM meta WHERE key = 'master_key_fingerprint'").get() as
     | { value: string }
     | undefined
@@ -53,7 +60,8 @@ const lookInto = (database: Database.Database): StoreLook => {
   ]
   return {
     findings,
-    nextIndexes: new Map(wallets.map((row) => [row.fingerprint, row.next_index])),
+    nextIndexes: new Map(wallets.map((row) => [row.fingerprint, row.next])),
+    token,
     keyFingerprint: meta?.value
   }
 }
@@ -80,14 +88,51 @@ export const examineDatabase = ({ database: { path } }: SettingsShape) =>
     )
   })
 
+/**
+ * Whether the mark of the numbering would let a start go on where the database stands. `mark` was read before the database:
+ * a daemon that runs writes it afterwards.
+ */
+export const examineNumbering = (
+  { database }: SettingsShape,
+  mark: Either.Either<Mark | undefined, unknown>,
+  { nextIndexes, token }: StoreLook
+) =>
+  Effect.sync((): Finding => {
+    const name = "address numbering"
+    const folder = database.markFolder
+    const usable = Either.flatMap(mark, (found) =>
+      Either.map(
+        Either.try(() => accessSync(existing(folder), constants.W_OK)),
+        () => found
+      )
+    )
+    if (Either.isLeft(usable)) {
+      const remedy = "make it writable for tilld, or give another one as database.mark_folder; run this as tilld's user"
+      return fail(name, `its mark cannot be kept in ${folder}: ${usable.left}`, remedy)
+    }
+    const doubt = doubtOf({ token, wallets: Object.fromEntries(nextIndexes) }, usable.right)
+    return doubt === undefined
+      ? ok(name, `the mark in ${folder} proves that it goes on where it stands`)
+      : warn(
+          name,
+          `the next start skips ${blindJump} addresses of each wallet: ${doubt}`,
+          "right after restoring a copy; otherwise let database.mark_folder be the same at each start, on a disk that lasts"
+        )
+  })
+
+/** The mark as it is now, or why it cannot be read. */
+export const lookAtMark = ({ database }: SettingsShape) => Effect.sync(() => Either.try(() => readMark(database)))
+
+/** The folder, or the first one above it that is there. */
+const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)))
+
 const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
 const inGigabytes = (bytes: number): string => `${(bytes / gigabyte).toFixed(1)} GB`
 
 /** Free space where the database is, of which backups take as much as it has. */
 export const examineDisk = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): Finding => {
-    let folder = dirname(resolve(path))
-    while (!existsSync(folder)) folder = dirname(folder)
+    const folder = existing(dirname(resolve(path)))
     const { bavail, bsize } = statfsSync(folder)
     const free = bavail * bsize
     const used = size(path) + size(`${path}-wal`)

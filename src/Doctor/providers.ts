@@ -7,6 +7,7 @@ import {
   traceTransaction
 } from "../Chains/balanceCalls.ts"
 import { ask, type Call, decoder, getChainId, getHead, getLogs, Hash, type Header } from "../Chains/calls.ts"
+import { checkIdentity } from "../Chains/chainIdentity.ts"
 import { Rpc, type RpcClient, type RpcError } from "../Chains/Rpc.ts"
 import { transferTopic } from "../Chains/transfers.ts"
 import { networkKey } from "../Domain/Chain.ts"
@@ -138,6 +139,27 @@ const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client,
 const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
   fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
 
+/** Whether it has the blocks that a public network is known by. */
+const identity = Effect.fn("Doctor.identity")(function* (name: string, chain: ChainSettings, client: RpcClient) {
+  const numbers = chain.knownBlocks.map(({ number }) => number).join(" and ")
+  if (numbers === "") return []
+  const seen = yield* Effect.either(checkIdentity(chain, chain.chainId, chain.knownBlocks, client))
+  if (Either.isRight(seen)) {
+    return seen.right.length > 0
+      ? [ok(name, `block ${seen.right.join(" and ")} as the network has it`)]
+      : [
+          warn(
+            name,
+            `it has not got block ${numbers}: its chain is known by its id alone`,
+            "add one that keeps old blocks"
+          )
+        ]
+  }
+  if (seen.left._tag === "RpcError") return yield* seen.left
+  const { block, expected, found } = seen.left
+  return [fail(name, `it serves another chain: its block ${block} is ${found}, not ${expected}`, "check rpc_urls")]
+})
+
 interface Look {
   readonly seen: Seen | undefined
   readonly findings: ReadonlyArray<Finding>
@@ -149,6 +171,9 @@ const lookAt = Effect.fn("Doctor.provider")(
   function* (name: string, chain: ChainSettings, client: RpcClient) {
     const [chainId] = yield* ask(client, [getChainId])
     if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
+    const known = yield* identity(`${name} blocks`, chain, client)
+    const stranger = known.find(({ status }) => status === "fail")
+    if (stranger !== undefined) return unusable(stranger)
     const { head, latency } = yield* measure(client)
     const seen: Seen = { client, head }
     const finding = `chain ${chainId}, head ${head.number}, answers in ${latency} ms`
@@ -158,6 +183,7 @@ const lookAt = Effect.fn("Doctor.provider")(
         : warn(name, finding, "it is slow: use one that is nearer or less busy")
     const findings = [
       reached,
+      ...known,
       yield* capabilities(`${name} capabilities`, seen),
       yield* stateDepth(`${name} state`, seen),
       yield* logRange(`${name} logs`, seen, chain)

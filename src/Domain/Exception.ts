@@ -49,6 +49,10 @@ export interface Irregular {
   readonly key: string
 }
 
+/** Whether it is certain money, by its transaction or its block: what is found of it later is told apart from more. */
+export const isNamed = ({ block, kind, txHash }: Irregular): boolean =>
+  kind !== "reorged" && (txHash !== undefined || block !== undefined)
+
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends Irregular {
   readonly id: string
@@ -58,6 +62,8 @@ export interface PaymentException extends Irregular {
   /** Undefined for `unknown_payment` only. */
   readonly payment: PaymentId | undefined
   readonly status: ExceptionStatus
+  /** Base units of this money that were sent back so far. While the exception is open, `amount` is what is left. */
+  readonly sentBack: bigint
   readonly openedAt: number
 }
 
@@ -117,6 +123,9 @@ export const toExceptionObject = (exception: PaymentException): ReadonlyArray<Ex
 export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
   message: Schema.String
 }) {}
+
+/** It cannot be told which money was sent back: more is open than was meant, or not what was named. */
+export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUnclear", { message: Schema.String }) {}
 
 /** A transaction that is to stand for a payment does not: the chain has it not, not deep enough, or does not say. */
 export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {

@@ -36,6 +36,11 @@ export interface Payment {
    * head is known.
    */
   readonly createdHead: number | undefined
+  /**
+   * Where this machine's clock was far behind the chain's when the payment was made: until when money is on time by the
+   * chain's clock. Undefined where that is `expiresAt`.
+   */
+  readonly dueAt: number | undefined
   /** JSON text, exactly as it will be returned. */
   readonly metadata: string
   readonly webhookUrl: string | undefined
@@ -53,7 +58,7 @@ export interface Payment {
 }
 
 /** A payment that is about to be stored, which gives it its place in the order and in the chain. */
-export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "endedAt" | "usdValue"> &
+export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "usdValue"> &
   Partial<Pick<Payment, "usdValue">>
 
 /** confirmed, expired and failed: only a reorg below what was final, or an operator, changes them. */

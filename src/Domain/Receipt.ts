@@ -24,10 +24,13 @@ export interface Receipt {
   /** Lower case. */
   readonly address: string
   /**
-   * `log:<index in the block>` for a token; for the native coin `tx:<index in the block>` of a transaction to the
+   * `log:<transaction>:<currency>:<amount>:<n>` for a token, the n-th of that content from 0 on, since nodes number logs
+   * differently; for the native coin `tx:<index in the block>` of a transaction to the
    * address, `call:<hash>` of one that brought it from inside a contract, `unattributed` where no node can tell.
    */
   readonly position: string
+  /** Index in the block of the log or the transaction, 0 where there is none: for order only. */
+  readonly place: number
   /** Undefined for `unattributed` only. */
   readonly txHash: string | undefined
   /** The currency's symbol, or a known wrong token's name such as `USDC.e`. */
@@ -42,7 +45,18 @@ export interface Receipt {
   readonly canonical: boolean
   /** When it was first stored, Unix milliseconds. */
   readonly seenAt: number
+  /**
+   * The first block that the money may have come with, where only an interval is known that ends with `blockNumber`.
+   * `time`, Unix seconds, is not after that block's.
+   */
+  readonly since?: { readonly number: number; readonly time: number } | undefined
 }
+
+/**
+ * Whether more than one provider's word stands for a receipt. One without a transaction has none that another provider
+ * could be asked about: it is told of as what it is, and confirms nothing.
+ */
+export const isCorroborated = ({ agreed, txHash }: Receipt): boolean => agreed || txHash === undefined
 
 /** How far a chain has been read. */
 export interface Scan {

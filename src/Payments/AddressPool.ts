@@ -10,9 +10,6 @@ const depth = 1000
 const batch = 64
 /** A refill that follows the last one as soon as this is part of a burst: it leaves the processor to the requests. */
 const burstMillis = 5_000
-/** How many of the next addresses are asked about on the chains: each costs a few calls. */
-const vettingWindow = 50
-
 interface Candidate {
   readonly index: number
   readonly address: string
@@ -25,16 +22,30 @@ export class AddressPool {
   readonly #wallet: HdWallet
   readonly #derive: Derive
   readonly #wanting: (what: "addresses" | "vetting") => void
+  readonly #lookAhead: number
   readonly #ahead = new Map<number, string>()
-  readonly #skipped = new Set<number>()
-  readonly #vetted = new Set<number>()
+  readonly #used = new Set<number>()
   #next = 0
+  /** All below it have been asked about, on every chain. */
+  #vetted = 0
+  /** Above the last one that is known to have a history. */
+  #unused = 0
   #filledAt = Number.NEGATIVE_INFINITY
 
-  /** `derive` helps in a burst; `wanting` is called when addresses or their vetting run low. */
-  constructor(wallet: HdWallet, mode: Mode, derive: Derive, wanting: (what: "addresses" | "vetting") => void) {
+  /**
+   * `derive` helps in a burst; `wanting` is called when addresses or their vetting run low. After `lookAhead` addresses in
+   * a row without a history the wallet is taken for unused.
+   */
+  constructor(
+    wallet: HdWallet,
+    mode: Mode,
+    derive: Derive,
+    lookAhead: number,
+    wanting: (what: "addresses" | "vetting") => void
+  ) {
     this.#wallet = wallet
     this.#derive = derive
+    this.#lookAhead = lookAhead
     this.#wanting = wanting
     this.fingerprint = wallet.fingerprint
     this.mode = mode
@@ -71,41 +82,57 @@ export class AddressPool {
   }
 
   hasHistory(index: number): boolean {
-    return this.#skipped.has(index)
+    return this.#used.has(index)
   }
 
+  /** `index` has a history. */
   skip(index: number): void {
-    if (index >= this.#next) this.#skipped.add(index)
+    if (index >= this.#next) this.#used.add(index)
+    this.#unused = Math.max(this.#unused, index + 1)
   }
 
   /** The counter stands at `next`. */
   startAt(next: number): void {
-    this.#next = Math.max(this.#next, next)
+    this.#moveTo(next)
     this.#wanting("addresses")
     this.#wanting("vetting")
   }
 
   /** `index`, and all below it, will not be asked for again. */
   passed(index: number): void {
-    for (let behind = this.#next; behind <= index; behind++) {
-      this.#ahead.delete(behind)
-      this.#skipped.delete(behind)
-      this.#vetted.delete(behind)
-    }
-    this.#next = Math.max(this.#next, index + 1)
+    this.#moveTo(index + 1)
     if (this.#ahead.size < depth / 2) this.#wanting("addresses")
-    if (this.#vetted.size < vettingWindow / 2) this.#wanting("vetting")
+    if (this.#vettedUntil - this.#vettedFrom > this.#lookAhead / 2) this.#wanting("vetting")
   }
 
-  /** The next addresses whose history nobody has asked about. */
-  unvetted(): ReadonlyArray<Candidate> {
-    return Array.from({ length: vettingWindow }, (_, ahead) => this.#next + ahead)
-      .filter((index) => !this.#vetted.has(index))
-      .map((index) => ({ index, address: this.address(index) }))
+  #moveTo(next: number): void {
+    for (let behind = this.#next; behind < next; behind++) {
+      this.#ahead.delete(behind)
+      this.#used.delete(behind)
+    }
+    this.#next = Math.max(this.#next, next)
   }
 
-  vetted(candidates: ReadonlyArray<Candidate>): void {
-    for (const { index } of candidates) if (index >= this.#next) this.#vetted.add(index)
+  get #vettedFrom(): number {
+    return Math.max(this.#vetted, this.#next)
+  }
+
+  get #vettedUntil(): number {
+    return Math.max(this.#unused, this.#next) + this.#lookAhead
+  }
+
+  /** The next addresses whose history nobody has asked about, from the index `from` on. */
+  unvetted(from = 0): ReadonlyArray<Candidate> {
+    const first = Math.max(from, this.#vettedFrom)
+    return Array.from({ length: Math.max(0, this.#vettedUntil - first) }, (_, i) => ({
+      index: first + i,
+      address: this.address(first + i)
+    }))
+  }
+
+  /** Every chain has told of all addresses below the index `to`. */
+  vettedTo(to: number): void {
+    this.#vetted = Math.max(this.#vetted, to)
   }
 
   readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {

@@ -1,6 +1,12 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
-import type { ExceptionKind, ExceptionStatus, Irregular, PaymentException } from "../Domain/Exception.ts"
+import {
+  type ExceptionKind,
+  type ExceptionStatus,
+  type Irregular,
+  isNamed,
+  type PaymentException
+} from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
 
@@ -15,13 +21,14 @@ interface ExceptionRow {
   readonly tx_hash: string | null
   readonly currency: string
   readonly amount: string
+  readonly sent_back: string
   readonly block_number: number | null
   readonly opened_at: number
   readonly outcome: Exclude<ExceptionStatus, "open"> | null
 }
 
 const columns =
-  "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, block_number, opened_at, outcome"
+  "id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, sent_back, block_number, opened_at, outcome"
 
 const fromRow = (row: ExceptionRow): PaymentException => ({
   id: row.id,
@@ -34,6 +41,7 @@ const fromRow = (row: ExceptionRow): PaymentException => ({
   txHash: row.tx_hash ?? undefined,
   currency: row.currency,
   amount: BigInt(row.amount),
+  sentBack: BigInt(row.sent_back),
   block: row.block_number ?? undefined,
   openedAt: row.opened_at,
   status: row.outcome ?? "open"
@@ -68,29 +76,58 @@ export interface Place {
   readonly payment: PaymentId | undefined
 }
 
+/** Of what was sent back without being taken out of the ledger: what is found beyond it. */
+const outstanding = (
+  known: ReadonlyMap<string, PaymentException>,
+  found: ReadonlyArray<Irregular>
+): ReadonlyArray<Irregular> =>
+  found.flatMap((one) => {
+    const amount = one.amount - (isNamed(one) ? 0n : (known.get(one.key)?.sentBack ?? 0n))
+    return amount > 0n ? [{ ...one, amount }] : []
+  })
+
+/** What is found, and of what is open as much as is still reported. */
+const withHeld = (
+  stored: ReadonlyArray<PaymentException>,
+  found: ReadonlyArray<Irregular>,
+  reported: ReadonlyArray<Irregular>
+): ReadonlyArray<Irregular> => {
+  const all = new Map(found.map((one) => [one.key, one]))
+  const open = new Map(stored.flatMap((one) => (one.status === "open" ? [[one.key, one.amount]] : [])))
+  for (const one of reported) {
+    const before = open.get(one.key) ?? 0n
+    const held = before < one.amount ? before : one.amount
+    if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, amount: held })
+  }
+  return [...all.values()]
+}
+
 /**
  * Brings what is stored for an address up to what the ledger says: opens what is new and what has come back, and closes
- * as `gone` what is there no longer. What a person has decided stays decided, unless it is more money by now. Gives what
- * was opened.
+ * as `gone` what is there no longer. What a person has accepted stays decided, unless it is more money by now. What was
+ * sent back is no longer found; what is found all the same is more money, and open. Gives what was opened.
  *
  * @param stored all that is stored for the address
+ * @param found what the corroborated receipts say
  * @param at Unix milliseconds
+ * @param reported what all receipts say: it opens nothing, and keeps what is open as it is, since a reorg mines money
+ *   again in a block that no second provider has been asked about yet
  */
 export const sync = (
   place: Place,
   stored: ReadonlyArray<PaymentException>,
   found: ReadonlyArray<Irregular>,
-  at: number
+  at: number,
+  reported: ReadonlyArray<Irregular> = found
 ) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const known = new Map(stored.map((exception) => [exception.key, exception]))
     const opened: Array<Irregular> = []
-    for (const one of found) {
+    for (const one of withHeld(stored, outstanding(known, found), outstanding(known, reported))) {
       const before = known.get(one.key)
       known.delete(one.key)
-      const isDecided = before?.status === "accepted" || before?.status === "refunded"
-      if (isDecided && one.amount <= before.amount) continue
+      if (before?.status === "accepted" && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
       yield* tx.run(
         `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, block_number,
@@ -118,8 +155,20 @@ export const sync = (
     return opened
   })
 
+/** So much of an open one's money was sent back; it stays open for the rest. `at` Unix milliseconds. */
+export const sendBack = ({ amount, id, sentBack }: PaymentException, part: bigint, at: number) =>
+  Effect.flatMap(Tx, (tx) => {
+    const all = sentBack + part
+    const rest = amount - part
+    const isAll = rest <= 0n
+    return tx.run(
+      "UPDATE exceptions SET amount = ?, sent_back = ?, closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL",
+      [`${isAll ? all : rest}`, `${all}`, isAll ? at : null, isAll ? "refunded" : null, id]
+    )
+  })
+
 /** Closes one that is open; `at` Unix milliseconds. */
-export const close = (id: string, outcome: Exclude<ExceptionStatus, "open">, at: number) =>
+export const close = (id: string, outcome: "accepted" | "gone", at: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE exceptions SET closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL", [at, outcome, id])
   )

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
@@ -19,6 +19,7 @@ interface PaymentRow {
   readonly status: PaymentStatus
   readonly created_at: number
   readonly expires_at: number
+  readonly due_at: number | null
   readonly created_head: number | null
   readonly metadata: string
   readonly webhook_url: string | null
@@ -33,7 +34,7 @@ interface PaymentRow {
 }
 
 const columns = `sequence, id, account_id, mode, merchant_ref, amount, currency, chain, address, status, created_at,
-  expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
+  expires_at, due_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash,
   confirmed_at, failure_reason, ended_at`
 
 const fromRow = (row: PaymentRow): Payment => ({
@@ -49,6 +50,7 @@ const fromRow = (row: PaymentRow): Payment => ({
   status: row.status,
   createdAt: row.created_at,
   expiresAt: row.expires_at,
+  dueAt: row.due_at ?? undefined,
   createdHead: row.created_head ?? undefined,
   metadata: row.metadata,
   webhookUrl: row.webhook_url ?? undefined,
@@ -62,6 +64,9 @@ const fromRow = (row: PaymentRow): Payment => ({
   endedAt: row.ended_at ?? undefined
 })
 
+/** A chain's clock that is further ahead of this machine's shows that this one is wrong. Milliseconds. */
+const farAhead = Duration.toMillis("15 minutes")
+
 /** Where a payment's address comes from. */
 export interface AddressSource {
   readonly wallet: string
@@ -74,13 +79,14 @@ export interface AddressSource {
  */
 export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource) =>
   Effect.map(
-    tx.get<{ sequence: number; created_head: number | null }>(
+    tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
-         status, created_at, expires_at, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?), ?, ?, ?,
+         status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id, usd_value)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
+         (SELECT head_time * 1000 + ? FROM scans WHERE chain = ? AND mode = ? AND head_time * 1000 > ?), ?, ?, ?,
          ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
-       RETURNING sequence, created_head`,
+       RETURNING sequence, created_head, due_at`,
       [
         payment.id,
         payment.account,
@@ -97,6 +103,10 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         payment.expiresAt,
         payment.chain,
         payment.mode,
+        payment.expiresAt - payment.createdAt,
+        payment.chain,
+        payment.mode,
+        payment.createdAt + farAhead,
         payment.metadata,
         payment.webhookUrl ?? null,
         payment.redirectUrl ?? null,
@@ -110,6 +120,7 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         usdValue: payment.usdValue,
         sequence: row.sequence,
         createdHead: row.created_head ?? undefined,
+        dueAt: row.due_at ?? undefined,
         endedAt: undefined
       }
   )
@@ -208,21 +219,27 @@ export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: numbe
     (rows) => rows.map(fromRow)
   )
 
-/** Open payments of a chain whose `expiresAt` (Unix ms) is before `before`, in its order, behind the given one. */
+/**
+ * Open payments of a chain whose time, by its clock, ends before `before` (Unix ms), in that order, behind the given one.
+ *
+ * @param searched only those that a second provider has been asked about
+ */
 export const openExpiredBefore = (
   db: Db,
   { chain, mode }: Network,
   before: number,
-  behind: { readonly expiresAt: number; readonly sequence: number },
-  limit: number
+  behind: { readonly dueAt: number; readonly sequence: number },
+  limit: number,
+  searched: boolean
 ) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND expires_at < ?
-         AND (expires_at, sequence) > (?, ?)
-       ORDER BY expires_at, sequence LIMIT ?`,
-      [chain, mode, before, behind.expiresAt, behind.sequence, limit]
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND coalesce(due_at, expires_at) < ?
+         ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
+         AND (coalesce(due_at, expires_at), sequence) > (?, ?)
+       ORDER BY coalesce(due_at, expires_at), sequence LIMIT ?`,
+      [chain, mode, before, behind.dueAt, behind.sequence, limit]
     ),
     (rows) => rows.map(fromRow)
   )
@@ -232,7 +249,7 @@ export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-       ORDER BY expires_at, sequence LIMIT ?`,
+       ORDER BY coalesce(due_at, expires_at), sequence LIMIT ?`,
       [chain, mode, limit]
     ),
     (rows) => rows.map(fromRow)

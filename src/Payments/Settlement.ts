@@ -1,5 +1,7 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
+import { furthestAhead } from "../Chains/HeadClock.ts"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
+import * as Searches from "../Chains/SearchesRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -96,6 +98,9 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       const alarms: Array<Alarm> = []
       const bell = yield* Queue.sliding<void>(1)
 
+      /** Whether there is a second provider to ask before a payment ends. */
+      const hasQuorum = (network: Network) => (chains.get(networkKey(network))?.rpcUrls.length ?? 0) > 1
+
       /** What the stored scan of a chain can vouch for; a payment's own part is still to be added. */
       const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
         const scan = yield* LedgerRepo.scan(db, network)
@@ -105,13 +110,15 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const settled = yield* LedgerRepo.newestBlockAt(db, network, head.number - confirmations + 1)
         const horizon: Horizon = {
           head: head.number,
+          headTime: head.time,
           confirmations,
           settled,
           checked,
           safe,
           finalized,
           requires: undefined,
-          elsewhereChecked: false
+          elsewhereChecked: false,
+          searched: hasQuorum(network) ? undefined : Number.POSITIVE_INFINITY
         }
         return horizon
       })
@@ -144,7 +151,8 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       ) {
         const receipts = yield* receiptsLeft(payment)
         const policies = chains.get(networkKey(payment))?.policies ?? []
-        const own: Horizon = { ...horizon, requires: requirementOf(policies, payment.usdValue) }
+        const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
+        const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
         const back = undone(payment, receipts, own, rules, now)
         const steps = back === undefined ? advance(payment, receipts, own, rules, now) : [back]
         const after = yield* follow(outbox, payment, steps, now)
@@ -188,7 +196,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         if (changed.has(undefined)) yield* tellOfUnknown(network, now)
         // Coins are not given up before their balances have been compared: until then they are looked at again.
         const awaitsBalances = reorged.some(({ currency }) => currency === nativeToken(network.chain))
-        const through = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+        const compared = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+        // Nor is a payment while what came in place of its money may still be corroborated.
+        const ids = reorged.map(({ id }) => id)
+        const through = (yield* Receipts.anyAwaited(tx, network, ids, final)) ? above : compared
         tx.afterCommit(() => {
           looked.set(key, through)
           moved.add(network.mode)
@@ -212,14 +223,14 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       })
 
       /** Ends a chunk of what is over on one chain, behind the given one; each is read in the commit that ends it. */
-      const expireChunk = (network: Network, behind: { readonly expiresAt: number; readonly sequence: number }) =>
+      const expireChunk = (network: Network, behind: { readonly dueAt: number; readonly sequence: number }) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           const now = yield* Clock.currentTimeMillis
           const horizon = yield* horizonOf(tx, network)
           const before = horizon && overBefore(horizon, rules)
-          if (horizon === undefined || before === undefined) return []
-          const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk)
+          if (horizon === undefined || before === undefined || horizon.headTime * 1000 > now + furthestAhead) return []
+          const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk, hasQuorum(network))
           const isChecked = yield* elsewhere(tx, network, now)
           for (const payment of payments) {
             yield* settlePayment(payment, { ...horizon, elsewhereChecked: isChecked(payment) }, now, false)
@@ -227,12 +238,15 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           return payments
         })
 
-      const start = { expiresAt: 0, sequence: 0 }
+      const start = { dueAt: 0, sequence: 0 }
 
       const anyOver = Effect.fnUntraced(function* (network: Network) {
         const horizon = yield* horizonOf(reader, network)
         const before = horizon && overBefore(horizon, rules)
-        return before !== undefined && (yield* Repo.openExpiredBefore(reader, network, before, start, 1)).length > 0
+        return (
+          before !== undefined &&
+          (yield* Repo.openExpiredBefore(reader, network, before, start, 1, hasQuorum(network))).length > 0
+        )
       })
 
       /** Ends what is over on one chain, a chunk a commit. */
@@ -244,7 +258,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           const chunk = yield* writer.write(expireChunk(network, behind))
           const last = chunk.at(-1)
           if (last === undefined || chunk.length < expiryChunk) return
-          behind = last
+          behind = { dueAt: last.dueAt ?? last.expiresAt, sequence: last.sequence }
         }
       })
 

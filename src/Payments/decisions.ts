@@ -1,4 +1,5 @@
 import { Clock, Duration, Effect } from "effect"
+import { MatchSet } from "../Chains/MatchSet.ts"
 import { minedTransaction } from "../Chains/minedTransaction.ts"
 import { Networks } from "../Chains/Networks.ts"
 import { required } from "../Domain/Amount.ts"
@@ -15,7 +16,6 @@ import { exceptionsOf } from "./exceptions.ts"
 import { follow, receiptsLeft, syncExceptions } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { Settlement } from "./Settlement.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 
 // What operators decide about money that no rule decides on. Each may be repeated.
@@ -37,28 +37,27 @@ const rulesOf = Effect.map(
   })
 )
 
-const closeOpen = Effect.fnUntraced(function* (payment: PaymentId, outcome: "accepted" | "refunded", at: number) {
+const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number) {
   const all = yield* Exceptions.ofPayment(yield* Tx, payment)
-  const open = all.filter((exception) => exception.status === "open")
-  for (const { id } of open) yield* Exceptions.close(id, outcome, at)
-  return open.length
+  for (const { id, status } of all) if (status === "open") yield* Exceptions.close(id, "accepted", at)
 })
 
-const decided = Effect.fnUntraced(function* (id: PaymentId) {
+/** A payment and its exceptions as they are by now. */
+export const decided = Effect.fnUntraced(function* (id: PaymentId) {
   const tx = yield* Tx
   const result: Decided = { payment: yield* Repo.byId(tx, id), exceptions: yield* Exceptions.ofPayment(tx, id) }
   return result
 })
 
-/** Closes money that belongs to no payment that is known; undefined where there is no such exception. */
-const closeUnknown = Effect.fnUntraced(function* (id: string, outcome: "accepted" | "refunded") {
+/** Accepts money that belongs to no payment that is known; undefined where there is no such exception. */
+const acceptUnknown = Effect.fnUntraced(function* (id: string) {
   const writer = yield* Writer
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
       const before = yield* Exceptions.byId(tx, id)
       if (before === undefined || before.payment !== undefined) return undefined
-      yield* Exceptions.close(id, outcome, yield* Clock.currentTimeMillis)
+      yield* Exceptions.close(id, "accepted", yield* Clock.currentTimeMillis)
       const after = yield* Exceptions.byId(tx, id)
       const result: Decided = { payment: undefined, exceptions: after === undefined ? [] : [after] }
       return result
@@ -111,6 +110,25 @@ const proveGiven = Effect.fnUntraced(function* (payment: Payment, receipts: Read
   yield* prove({ chain: untold?.chain ?? payment.chain, mode: payment.mode }, hash)
 })
 
+/** Fails where nothing is left that a payment could be accepted for, or nothing of the given transaction's money. */
+const refuseReturned = Effect.fnUntraced(function* (
+  exceptions: ReadonlyArray<PaymentException>,
+  left: ReadonlyArray<Receipt>,
+  { id }: Payment,
+  anyLeft: boolean,
+  given: string | undefined
+) {
+  const returned = exceptions.filter(({ kind, sentBack }) => kind !== "reorged" && sentBack > 0n)
+  if (!anyLeft) {
+    const reason = returned.length > 0 ? `What came for ${id} was sent back` : `No money has come for ${id}`
+    return yield* new NothingToDecide({ message: `${reason}: there is nothing to accept` })
+  }
+  const isGiven = (one: { readonly txHash: string | undefined }) => given !== undefined && one.txHash === given
+  if (returned.some(isGiven) && !left.some((receipt) => receipt.canonical && isGiven(receipt))) {
+    return yield* refuse(`What ${given} brought was sent back: ${id} cannot be accepted for it`)
+  }
+})
+
 /**
  * Takes what has come for a payment as its payment: closes what is open, and confirms the payment, with its event,
  * unless it is confirmed already. Undefined where there is no payment, and no exception, of that id.
@@ -121,9 +139,10 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
   const reader = yield* Reader
   const writer = yield* Writer
   const outbox = yield* Outbox
+  const matchSet = yield* MatchSet
   const rules = yield* rulesOf
   const seen = yield* Repo.byId(reader, id)
-  if (seen === undefined) return yield* closeUnknown(id, "accepted")
+  if (seen === undefined) return yield* acceptUnknown(id)
   if (given !== undefined && seen.status !== "confirmed") {
     yield* proveGiven(seen, yield* Receipts.ofPayment(reader, seen.id), given)
   }
@@ -132,16 +151,15 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
       const payment = (yield* Repo.byId(tx, id)) ?? seen
-      const money = acceptable(payment, yield* receiptsLeft(payment), rules)
+      const left = yield* receiptsLeft(payment)
+      const money = acceptable(payment, left, rules)
       if (payment.status !== "confirmed") {
-        if (!money.any) {
-          return yield* new NothingToDecide({ message: `No money has come for ${id}: there is nothing to accept` })
-        }
+        yield* refuseReturned(yield* Exceptions.ofPayment(tx, payment.id), left, payment, money.any, given)
         const txHash = given ?? money.txHash
         if (txHash === undefined) {
           return yield* refuse(`Nobody can tell which transaction paid ${id}: name it with --tx`)
         }
-        yield* closeOpen(payment.id, "accepted", now)
+        yield* acceptOpen(payment.id, now)
         const confirmed: Payment = {
           ...withReceived(payment, money.paying),
           status: "confirmed",
@@ -151,29 +169,12 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
           endedAt: now
         }
         yield* follow(outbox, payment, [{ payment: confirmed, announced: true }], now)
+        // Its late window begins anew, and the one before may be over.
+        tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
         // What it is beyond its amount has been accepted with it.
         yield* syncExceptions(confirmed, yield* Receipts.ofPayment(tx, payment.id), rules, now)
       }
-      yield* closeOpen(payment.id, "accepted", now)
-      return yield* decided(payment.id)
-    })
-  )
-})
-
-/** Notes that what is open of a payment was sent back. Undefined where there is no payment, and no exception, of that id. */
-export const refunded = Effect.fn("Payments.refunded")(function* (id: string) {
-  const writer = yield* Writer
-  const settlement = yield* Settlement
-  const payment = yield* Repo.byId(yield* Reader, id)
-  if (payment === undefined) return yield* closeUnknown(id, "refunded")
-  return yield* writer.write(
-    Effect.gen(function* () {
-      const closed = yield* closeOpen(payment.id, "refunded", yield* Clock.currentTimeMillis)
-      if (closed === 0) {
-        return yield* new NothingToDecide({ message: `${id} has no open exception: there is nothing to refund` })
-      }
-      // It may have taken the place of what a reorg took.
-      yield* settlement.lookAgain(payment)
+      yield* acceptOpen(payment.id, now)
       return yield* decided(payment.id)
     })
   )

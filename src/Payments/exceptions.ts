@@ -3,7 +3,7 @@ import type { ChainName } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
-import type { Receipt } from "../Domain/Receipt.ts"
+import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
@@ -183,12 +183,15 @@ const afterDecision = (
  * Money in blocks up to the head of the payment's creation, and on other chains well before it, is none of its business.
  *
  * @param accepted what was accepted while nobody could tell its transaction; it is not among the receipts
+ * @param isEvidence which receipts count as money that is there: an exception invites a refund, so it takes more than one
+ *   provider's word to open one
  */
 export const exceptionsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   rules: Rules,
-  accepted: ReadonlyArray<Irregular> = []
+  accepted: ReadonlyArray<Irregular> = [],
+  isEvidence: (receipt: Receipt) => boolean = isCorroborated
 ): ReadonlyArray<Irregular> => {
   if (receipts.length === 0) return []
   const seen = new Map<string, number>()
@@ -198,8 +201,8 @@ export const exceptionsOf = (
   }
   const firstSeen = (receipt: Receipt) => seen.get(identity(receipt)) ?? receipt.seenAt
 
-  const canonical = receipts.filter((receipt) => receipt.canonical)
-  const onTime = counted(payment, receipts, rules)
+  const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
+  const onTime = counted(payment, receipts, rules).filter(isEvidence)
   const counts = new Set(onTime)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
@@ -224,5 +227,7 @@ export const exceptionsOf = (
 }
 
 /** Money at one address whose payment is lost with a newer copy of the database. */
-export const unknownMoney = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> =>
-  each("unknown_payment", receipts)
+export const unknownMoney = (
+  receipts: ReadonlyArray<Receipt>,
+  isEvidence: (receipt: Receipt) => boolean = isCorroborated
+): ReadonlyArray<Irregular> => each("unknown_payment", receipts.filter(isEvidence))

@@ -10,7 +10,7 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { withoutRepaid, withoutSentBack, withoutUntold } from "./sentBack.ts"
+import { withoutAccepted, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
@@ -35,19 +35,10 @@ export const follow = Effect.fnUntraced(function* (
   return before
 })
 
-const left = (
-  { txHash }: Payment,
-  receipts: ReadonlyArray<Receipt>,
-  exceptions: ReadonlyArray<PaymentException>
-): ReadonlyArray<Receipt> => withoutRepaid(withoutSentBack(receipts, exceptions), exceptions, txHash)
-
-/**
- * A payment's ledger but for the money that was sent back by hand while nobody could tell its transaction, or because the
- * payment had been paid already.
- */
+/** A payment's ledger but for the money that was sent back by hand. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  return left(payment, yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
+  return withoutSentBack(yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
 })
 
 /** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
@@ -61,10 +52,11 @@ export const syncExceptions = Effect.fnUntraced(function* (
   // What a payment was accepted for without its transaction is no new matter when that turns up.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
   const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
-  const rest = withoutUntold(left(payment, receipts, stored), accepted, "accepted")
+  const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
   const found = exceptionsOf(payment, rest, rules, accepted)
+  const reported = exceptionsOf(payment, rest, rules, accepted, () => true)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, found, at)
+  return yield* Exceptions.sync(place, stored, found, at, reported)
 })
 
 /** The same for a chain's money at addresses whose payments are lost. */
@@ -78,9 +70,11 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
     (address) => {
       const before = stored[address] ?? []
       // What was decided on without its transaction is no new matter when that turns up.
-      const rest = withoutUntold(withoutSentBack(receipts[address] ?? [], before), before, "accepted")
-      return Exceptions.sync({ address, mode: network.mode, payment: undefined }, before, unknownMoney(rest), at).pipe(
-        Effect.map((all) => all.map((one) => ({ ...one, address })))
+      const rest = withoutAccepted(withoutSentBack(receipts[address] ?? [], before), before)
+      const place = { address, mode: network.mode, payment: undefined }
+      const reported = unknownMoney(rest, () => true)
+      return Effect.map(Exceptions.sync(place, before, unknownMoney(rest), at, reported), (all) =>
+        all.map((one) => ({ ...one, address }))
       )
     },
     { concurrency: 1 }

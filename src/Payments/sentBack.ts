@@ -1,25 +1,33 @@
-import type { PaymentException } from "../Domain/Exception.ts"
+import { isNamed, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
-/** Takes so much of the money of some of the receipts out of them. */
+/**
+ * Takes so much of the money of some of the receipts out of them, the newest blocks first: what came with earlier ones may
+ * be what nobody has decided on.
+ */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
   amount: bigint,
   isIts: (receipt: Receipt) => boolean
 ): ReadonlyArray<Receipt> => {
+  const rests = new Map<Receipt, bigint>()
   let left = amount
-  return receipts.flatMap((receipt) => {
-    if (!isIts(receipt)) return [receipt]
+  for (const receipt of receipts.filter(isIts).sort((a, b) => b.blockNumber - a.blockNumber)) {
     const rest = receipt.amount - left
+    rests.set(receipt, rest > 0n ? rest : 0n)
     left = rest < 0n ? -rest : 0n
+  }
+  return receipts.flatMap((receipt) => {
+    const rest = rests.get(receipt) ?? receipt.amount
+    if (rest === receipt.amount) return [receipt]
     return rest > 0n ? [{ ...receipt, amount: rest }] : []
   })
 }
 
-/** Takes the money of one exception out of the receipts, as much as it was. */
+/** Takes the money of one exception out of the receipts, as much as was decided on. */
 const without = (
   receipts: ReadonlyArray<Receipt>,
-  { amount, block, chain, currency, openedAt }: PaymentException & { readonly block: number }
+  { amount, block, chain, currency, openedAt }: Decided
 ): ReadonlyArray<Receipt> => {
   const isLikely = (receipt: Receipt) =>
     receipt.canonical && receipt.chain === chain && receipt.currency === currency && receipt.blockNumber <= block
@@ -28,59 +36,56 @@ const without = (
   // All that had come by that block was known: what is found there later is what was without a transaction.
   const isFound = (receipt: Receipt) => isLikely(receipt) && receipt.txHash !== undefined && receipt.seenAt > openedAt
 
-  const seen = receipts.find(isSeen)
-  // It is more than what was sent back: somebody has to decide on all of it.
-  if (seen !== undefined && seen.amount > amount) return receipts
-  const others = receipts.filter((receipt) => receipt !== seen)
-  return takeOut(others, amount - (seen?.amount ?? 0n), isFound)
+  const seen = receipts.find(isSeen)?.amount ?? 0n
+  return takeOut(takeOut(receipts, amount, isSeen), amount - (seen < amount ? seen : amount), isFound)
 }
 
-/** The receipts but for what was decided on in this way while nobody could tell its transaction. */
-export const withoutUntold = (
+/** What was decided on while nobody could tell its transaction, and how much of it. */
+interface Decided extends PaymentException {
+  readonly block: number
+}
+
+const withoutUntold = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>,
-  decision: "accepted" | "refunded"
+  decidedOf: (exception: PaymentException) => bigint
 ): ReadonlyArray<Receipt> => {
-  const untold = exceptions.flatMap(({ block, ...exception }) =>
-    exception.status === decision && block !== undefined ? [{ ...exception, block }] : []
-  )
+  const untold = exceptions.flatMap((exception): ReadonlyArray<Decided> => {
+    const amount = decidedOf(exception)
+    return exception.block !== undefined && amount > 0n ? [{ ...exception, block: exception.block, amount }] : []
+  })
   // The lowest first: what may be a lower one's may be a higher one's too, and not the other way round.
   return untold.sort((a, b) => a.block - b.block).reduce(without, receipts)
 }
 
-/** Takes what one transaction brought beyond the payment's amount out of the receipts. */
-const withoutPaidAgain = (
+/** The receipts but for what was accepted while nobody could tell its transaction: it is no new matter when that turns up. */
+export const withoutAccepted = (
   receipts: ReadonlyArray<Receipt>,
-  { amount, chain, currency, txHash }: PaymentException
+  exceptions: ReadonlyArray<PaymentException>
+): ReadonlyArray<Receipt> =>
+  withoutUntold(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
+
+/** Takes what was sent back of one transaction's money out of the receipts, in whatever block it is. */
+const withoutReturned = (
+  receipts: ReadonlyArray<Receipt>,
+  { chain, currency, sentBack, txHash }: PaymentException
 ): ReadonlyArray<Receipt> =>
   takeOut(
     receipts,
-    amount,
+    sentBack,
     (receipt) =>
       receipt.canonical && receipt.txHash === txHash && receipt.chain === chain && receipt.currency === currency
   )
 
 /**
- * The receipts of a confirmed payment but for what was paid beyond its amount and sent back: should a reorg take money
- * that it was paid with, that is not there in its place.
- *
- * @param completedBy its transaction: what was paid again may have been taken for it by an operator all the same
- */
-export const withoutRepaid = (
-  receipts: ReadonlyArray<Receipt>,
-  exceptions: ReadonlyArray<PaymentException>,
-  completedBy: string | undefined
-): ReadonlyArray<Receipt> => {
-  const isRepaid = ({ kind, status, txHash }: PaymentException) =>
-    status === "refunded" && (kind === "overpaid" || (kind === "paid_again" && txHash !== completedBy))
-  return exceptions.filter(isRepaid).reduce(withoutPaidAgain, receipts)
-}
-
-/**
- * The receipts of a payment but for the money that was sent back by hand while nobody could tell its transaction: it is
- * not paid with any more, and no new matter, when the transaction turns up later.
+ * The receipts but for the money that was sent back by hand: it pays for nothing any more, should a reorg take other money
+ * or mine it anew, and is no new matter when its transaction turns up later. What is more than was sent back stays.
  */
 export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
-): ReadonlyArray<Receipt> => withoutUntold(receipts, exceptions, "refunded")
+): ReadonlyArray<Receipt> => {
+  const returned = exceptions.filter((one) => isNamed(one) && one.txHash !== undefined && one.sentBack > 0n)
+  const told = returned.reduce(withoutReturned, receipts)
+  return withoutUntold(told, exceptions, ({ sentBack }) => sentBack)
+}

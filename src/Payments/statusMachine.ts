@@ -2,12 +2,14 @@ import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
-import type { BlockRef, Receipt, Scan } from "../Domain/Receipt.ts"
+import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
 
 /** What the chain's scan can vouch for. */
 export interface Horizon {
   /** Number of the scanned head. */
   readonly head: number
+  /** Its time, Unix seconds. */
+  readonly headTime: number
   /** Blocks, the receipt's own included, that a receipt needs: confirmations = head − its block + 1. */
   readonly confirmations: number
   /**
@@ -24,6 +26,11 @@ export interface Horizon {
   readonly requires: "safe" | "finalized" | undefined
   /** The chains of the mode that answer have been compared past the payment's deadline as well. */
   readonly elsewhereChecked: boolean
+  /**
+   * The block up to which a second provider has no money for the payment that the ledger lacks; infinite where only one is
+   * configured, undefined while none has been asked.
+   */
+  readonly searched: number | undefined
 }
 
 export interface Rules {
@@ -50,15 +57,15 @@ const kinds = ["tx", "log", "call", "unattributed"]
 /** Block, then transactions before logs before what came from inside contracts, then the index in the block. */
 const inChainOrder = (a: Receipt, b: Receipt): number => {
   if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
-  const [kindOfA = "", placeOfA = ""] = a.position.split(":")
-  const [kindOfB = "", placeOfB = ""] = b.position.split(":")
-  if (kindOfA !== kindOfB) return kinds.indexOf(kindOfA) - kinds.indexOf(kindOfB)
-  if (kindOfA === "tx" || kindOfA === "log") return Number(placeOfA) - Number(placeOfB)
-  return placeOfA < placeOfB ? -1 : Number(placeOfA > placeOfB)
+  const kindOf = ({ position }: Receipt) => kinds.indexOf(position.split(":")[0] ?? "")
+  if (kindOf(a) !== kindOf(b)) return kindOf(a) - kindOf(b)
+  if (a.place !== b.place) return a.place - b.place
+  return a.position < b.position ? -1 : Number(a.position > b.position)
 }
 
 /** The last millisecond, by block time, at which money is on time. */
-export const deadline = (payment: Payment, rules: Rules): number => payment.expiresAt + rules.settleGrace
+export const deadline = (payment: Payment, rules: Rules): number =>
+  (payment.dueAt ?? payment.expiresAt) + rules.settleGrace
 
 /** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
 export const identity = (receipt: Receipt): string => receipt.txHash ?? `${receipt.blockHash} ${receipt.position}`
@@ -80,11 +87,17 @@ export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): Rea
   return right.filter((receipt) => newer.has(identity(receipt)))
 }
 
-/** Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. */
+/** The first moment that its money may have come at, by block time in Unix milliseconds. */
+const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
+
+/**
+ * Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. Money without
+ * a transaction of which only an interval is known is on time where the interval began so: it may be, and confirms nothing.
+ */
 export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
-  const onTime = new Set(right.filter((receipt) => receipt.blockTime * 1000 <= deadline(payment, rules)).map(identity))
+  const onTime = new Set(right.filter((receipt) => earliest(receipt) <= deadline(payment, rules)).map(identity))
   return right.filter((receipt) => receipt.canonical && onTime.has(identity(receipt))).sort(inChainOrder)
 }
 
@@ -135,7 +148,8 @@ export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>)
   txHash: received.find((receipt) => receipt.txHash !== undefined)?.txHash
 })
 
-const isOver = (payment: Payment, { checked, settled }: Horizon, rules: Rules): boolean =>
+const isOver = (payment: Payment, { checked, searched, settled }: Horizon, rules: Rules): boolean =>
+  searched !== undefined &&
   [settled, checked].every((block) => block !== undefined && block.time * 1000 > deadline(payment, rules))
 
 /** How a payment ends whose time is over and for which too little came; undefined while that cannot be said. */
@@ -146,6 +160,8 @@ const ending = (
   horizon: Horizon,
   now: number
 ): Payment | undefined => {
+  // One provider's word neither ends a payment nor says why it ended.
+  if (receipts.some(({ agreed, canonical, txHash }) => canonical && !agreed && txHash !== undefined)) return undefined
   const failureReason = failure(seen, received, receipts)
   if (failureReason !== undefined) return { ...seen, status: "failed", failureReason, endedAt: now }
   return horizon.elsewhereChecked ? { ...seen, status: "expired", endedAt: now } : undefined
@@ -207,6 +223,9 @@ export const finalBlock = ({
  * final block in its place, and what is left is too little. Undefined for any other, and before.
  *
  * A payment that an operator accepted is measured by what it was accepted for.
+ *
+ * What one provider alone reports is not money that is left. Where it would be enough, its blocks have to be final too:
+ * until then another provider may confirm it.
  */
 export const undone = (
   payment: Payment,
@@ -217,13 +236,18 @@ export const undone = (
 ): Step | undefined => {
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
-  const left = counted(payment, receipts, rules)
+  const reported = counted(payment, receipts, rules)
+  const left = reported.filter(isCorroborated)
+  const needed = required(payment.amount, rules.toleranceBps)
   const its = receipts.filter((receipt) => receipt.txHash === payment.txHash)
-  const taken =
-    total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && its.every((receipt) => !receipt.canonical))
-  if (orphaned.length === 0 || !taken || total(left) >= required(payment.amount, rules.toleranceBps)) return undefined
-  const newest = Math.max(...orphaned.map((receipt) => receipt.blockNumber))
+  const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)
+  const taken = total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && !its.some(isThere))
+  if (orphaned.length === 0 || !taken || total(left) >= needed) return undefined
+  const awaited = total(reported) < needed ? [] : reported.filter((receipt) => !isCorroborated(receipt))
+  const newest = Math.max(...[...orphaned, ...awaited].map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
+  // One provider's branch takes back nothing that another one still has.
+  if (newest > (horizon.searched ?? -1)) return undefined
   // Coins that were mined again may be told by the balances alone.
   if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined
   return {

@@ -1,6 +1,7 @@
 import type { Duration, Redacted } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
+import type { KnownBlock } from "./knownBlocks.ts"
 
 /** A token contract whose transfers are credited. */
 export interface TokenSettings {
@@ -36,6 +37,8 @@ export interface ChainSettings extends Network {
   readonly tokens: ReadonlyArray<TokenSettings>
   readonly wrongTokens: ReadonlyArray<WrongToken>
   readonly policies: ReadonlyArray<Policy>
+  /** What the public network is known by; none for any other. */
+  readonly knownBlocks: ReadonlyArray<KnownBlock>
 }
 
 export type RateSource = "chainlink" | "coinbase" | "kraken" | "coingecko" | "fixed"
@@ -55,6 +58,8 @@ export interface SettingsShape {
   readonly database: {
     /** Absolute. */
     readonly path: string
+    /** Absolute, outside the database's folder: where the mark is kept that tells a restored copy of the database. */
+    readonly markFolder: string
   }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
   /** Account-level extended public keys. */
@@ -67,6 +72,10 @@ export interface SettingsShape {
     readonly lateWindow: Duration.Duration
     /** Accepted underpayment in 1/100 %. */
     readonly toleranceBps: number
+    /** Where several providers are configured and only one answers: how long the others are waited for. */
+    readonly soleProviderPatience: Duration.Duration
+    /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
+    readonly lookAhead: number
   }
   readonly webhooks: {
     /** CIDRs. */

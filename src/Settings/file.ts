@@ -53,14 +53,16 @@ const price = optional(positiveDecimal)
 export const File = section({
   server: section({ host: nonEmpty, port, public_url: publicUrl, trusted_proxies: listOf("CIDR blocks", cidr) }),
   admin: optional(section({ host: nonEmpty, port })),
-  database: section({ path: databasePath }),
+  database: section({ path: databasePath, mark_folder: anyText }),
   limits: section({ per_minute: integer(1, 1_000_000), per_hour: integer(1, 100_000_000) }),
   wallets: section({ live: optional(walletKey), test: optional(walletKey) }),
   payments: section({
     settle_grace: duration("0 seconds", "1 day"),
     late_window: duration("1 hour", "3650 days"),
     // 10000 would call a payment paid that nothing was paid of, and nobody forgives more than half: it is a slip.
-    tolerance_bps: integer(0, 5_000, " (100 are 1 %)")
+    tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
+    sole_provider_patience: duration("0 seconds", "3650 days"),
+    look_ahead: integer(20, 10_000)
   }),
   webhooks: section({
     allow_targets: listOf("CIDR blocks", cidr),
@@ -102,10 +104,16 @@ export type File = typeof File.Type
 // `public_url` has none, and `admin` and each chain are off unless their section is there.
 const defaults: Tree = {
   server: { host: "127.0.0.1", port: 8080, trusted_proxies: [] },
-  database: { path: "/var/lib/tilld/tilld.db" },
+  database: { path: "/var/lib/tilld/tilld.db", mark_folder: "" },
   limits: { per_minute: 100, per_hour: 1000 },
   wallets: {},
-  payments: { settle_grace: "60 seconds", late_window: "30 days", tolerance_bps: 0 },
+  payments: {
+    settle_grace: "60 seconds",
+    late_window: "30 days",
+    tolerance_bps: 0,
+    sole_provider_patience: "10 minutes",
+    look_ahead: 200
+  },
   webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
   rates: {
     sources: ["chainlink", "coinbase", "kraken"],

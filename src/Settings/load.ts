@@ -5,6 +5,7 @@ import { check } from "./checks.ts"
 import { decode } from "./decode.ts"
 import { withDefaults } from "./file.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
+import { isBeside } from "./markFolder.ts"
 import { type Fault, type Problem, SettingsInvalid } from "./Problem.ts"
 import type { SettingsShape } from "./Shape.ts"
 import { type BaseOf, shapeOf } from "./shapeOf.ts"
@@ -69,6 +70,18 @@ const caFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   )
 }
 
+const markFolderFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
+  const paths = [
+    ["database", "path"],
+    ["database", "mark_folder"]
+  ] as const
+  const [database, folder] = paths.map((path) => [resolve(base(path), String(at(tree, path))), at(tree, path)] as const)
+  if (database === undefined || folder === undefined || folder[1] === "" || !isBeside(database[0], folder[0])) return []
+  const message =
+    "is in the folder of the database: whoever copies and restores that folder would restore the mark with it"
+  return [{ path: paths[1], message }]
+}
+
 const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Problem>> => {
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
@@ -87,11 +100,12 @@ const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Prob
     ...keys,
     ...Either.match(file, { onLeft: (all) => all, onRight: () => [] }),
     ...check(full),
-    ...caFaults(full, base)
+    ...caFaults(full, base),
+    ...markFolderFaults(full, base)
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0
-    ? Either.right({ settings: shapeOf(file.right, base), unread: unreadOf(given) })
+    ? Either.right({ settings: shapeOf(file.right, base, env), unread: unreadOf(given) })
     : Either.left(problems)
 }
 

@@ -2,7 +2,10 @@ import { resolve } from "node:path"
 import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
 import { type File, networks, presetOf } from "./file.ts"
+import { knownBlocks } from "./knownBlocks.ts"
+import { markFolderOf } from "./markFolder.ts"
 import type { ChainSettings, SettingsShape } from "./Shape.ts"
+import type { Source } from "./source.ts"
 import type { Path } from "./tree.ts"
 
 /** The folder, by its absolute path, that a relative path of a key is from. */
@@ -11,7 +14,8 @@ export type BaseOf = (key: Path) => string
 const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
   const chain = file.chains[network.chain]?.[network.mode]
   if (chain === undefined) return []
-  const wrongTokens = presetOf(network, chain)?.wrongTokens ?? {}
+  const preset = presetOf(network, chain)
+  const wrongTokens = preset?.wrongTokens ?? {}
   return [
     {
       ...network,
@@ -26,13 +30,23 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
         return token === undefined ? [] : [{ symbol, ...token }]
       }),
       wrongTokens: Object.entries(wrongTokens).map(([name, address]) => ({ name, address: address.toLowerCase() })),
-      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require }))
+      policies: chain.policy.map((policy) => ({ aboveUsd: policy.above_usd, require: policy.require })),
+      knownBlocks: preset === undefined ? [] : (knownBlocks[preset.chainId] ?? [])
     }
   ]
 }
 
+const databaseOf = ({ database }: File, base: BaseOf, env: Source["env"]): SettingsShape["database"] => {
+  const path = resolve(base(["database", "path"]), database.path)
+  const given = database.mark_folder
+  return {
+    path,
+    markFolder: given === "" ? markFolderOf(path, env) : resolve(base(["database", "mark_folder"]), given)
+  }
+}
+
 /** The file as the rest of tilld knows it. */
-export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
+export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsShape => ({
   server: {
     host: file.server.host,
     port: file.server.port,
@@ -40,13 +54,15 @@ export const shapeOf = (file: File, base: BaseOf): SettingsShape => ({
     trustedProxies: file.server.trusted_proxies
   },
   admin: file.admin,
-  database: { path: resolve(base(["database", "path"]), file.database.path) },
+  database: databaseOf(file, base, env),
   limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
   wallets: { live: file.wallets.live, test: file.wallets.test },
   payments: {
     settleGrace: file.payments.settle_grace,
     lateWindow: file.payments.late_window,
-    toleranceBps: file.payments.tolerance_bps
+    toleranceBps: file.payments.tolerance_bps,
+    soleProviderPatience: file.payments.sole_provider_patience,
+    lookAhead: file.payments.look_ahead
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,

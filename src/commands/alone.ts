@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { Accounts, Keys } from "../Auth.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import * as InstanceLock from "../InstanceLock.ts"
+import { notedJumps } from "../Payments/jumps.ts"
 import { Settlement } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
@@ -19,7 +20,7 @@ const app = Effect.promise(() => import("../App.ts"))
 
 const storeLayer = (settings: SettingsShape) =>
   Settlement.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer)),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer, notedJumps)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

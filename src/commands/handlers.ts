@@ -3,6 +3,7 @@ import { getAddress, type Hex } from "viem"
 import { walletContext } from "../Auth/AccountsRepo.ts"
 import { Accounts, Keys } from "../Auth.ts"
 import { claim } from "../Chains/claim.ts"
+import type { MatchSet } from "../Chains/MatchSet.ts"
 import type { Networks } from "../Chains/Networks.ts"
 import { rescan } from "../Chains/repair.ts"
 import { Chains } from "../Chains.ts"
@@ -14,11 +15,14 @@ import { newAccountId } from "../Domain/Ids.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Outbox } from "../Events/Outbox.ts"
-import { abandon, accept, type Decided, refunded } from "../Payments/decisions.ts"
+import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { hdWallet } from "../Payments/hdWallet.ts"
+import { Jumps } from "../Payments/jumps.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import { refunded } from "../Payments/refunds.ts"
 import type { Settlement } from "../Payments/Settlement.ts"
+import { allWalletUsers } from "../Payments/walletUsers.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, type Writer } from "../Sql.ts"
@@ -112,22 +116,24 @@ const listExceptions = on(
   })
 )
 
-const orNotFound = (id: string, decided: Decided | undefined) =>
+const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined
     ? Effect.fail(new Requests.NotFound({ message: `There is no payment ${id}, and no exception without one` }))
-    : Effect.succeed(decisionView(decided))
+    : Effect.succeed(decided)
 
 const acceptPayment = on(
   Requests.AcceptPayment,
   Effect.fnUntraced(function* ({ id, tx }) {
-    return yield* orNotFound(id, yield* accept(id, tx))
+    return decisionView(yield* orNotFound(id, yield* accept(id, tx)))
   })
 )
 
 const refundedPayment = on(
   Requests.RefundedPayment,
-  Effect.fnUntraced(function* ({ id }) {
-    return yield* orNotFound(id, yield* refunded(id))
+  Effect.fnUntraced(function* ({ amount, exceptions, id }) {
+    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount) }
+    const result = yield* orNotFound(id, yield* refunded(id, returned))
+    return { ...decisionView(result), closed: result.closed.map(exceptionView) }
   })
 )
 
@@ -135,6 +141,18 @@ const abandonPayments = on(
   Requests.AbandonPayments,
   Effect.fnUntraced(function* ({ chain, mode }) {
     return { chain, mode, abandoned: yield* abandon({ chain, mode }) }
+  })
+)
+
+const jumpAddresses = on(
+  Requests.JumpAddresses,
+  Effect.fnUntraced(function* ({ by }) {
+    const { jump } = yield* Jumps
+    const users = yield* allWalletUsers
+    return (yield* jump(by)).map((jumped) => ({
+      ...jumped,
+      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
+    }))
   })
 )
 
@@ -228,10 +246,10 @@ const claimTransaction = on(
   })
 )
 
-type PlainServices = Accounts | Keys | Outbox | Reader | Settings | Settlement | Writer
+type PlainServices = Accounts | Jumps | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys
-type ChainedServices = Chains | Networks | Outbox | Reader | Settings | Writer
+type ChainedServices = Chains | MatchSet | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
@@ -244,6 +262,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.ListExceptions._tag, listExceptions],
   [Requests.RefundedPayment._tag, refundedPayment],
   [Requests.AbandonPayments._tag, abandonPayments],
+  [Requests.JumpAddresses._tag, jumpAddresses],
   [ListDeliveries._tag, Deliveries.list],
   [ShowDelivery._tag, Deliveries.show],
   [Redeliver._tag, Deliveries.redeliver],

@@ -14,6 +14,7 @@ import {
   ListExceptions,
   ListPayments,
   RefundedPayment,
+  type RefundView,
   ShowPayment,
   type Story
 } from "./requests.ts"
@@ -61,7 +62,8 @@ const title = (text: string, lines: ReadonlyArray<string>) =>
 
 const renderException = (exception: ExceptionView): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${exception.amount} ${exception.currency}  ` +
-  `${exception.chain}  ${exception.txHash ?? "transaction unknown"}`
+  `${exception.chain}  ${exception.txHash ?? "transaction unknown"}  ${exception.id}` +
+  (exception.sentBack === undefined ? "" : `  after ${exception.sentBack} that were sent back`)
 
 const renderStory = ({ deliveries, events, exceptions, payment, receipts, transitions }: Story): string =>
   [
@@ -164,9 +166,54 @@ const accept = Command.make(
     )
 ).pipe(Command.withDescription("Take what has come for a payment as its payment: it becomes confirmed"))
 
-const refunded = Command.make("refunded", { ...common, id: decidable }, (options) =>
-  printResult(options, "payments refunded", new RefundedPayment({ id: options.id }), renderDecision)
-).pipe(Command.withDescription("Note that a payment's open exceptions were sent back"))
+const renderRefund = ({ closed, ...decision }: RefundView): string =>
+  [
+    ...title(
+      "sent back",
+      closed.map(({ amount, currency, id, kind, txHash }) =>
+        [id, kind, `${amount} ${currency}`, txHash ?? "transaction unknown"].join("  ")
+      )
+    ),
+    renderDecision(decision)
+  ].join("\n")
+
+const refunded = Command.make(
+  "refunded",
+  {
+    ...common,
+    id: decidable,
+    exceptions: Options.text("exception").pipe(
+      Options.withPseudoName("EXC_ID"),
+      Options.withDescription("An exception whose money you sent back; may be repeated. Needed where several are open"),
+      Options.repeated
+    ),
+    amount: Options.text("amount").pipe(
+      Options.withPseudoName("AMOUNT"),
+      Options.withDescription(
+        "How much of it you sent back, in base units as tilld payments exceptions shows it; the rest stays open"
+      ),
+      Options.mapEffect((amount) =>
+        /^[1-9][0-9]{0,77}$/.test(amount) ? Effect.succeed(amount) : refuse("--amount must be a number of base units")
+      ),
+      Options.optional
+    )
+  },
+  (options) =>
+    printResult(
+      options,
+      "payments refunded",
+      new RefundedPayment({
+        id: options.id,
+        exceptions: options.exceptions,
+        ...Option.match(options.amount, { onNone: () => ({}), onSome: (amount) => ({ amount }) })
+      }),
+      renderRefund
+    )
+).pipe(
+  Command.withDescription(
+    "Note that the money of a payment's exceptions was sent back: of those named, or of the only one"
+  )
+)
 
 const abandon = Command.make("abandon", { ...common, chain: Options.choice("chain", chainNames), mode }, (options) =>
   printResult(

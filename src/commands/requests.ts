@@ -3,7 +3,13 @@ import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import { Permission } from "../Domain/ApiKey.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
-import { ExceptionKind, ExceptionStatus, NothingToDecide, TransactionNotProven } from "../Domain/Exception.ts"
+import {
+  ExceptionKind,
+  ExceptionStatus,
+  NothingToDecide,
+  RefundUnclear,
+  TransactionNotProven
+} from "../Domain/Exception.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
@@ -59,6 +65,8 @@ export const ExceptionView = Schema.Struct({
   address: Schema.String,
   currency: Schema.String,
   amount: Schema.String,
+  /** How much more of it was sent back before; absent where nothing was. */
+  sentBack: optional(Schema.String),
   txHash: optional(Schema.String),
   status: ExceptionStatus,
   openedAt: Schema.String,
@@ -221,6 +229,10 @@ export const DecisionView = Schema.Struct({
 })
 export type DecisionView = typeof DecisionView.Type
 
+/** The same, and how much of which exceptions was noted as sent back. */
+export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(ExceptionView) })
+export type RefundView = typeof RefundView.Type
+
 export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
   payload: { limit: Schema.Number },
   success: Schema.Array(ExceptionView),
@@ -234,9 +246,30 @@ export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("Accept
 }) {}
 
 export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("RefundedPayment", {
-  payload: { id: Schema.String },
-  success: DecisionView,
-  failure: Schema.Union(NotFound, NothingToDecide, StoreUnavailable)
+  payload: {
+    id: Schema.String,
+    exceptions: Schema.Array(Schema.String),
+    /** Base units. */
+    amount: optional(Schema.String.pipe(Schema.pattern(/^[1-9][0-9]{0,77}$/)))
+  },
+  success: RefundView,
+  failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, StoreUnavailable)
+}) {}
+
+/** Lets the numbering of all wallets jump ahead. */
+export class JumpAddresses extends Schema.TaggedRequest<JumpAddresses>()("JumpAddresses", {
+  payload: { by: Schema.Number },
+  success: Schema.Array(
+    Schema.Struct({
+      /** The wallet's fingerprint, as logs have it. */
+      wallet: Schema.String,
+      /** The next index before, and now. */
+      from: Schema.Number,
+      next: Schema.Number,
+      usedBy: Schema.Array(Schema.String)
+    })
+  ),
+  failure: StoreUnavailable
 }) {}
 
 export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {

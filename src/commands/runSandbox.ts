@@ -9,6 +9,7 @@ import { chainNames } from "../Domain/Chain.ts"
 import { Http } from "../Http.ts"
 import * as InstanceLock from "../InstanceLock.ts"
 import { workers } from "../main.ts"
+import { markFile } from "../Payments/IndexMark.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
 import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
@@ -47,7 +48,8 @@ const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
 /** Not its lock, which this process holds. */
 const deleteDatabase = ({ database }: SettingsShape) =>
   Effect.sync(() => {
-    for (const part of ["", "-wal", "-shm", ".index", ".sock"]) rmSync(`${database.path}${part}`, { force: true })
+    for (const part of ["", "-wal", "-shm", ".sock"]) rmSync(`${database.path}${part}`, { force: true })
+    rmSync(markFile(database), { force: true })
   })
 
 /**

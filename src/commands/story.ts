@@ -26,6 +26,7 @@ export const exceptionView = (exception: PaymentException): ExceptionView => ({
   mode: exception.mode,
   currency: exception.currency,
   amount: exception.amount.toString(),
+  ...(exception.status === "refunded" || exception.sentBack === 0n ? {} : { sentBack: exception.sentBack.toString() }),
   ...(exception.txHash === undefined ? {} : { txHash: exception.txHash }),
   status: exception.status,
   openedAt: iso(exception.openedAt),

@@ -67,7 +67,15 @@ const around = (known: Known, batches: Array<number>) => {
   )
 }
 
-const vet = (addresses: ReadonlyArray<string>) => Effect.flatMap(History, (history) => history.vet("test", addresses))
+const vet = (addresses: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const history = yield* History
+    const used = new Set<string>()
+    const unreachable = yield* history.vet("test", addresses, (found) => {
+      for (const address of found) used.add(address)
+    })
+    return { used, unreachable }
+  })
 const lower = (n: number) => address(n).toLowerCase()
 
 it.effect("finds coins, transactions and tokens on any chain of the mode, and no other's", () => {
@@ -95,7 +103,14 @@ it.effect("asks in batches that providers accept, each address once", () => {
     const vetted = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
     expect(vetted.used).toEqual(new Set([address(77)]))
     expect(Math.max(...batches)).toBeLessThanOrEqual(100)
-    // On each chain the head, two ways to read many balances, and then one by one; what 20 have sent; the token on one.
-    expect(batches.reduce((sum, calls) => sum + calls, 0)).toBe(2 * (3 + 100 + 20) + 100)
+    // On each chain the head, two ways to read many balances, and then one by one; what each has sent; the token on one.
+    expect(batches.reduce((sum, calls) => sum + calls, 0)).toBe(2 * (3 + 100 + 100) + 100)
   }).pipe(Effect.provide(around(used, batches)))
 })
+
+it.effect("knows an address that was emptied by what it has sent, however many come before it", () =>
+  Effect.gen(function* () {
+    const { used } = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
+    expect(used).toEqual(new Set([address(63)]))
+  }).pipe(Effect.provide(around({ a: {}, b: { [lower(63)]: { sent: 1 } } }, [])))
+)

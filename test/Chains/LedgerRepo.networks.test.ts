@@ -30,7 +30,7 @@ const transfer: LedgerRepo.DatedTransfer = {
 const fill = Effect.gen(function* () {
   const tx = yield* Tx
   yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-  yield* tx.run("INSERT INTO wallets VALUES ('w', 10)")
+  yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)")
   yield* tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1, 0), (?, 'live', 'w', 2, 0)", [lost, lostLive])
   yield* Repo.insert(tx, someNewPayment({ mode: "live", address: paidLive }), { wallet: "w", index: 3 })
   for (const network of [sameChain, own, sameMode]) {

@@ -24,15 +24,11 @@ const block = (network: Network, number: number): BlockRef => ({
 /** A receipt of nobody's, at a block of the network's. */
 const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", position = "tx:0", canonical = 1 } = {}) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO receipts VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', NULL, ?, 1, 0)", [
-      chain,
-      mode,
-      hash,
-      position,
-      number,
-      number * 10,
-      canonical
-    ])
+    tx.run(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+         amount, canonical, agreed, seen_at) VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', ?, 1, 0)`,
+      [chain, mode, hash, position, number, number * 10, canonical]
+    )
   )
 
 /** Each network at block 30, with blocks, receipts, balances and two payments: of block 30, and of none yet. */

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect, Either, Layer, Queue, Redacted } from "effect"
+import { classify } from "../../src/Chains/limits.ts"
 import { makeClient, Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
@@ -47,6 +48,22 @@ interface LogFilter {
 
 type Answerer = (request: RpcRequest) => unknown
 
+/** The most logs in one answer of a node, and the error that it gives instead of more; without one it cuts the answer. */
+export interface LogCap {
+  readonly logs: number
+  readonly error?: { readonly code: number; readonly message: string }
+}
+
+/** Nethermind's words. */
+export const capped = (logs: number): LogCap => ({
+  logs,
+  error: { code: -32_005, message: `Too many logs requested. Max logs per response is ${logs}.` }
+})
+/** A code that others use for rate limits, and words that nobody knows. */
+export const cappedInUnknownWords = (logs: number): LogCap => ({ logs, error: { code: -32_005, message: "no more" } })
+/** No error: as many logs as fit, as if there were no more. */
+export const cut = (logs: number): LogCap => ({ logs })
+
 /**
  * A chain in this process that answers as a node does. It can hold back, lie and break: `intercept` sees every batch
  * before it is answered, `distort` every answer.
@@ -66,6 +83,9 @@ export class ModelChain {
   finalized: number | undefined
   /** Blocks by which this node is behind. */
   behind = 0
+  logCap: LogCap | undefined
+  /** Methods that this node does not serve. */
+  readonly unserved = new Set<string>()
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
   distort: (request: RpcRequest, answer: unknown) => unknown = (_, answer) => answer
   #branch = 0
@@ -129,7 +149,12 @@ export class ModelChain {
       this.intercept(calls)
       this.answered.unsafeOffer(calls)
       if (this.failure !== undefined) {
-        return new RpcError({ host: "model", method: "any", reason: this.failure, detail: "as the test wants" })
+        return new RpcError({
+          host: "model",
+          method: "any",
+          reason: this.failure,
+          detail: "as the test wants"
+        })
       }
       return Effect.succeed(calls.map((call) => Either.map(this.#answer(call), (answer) => this.distort(call, answer))))
     })
@@ -143,7 +168,7 @@ export class ModelChain {
   /** What this node does not serve: the calls of contracts, and tags. */
   #isServed({ method, params }: RpcRequest): boolean {
     const isKnown = params[0] !== "safe" && (params[0] !== "finalized" || this.finalized !== undefined)
-    return method !== "eth_call" && isKnown
+    return method !== "eth_call" && !this.unserved.has(method) && isKnown
   }
 
   #answer(request: RpcRequest): Either.Either<unknown, RpcError> {
@@ -155,6 +180,12 @@ export class ModelChain {
       eth_chainId: () => hex(this.chainId),
       eth_gasPrice: () => "0x3b9aca00",
       eth_getBlockByNumber: ({ params: [tag, full] }) => this.#block(tag, full === true),
+      eth_getBlockByHash: ({ params: [hash] }) =>
+        this.#block(this.#known().find((one) => one.hash === hash)?.number, false),
+      eth_getBlockReceipts: ({ params: [number] }) => {
+        const block = this.#known()[Number(number)]
+        return block?.transactions.map((transaction, i) => this.#receiptOf(block, transaction, i)) ?? null
+      },
       eth_getLogs: ({ params: [filter] }) => this.#logs(filter as LogFilter),
       eth_getBalance: ({ params: [address, at] }) => hex(this.#balance(String(address).toLowerCase(), at)),
       eth_getTransactionCount: () => "0x0",
@@ -166,7 +197,18 @@ export class ModelChain {
     }
     const answerer = answerers[method]
     if (answerer === undefined) throw new Error(`the model does not know ${method}`)
-    return Either.right(answerer(request))
+    const answer = answerer(request)
+    return method === "eth_getLogs" ? this.#capped(answer as ReadonlyArray<unknown>) : Either.right(answer)
+  }
+
+  /** The logs that the node gives of those that there are. */
+  #capped(logs: ReadonlyArray<unknown>): Either.Either<ReadonlyArray<unknown>, RpcError> {
+    if (this.logCap === undefined || logs.length <= this.logCap.logs) return Either.right(logs)
+    const { error, logs: most } = this.logCap
+    if (error === undefined) return Either.right(logs.slice(0, most))
+    const method = "eth_getLogs"
+    const verdict = classify(error.message, error.code, method)
+    return Either.left(new RpcError({ host: "model", method, detail: error.message, ...verdict }))
   }
 
   /** Coins that reached an address: nobody spends here. */
@@ -235,7 +277,7 @@ export class ModelChain {
   }
 
   #logs(filter: LogFilter): unknown {
-    const receivers = filter.topics[2]
+    const receivers = Array.isArray(filter.topics[2]) ? new Set<unknown>(filter.topics[2]) : undefined
     // A node that is behind says nothing of it: it has no logs up there.
     return this.#known()
       .filter(({ hash, number }) =>
@@ -244,10 +286,7 @@ export class ModelChain {
           : hash === filter.blockHash
       )
       .flatMap((block) => block.transactions.flatMap((transaction, i) => this.#log(block, transaction, i)))
-      .filter(
-        ({ address, topics: [, , to] }) =>
-          filter.address.includes(address) && (!Array.isArray(receivers) || receivers.includes(to))
-      )
+      .filter(({ address, topics: [, , to] }) => filter.address.includes(address) && receivers?.has(to) !== false)
   }
 
   /** A transaction with its block and its place there. */
@@ -262,10 +301,12 @@ export class ModelChain {
 
   #receipt(hash: unknown): unknown {
     const found = this.#find(hash)
-    if (found === undefined) return null
-    const { block, index, transaction } = found
+    return found === undefined ? null : this.#receiptOf(found.block, found.transaction, found.index)
+  }
+
+  #receiptOf(block: ModelBlock, transaction: ModelTransaction, index: number): unknown {
     return {
-      transactionHash: hash,
+      transactionHash: transaction.hash,
       blockHash: block.hash,
       blockNumber: hex(block.number),
       status: transaction.fails === true ? "0x0" : "0x1",

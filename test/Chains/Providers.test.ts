@@ -209,6 +209,19 @@ describe("another provider", () => {
 })
 
 describe("a part that is too large", () => {
+  it.effect("leaves the provider alone for as long as it wants", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      const { span } = yield* providers.current
+      const error = errorOf("a", "range", { retryAfter: 60_000 })
+      span.failed(error)
+      const [provider] = providers.all
+      if (provider !== undefined) yield* providers.failed(provider, error)
+      expect(yield* wait(providers)).toBe(60_000)
+    }).pipe(quiet)
+  })
+
   it.effect("is no reason to leave the provider alone while parts become smaller", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {

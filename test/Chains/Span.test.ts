@@ -103,6 +103,35 @@ describe("Span", () => {
     expect(span.blocks).toBe(2000)
   })
 
+  it("takes what is suggested for one part, and keeps it as no limit", () => {
+    const span = new Span(2000)
+    span.failed(
+      new RpcError({ host: "model", method: "eth_getLogs", reason: "range", detail: "", suggestedBlocks: 36 })
+    )
+    expect(span.blocks).toBe(36)
+    expect(read(span, 60).at(-1)).toBe(2000)
+  })
+
+  it("halves the part that was refused, whatever was allowed, and what was allowed where none came", () => {
+    const refused = new Span(2000)
+    refused.failed(error("range"), 6)
+    expect(refused.blocks).toBe(3)
+    const silent = new Span(2000)
+    silent.failed(error("timeout"), 6)
+    expect(silent.blocks).toBe(1000)
+  })
+
+  it("is stuck while a single block fails", () => {
+    const span = new Span()
+    expect(span.stuck).toBe(false)
+    span.failed(error("timeout"), 1)
+    expect(span.stuck).toBe(true)
+    span.failed(error("unreachable"), 1)
+    expect(span.stuck).toBe(true)
+    span.succeeded(1)
+    expect(span.stuck).toBe(false)
+  })
+
   it("takes a lower limit when one is named later", () => {
     const span = new Span(2000)
     span.failed(error("range", 1000))

@@ -125,13 +125,12 @@ it.scoped(
       ) {
         const { id } = yield* pay(address(n), network)
         yield* run("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", [String(n), id])
-        yield* run("INSERT INTO receipts VALUES (?, ?, '0xb', ?, 'tx:0', 10, 100, '0x1', 'ETH', '5', ?, ?, 1, 0)", [
-          over.chain ?? network.chain,
-          network.mode,
-          address(n).toLowerCase(),
-          id,
-          over.canonical ?? 1
-        ])
+        yield* run(
+          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+             amount, payment_id, canonical, agreed, seen_at)
+           VALUES (?, ?, '0xb', ?, 'tx:0', 10, 100, '0x1', 'ETH', '5', ?, ?, 1, 0)`,
+          [over.chain ?? network.chain, network.mode, address(n).toLowerCase(), id, over.canonical ?? 1]
+        )
         return id
       })
       for (const [i, network] of others.entries()) yield* paid(i + 1, network)

@@ -95,7 +95,11 @@ const expected = (chain: ModelChain, payments: number) => {
     .flatMap((block) =>
       block.transactions.map((one, i) => ({
         ...one,
-        position: `${one.token === undefined ? "tx" : "log"}:${i}`,
+        // Each transaction writes one log.
+        position:
+          one.token === undefined
+            ? `tx:${i}`
+            : `log:${one.hash}:${currencies.get(one.token)}:${one.value.toString()}:0`,
         block
       }))
     )

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { decidesAlone, waitsForOthers, waitsForSecond } from "../../src/Chains/agreement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, aroundTwo, health, next, upTo, usdc, watchedPayment } from "./around.ts"
+import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
-import { pass, until } from "./world.ts"
+import { nextCommit, pass, until } from "./world.ts"
 
 const agreed = Effect.flatMap(Reader, (reader) =>
   Effect.map(
@@ -12,23 +13,37 @@ const agreed = Effect.flatMap(Reader, (reader) =>
   )
 )
 
-describe("a receipt that one provider has told of", () => {
-  it.scoped("counts as agreed once another has its transaction in the same block", () => {
+describe("a receipt that one provider has reported", () => {
+  it.scoped("is corroborated once it has its confirmations, and another has its transaction in the same block", () => {
     const first = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
-      expect(yield* until(agreed, (rows) => rows.length > 0 && rows.every((one) => one === 1))).toEqual([1, 1])
+      yield* next(first)
+      yield* upTo(12)
+      expect(yield* agreed).toEqual([0, 0])
+      yield* next(first)
+      expect(yield* until(agreed, (rows) => rows.every((one) => one === 1))).toEqual([1, 1])
       expect((yield* health)?.reason).toBeUndefined()
     }).pipe(aroundTwo(first, first.twin()))
   })
 
-  it.scoped.each<[string, (receipt: object) => unknown]>([
-    ["does not have its transaction", () => null],
-    ["has another one", (receipt) => ({ ...receipt, transactionHash: `0x${"1".repeat(64)}` })],
-    ["has it in another block", (receipt) => ({ ...receipt, blockHash: `0x${"1".repeat(64)}` })],
-    ["says that it failed", (receipt) => ({ ...receipt, status: "0x0" })]
-  ])("waits, however deep it is, while the other %s", ([, lie]) => {
+  it.scoped("has its payment settled anew once another has its transaction: its exceptions open then", () => {
+    const first = new ModelChain(10)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice)
+      yield* next(first, token(usdc, alice, 5n))
+      for (let i = 0; i < 2; i++) yield* next(first)
+      expect((yield* nextCommit).touched).toEqual([id])
+    }).pipe(aroundTwo(first, first.twin()))
+  })
+
+  it.scoped.each<[string, (receipt: object) => unknown, boolean]>([
+    ["does not give its transaction, and lists it", () => null, false],
+    ["gives another one, and lists it", (receipt) => ({ ...receipt, transactionHash: `0x${"1".repeat(64)}` }), false],
+    ["has it in another block", (receipt) => ({ ...receipt, blockHash: `0x${"1".repeat(64)}` }), true],
+    ["says that it failed", (receipt) => ({ ...receipt, status: "0x0" }), true]
+  ])("waits, however deep it is, while the other %s", ([, lie, denies]) => {
     const first = new ModelChain(10)
     const other = first.twin()
     other.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? lie(answer as object) : answer)
@@ -36,7 +51,10 @@ describe("a receipt that one provider has told of", () => {
       yield* watchedPayment(alice)
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 4; i++) yield* next(first)
+      yield* upTo(15)
       expect(yield* agreed).toEqual([0])
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT denied_by FROM receipts")).toEqual([{ denied_by: denies ? "model" : null }])
       other.distort = (_, answer) => answer
       // Asked after twice the time of before, it may be some polls until the next time.
       yield* Effect.raceFirst(
@@ -46,9 +64,15 @@ describe("a receipt that one provider has told of", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("that nobody will ever agree to holds up no newer one, costs less and less, and is told of", () => {
+  it.scoped("that nobody will ever corroborate holds up no newer one, costs less and less, and is told of", () => {
     const first = new ModelChain(10)
     const other = first.twin()
+    const invented = `0x${"1".repeat(64)}`
+    // It has what it has invented, and only the other one denies that.
+    first.distort = ({ method, params: [hash] }, answer) =>
+      method === "eth_getTransactionReceipt" && Number(hash) < 700
+        ? { transactionHash: hash, blockHash: invented, status: "0x1", logs: [] }
+        : answer
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice)
       const writer = yield* Writer
@@ -58,12 +82,13 @@ describe("a receipt that one provider has told of", () => {
             `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
                currency, amount, payment_id, canonical, agreed, seen_at)
              WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
-             SELECT 'ethereum', 'test', ?, ?, 'log:' || i, 1, 1, printf('0x%064x', i), 'USDC', '5', ?, 1, 0, 0 FROM n`,
-            [`0x${"1".repeat(64)}`, alice.toLowerCase(), payment.id]
+             SELECT 'ethereum', 'test', ?, ?, 'call:' || i, 1, 1, printf('0x%064x', i), 'USDC', '5', ?, 1, 0, 0 FROM n`,
+            [invented, alice.toLowerCase(), payment.id]
           )
         )
       )
       yield* next(first, token(usdc, alice, 5n))
+      for (let i = 0; i < 2; i++) yield* next(first)
       const paid = Effect.map(agreed, (rows) => rows.at(-1))
       expect(yield* until(paid, (row) => row === 1)).toBe(1)
       const calls = () => other.count("eth_getTransactionReceipt")
@@ -81,7 +106,7 @@ describe("a receipt that one provider has told of", () => {
       expect(sum(most.slice(60))).toBeLessThanOrEqual(1400)
       yield* pass("10 minutes")
       const now = yield* until(health, (state) => state?.reason !== undefined)
-      expect(now).toMatchObject({ ready: true, reason: "waits for a second provider's word" })
+      expect(now).toMatchObject({ ready: true, reason: waitsForSecond })
       expect(sum((yield* agreed).slice(0, -1))).toBe(0)
     }).pipe(aroundTwo(first, other))
   })
@@ -106,46 +131,56 @@ describe("a receipt that one provider has told of", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("is a sole healthy provider's to decide, when it is deep enough, and health says so", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      other.failure = "unreachable"
-      yield* next(first, token(usdc, alice, 5n))
-      yield* next(first)
-      yield* upTo(12)
-      expect(yield* agreed).toEqual([0])
-      yield* next(first)
-      yield* until(agreed, ([row]) => row === 1)
-      const now = yield* until(health, (state) => state?.reason !== undefined)
-      expect(now?.reason).toBe("one provider decides alone: no other one is healthy")
-      expect(now?.providers).toEqual([
-        { host: "model", healthy: true },
-        { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
-      ])
-    }).pipe(aroundTwo(first, other))
-  })
+  it.scoped(
+    "is a sole provider's to decide, when the others have been silent for ten minutes, and health says so",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        other.failure = "unreachable"
+        yield* next(first, token(usdc, alice, 5n))
+        for (let i = 0; i < 4; i++) yield* next(first)
+        yield* pass("9 minutes")
+        expect(yield* agreed).toEqual([0])
+        expect((yield* health)?.reason).toContain(waitsForOthers)
+        yield* pass("1 minute")
+        yield* until(agreed, ([row]) => row === 1)
+        const now = yield* until(health, (state) => state?.reason !== undefined)
+        expect(now?.reason).toContain(decidesAlone)
+        expect(now?.providers).toEqual([
+          { host: "model", healthy: true },
+          { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
+        ])
+      }).pipe(aroundTwo(first, other))
+    }
+  )
 })
 
 describe("a second provider whose node has stopped following the chain", () => {
-  it.scoped("is put aside, also each time that it comes back, and holds up no receipt", () => {
-    const first = new ModelChain(10)
-    const stopped = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      for (let paid = 1; paid <= 3; paid++) {
+  it.scoped.each<[string, number]>([
+    ["below the receipt's block", 10],
+    ["at the receipt's block, which is no depth", 11]
+  ])(
+    "%s is put aside, also each time that it comes back, and holds up no receipt for longer than the patience",
+    ([, height]) => {
+      const first = new ModelChain(10)
+      const stopped = new ModelChain(-1, [...first.blocks])
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
         yield* next(first, token(usdc, alice, 5n))
+        stopped.blocks.push(...first.blocks.slice(11, height + 1))
+        for (let i = 0; i < 3; i++) yield* next(first)
         yield* Effect.raceFirst(
           until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
-          Effect.forever(next(first))
+          Effect.forever(second)
         )
-        // Longer than it is left alone for.
-        for (let i = 0; i < 12; i++) yield* next(first)
-        expect(yield* until(agreed, (rows) => rows.every((one) => one === 1))).toHaveLength(paid)
-      }
-    }).pipe(aroundTwo(first, stopped))
-  })
+        expect(yield* agreed).toEqual([0])
+        yield* pass("11 minutes")
+        expect(yield* agreed).toEqual([1])
+      }).pipe(aroundTwo(first, stopped))
+    }
+  )
 })
 
 describe("the second pass", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
-import { promises } from "../../src/Chains/bloom.ts"
+import { addLogs, bloomBytes, isWithin, promises } from "../../src/Chains/bloom.ts"
 import { ask, getHeader } from "../../src/Chains/calls.ts"
 import { Rpc } from "../../src/Chains/Rpc.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
@@ -30,6 +30,17 @@ const filter = (...receivers: ReadonlyArray<string>) => ({
 })
 
 describe("a block's bloom", () => {
+  it("has no bits but those of its logs", () => {
+    const bits = new Uint8Array(bloomBytes)
+    const log = { address: usdc, topics: [transferTopic, topicOf(alice)] }
+    addLogs(bits, [log, "no log", { address: "0x", topics: [7] }, { topics: undefined }])
+    expect(toHex(bits)).toBe(bloomOf(usdc, transferTopic, topicOf(alice)))
+    expect(isWithin(bloomOf(usdc, topicOf(alice)), bits)).toBe(true)
+    expect(isWithin(bloomOf(usdc, topicOf(bob)), bits)).toBe(false)
+    addLogs(bits, [{ ...log, topics: [topicOf(bob)] }])
+    expect(isWithin(bloomOf(usdc, topicOf(bob), topicOf(alice)), bits)).toBe(true)
+  })
+
   it("promises a log when it has the contract, the topic and one of the receivers", () => {
     const bloom = bloomOf(usdc, transferTopic, topicOf(alice))
     expect(promises(bloom, filter(bob, alice))).toBe(true)

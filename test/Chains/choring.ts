@@ -1,6 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeChores } from "../../src/Chains/chores.ts"
+import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import type { Watch } from "../../src/Chains/tick.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
@@ -29,7 +30,9 @@ export const choring = Effect.fnUntraced(function* (
     providers,
     reader: yield* Reader,
     writer: yield* Writer,
-    settlement: noting().settlement
+    settlement: noting().settlement,
+    headClock: new HeadClock(),
+    solePatience: 600_000
   }
   const chores = makeChores(watch, settings([base]).payments)
   const run = (head: BlockRef) => chores.run(provider, head, true)

@@ -101,8 +101,10 @@ describe("a claim", () => {
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* tx.run(
-            `INSERT INTO receipts SELECT chain, mode, '0xgone', address, position, 1, block_time, tx_hash,
-               currency, '9', payment_id, 0, agreed, seen_at FROM receipts`
+            `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+               amount, payment_id, canonical, agreed, seen_at)
+             SELECT chain, mode, '0xgone', address, position, 1, block_time, tx_hash, currency, '9', payment_id, 0, agreed,
+               seen_at FROM receipts`
           )
         })
       )

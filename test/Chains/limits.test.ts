@@ -2,8 +2,15 @@ import { describe, expect, it } from "vitest"
 import { classify } from "../../src/Chains/limits.ts"
 import type { RpcReason } from "../../src/Chains/Rpc.ts"
 
-/** Who says it, with which code, what it means, and the blocks that it names. */
-type Row = [from: string, code: number, words: string, reason: RpcReason, maxBlocks?: number]
+/** Who says it, with which code, what it means, and the blocks that it names as a limit, or suggests. */
+type Row = [
+  from: string,
+  code: number,
+  words: string,
+  reason: RpcReason,
+  maxBlocks?: number | undefined,
+  suggestedBlocks?: number
+]
 
 const stateRoot = "0x669c5301b4a7abb7d1cd82d98f1c8a0d39e4dc0c3f807086c73e3172eb0c256f"
 
@@ -29,7 +36,7 @@ const ranges: ReadonlyArray<Row> = [
     "range",
     10
   ],
-  ["Alchemy, a suggestion alone", -32602, "this block range should work: [0x1, 0x7d0]", "range", 2000],
+  ["Alchemy, a suggestion alone", -32602, "this block range should work: [0x1, 0x7d0]", "range", undefined, 2000],
   ["Alchemy, of old", -32602, "Log response size exceeded. Please reduce query block range.", "range"],
   [
     "Blast API",
@@ -44,6 +51,7 @@ const ranges: ReadonlyArray<Row> = [
     -32005,
     "query returned more than 10000 results. Try with this block range [0x1F61340, 0x1F61363].",
     "range",
+    undefined,
     36
   ],
   ["Infura, newer", -32602, "range 1000000 exceeds limit of 10000", "range", 10_000],
@@ -95,7 +103,14 @@ const ranges: ReadonlyArray<Row> = [
   ["Tenderly", -32602, 'invalid params {"payload":"range 9009594 is bigger than range limit 2000"}', "range", 2000],
   ["thirdweb", -32005, "Log response size exceeded. Maximum allowed number of requested blocks is 1000", "range", 1000],
   ["reth", -32602, "query exceeds max block range 100000", "range", 100_000],
-  ["reth, by results", -32602, "query exceeds max results 20000, retry with the range 24383075-24383096", "range", 22],
+  [
+    "reth, by results",
+    -32602,
+    "query exceeds max results 20000, retry with the range 24383075-24383096",
+    "range",
+    undefined,
+    22
+  ],
   ["reth, without a range", -32602, "query exceeds max results 20000", "range"],
   [
     "a scroll geth",
@@ -107,6 +122,7 @@ const ranges: ReadonlyArray<Row> = [
   ["erigon", -32000, "query block range exceeds server limit, narrow your filter: 1000", "range", 1000],
   ["erigon, by results", -32000, "query returns too many logs, narrow your filter: 20000", "range"],
   ["Polygon's erigon", -32005, "block range too large, max range: 1000", "range", 1000],
+  ["nethermind", -32005, "Too many logs requested. Max logs per response is 20000.", "range"],
   ["Arbitrum nitro", -32000, "logs matched by query exceeds limit of 10000", "range"],
   ["Arbitrum nitro, slow", -32000, "log query timed out", "range"]
 ]
@@ -230,8 +246,8 @@ const others: ReadonlyArray<Row> = [
 describe("what providers say", () => {
   it.each<Row>([...ranges, ...rateLimits, ...states, ...unsupported, ...others])(
     "%s (%i): %s",
-    (_, code, words, reason, maxBlocks) => {
-      expect(classify(words, code)).toEqual({ reason, maxBlocks })
+    (_, code, words, reason, maxBlocks, suggestedBlocks) => {
+      expect(classify(words, code)).toEqual({ reason, maxBlocks, suggestedBlocks })
     }
   )
 
@@ -254,8 +270,16 @@ describe("what providers say", () => {
     expect(classify(words, code)).toEqual({ reason: "refused", maxCalls })
   })
 
+  it("takes an unknown -32005 on logs for a limit of size, and a known one for what it says", () => {
+    expect(classify("no more", -32005, "eth_getLogs").reason).toBe("range")
+    expect(classify("no more", -32005, "eth_call, eth_getLogs").reason).toBe("range")
+    expect(classify("no more", -32005, "eth_call").reason).toBe("rate_limited")
+    expect(classify("rate limit exceeded", -32005, "eth_getLogs").reason).toBe("rate_limited")
+    expect(classify("no more", 429, "eth_getLogs").reason).toBe("rate_limited")
+  })
+
   it("takes no number for a limit that is none", () => {
-    expect(classify("retry with the range 20-10").maxBlocks).toBeUndefined()
+    expect(classify("retry with the range 20-10").suggestedBlocks).toBeUndefined()
     expect(classify("exceed maximum block range: 0").maxBlocks).toBeUndefined()
     expect(classify(`exceed maximum block range: ${"9".repeat(30)}`).maxBlocks).toBeUndefined()
   })

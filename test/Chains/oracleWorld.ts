@@ -4,6 +4,7 @@ import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import type { Asked } from "../../src/Chains/balances.ts"
 import { type Checked, commitBalances } from "../../src/Chains/commitBalances.ts"
+import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
 import type { Providers } from "../../src/Chains/Providers.ts"
@@ -224,6 +225,8 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       providers,
       reader,
       writer,
-      settlement
+      settlement,
+      headClock: new HeadClock(),
+      solePatience: 600_000
     })
   )

@@ -11,6 +11,8 @@ export class Node {
   chainId = 77
   /** Of block 0; undefined where it is not kept. */
   genesis: string | undefined = hash("a")
+  /** Hashes of other blocks that it keeps, by number. */
+  readonly kept = new Map<number, string>()
   failure: RpcReason | undefined
   /** What it fails with when asked for block 0. */
   genesisFailure: RpcReason | undefined
@@ -28,17 +30,18 @@ export class Node {
           const ofGenesis = calls.some(({ method }) => method !== "eth_chainId")
           const reason = this.failure ?? (ofGenesis ? this.genesisFailure : undefined)
           return reason === undefined
-            ? Effect.succeed(calls.map(({ method }) => Either.right(this.#answer(method))))
+            ? Effect.succeed(calls.map(({ method, params }) => Either.right(this.#answer(method, Number(params[0])))))
             : errorOf(host, reason)
         })
     })
   }
 
-  #answer(method: string): unknown {
+  #answer(method: string, number: number): unknown {
     if (method === "eth_chainId") return `0x${this.chainId.toString(16)}`
-    return this.genesis === undefined
+    const known = number === 0 ? this.genesis : this.kept.get(number)
+    return known === undefined
       ? null
-      : { number: "0x0", hash: this.genesis, parentHash: hash("0"), timestamp: "0x0" }
+      : { number: `0x${number.toString(16)}`, hash: known, parentHash: hash("0"), timestamp: "0x0" }
   }
 }
 

@@ -95,8 +95,10 @@ describe("a claim", () => {
           yield* tx.run("DELETE FROM balances")
           const unattributed = (hash: string | undefined, canonical: number) =>
             tx.run(
-              `INSERT INTO receipts SELECT chain, mode, ?, address, 'unattributed', block_number + canonical, block_time, NULL,
-                 currency, amount, payment_id, ?, agreed, seen_at FROM receipts WHERE position = 'tx:0'`,
+              `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, currency, amount,
+                 payment_id, canonical, agreed, seen_at)
+               SELECT chain, mode, ?, address, 'unattributed', block_number + canonical, block_time, currency, amount,
+                 payment_id, ?, agreed, seen_at FROM receipts WHERE position = 'tx:0'`,
               [hash ?? "", canonical]
             )
           yield* unattributed(chain.blocks[start + 2]?.hash, 1)

@@ -44,8 +44,10 @@ const lose = ({ address, amount, block_hash, position }: Money, keptAsUnattribut
       const there = yield* tx.get<Money>(`SELECT amount FROM receipts WHERE ${where} = 'unattributed'`, key)
       yield* tx.run(`DELETE FROM receipts WHERE ${where} = 'unattributed'`, key)
       yield* tx.run(
-        `INSERT INTO receipts SELECT chain, mode, block_hash, address, 'unattributed', block_number, block_time, NULL,
-           currency, ?, payment_id, canonical, agreed, seen_at FROM receipts WHERE ${where} = ?`,
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, currency, amount,
+           payment_id, canonical, agreed, seen_at)
+         SELECT chain, mode, block_hash, address, 'unattributed', block_number, block_time, currency, ?, payment_id,
+           canonical, agreed, seen_at FROM receipts WHERE ${where} = ?`,
         [(BigInt(amount) + BigInt(there?.amount ?? 0)).toString(), ...key, position]
       )
     }

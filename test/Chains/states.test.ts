@@ -1,8 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { Asked } from "../../src/Chains/balances.ts"
-import { makeClient, type RpcReason } from "../../src/Chains/Rpc.ts"
+import { makeClient, type RpcClient, RpcError, type RpcReason, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import { pointAt, statesOf } from "../../src/Chains/states.ts"
+import type { BlockRef } from "../../src/Domain/Receipt.ts"
+import { BalanceModel, direct } from "./BalanceModel.ts"
 import { alice, firstAsked } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 
@@ -24,8 +26,10 @@ const node = (host: string, answers: RpcReason | { readonly balance: number; rea
 
 const at = { number: 1_000, hash: "0xhead", time: 0 }
 const rich = node("rich", { balance: 9, nonce: 2 })
-const states = (first: RpcReason, depth: number, others = [rich]) =>
-  pointAt({ provider: node("first", first), others, at }, alice, at.number - depth)
+const states = (first: RpcReason, depth: number, others = [rich]) => {
+  const hashes = new Map([[at.number - depth, "0xold"]])
+  return pointAt({ provider: node("first", first), others, at, hashes }, alice, at.number - depth)
+}
 
 describe("the state of an old block", () => {
   const gone = ["state", "refused", "unsupported"] as const
@@ -64,6 +68,71 @@ describe("the state of an old block", () => {
       expect(yield* states("state", 1, others)).toBeUndefined()
       expect(yield* states("state", 1, [])).toBeUndefined()
       expect(yield* states("state", 1, [...others, rich])).toMatchObject({ balance: 9n })
+    })
+  )
+})
+
+describe("the state of a block (issue 14 row 14: by hash)", () => {
+  const sourcesOf = (client: RpcClient, head: BlockRef) => ({
+    provider: { client },
+    others: [],
+    at: head,
+    hashes: new Map<number, string>()
+  })
+  /** Block 1 has 5 for alice, and a branch that was replaced had 60; block 2 follows. */
+  const forked = (edit: (call: RpcRequest, answer: unknown) => unknown) => {
+    const model = new BalanceModel("branch")
+    const old = new BalanceModel("other branch")
+    model.mine([direct(alice, 5n)])
+    old.mine([direct(alice, 60n)])
+    model.mine([])
+    const client: RpcClient = {
+      ...model.client,
+      send: (calls) =>
+        Effect.flatMap(model.client.send(calls), (answers) =>
+          Effect.forEach(answers, (answer, i) => {
+            const edited = edit(calls[i] ?? { method: "", params: [] }, answer)
+            return edited instanceof RpcError ? edited : Effect.succeed(edited)
+          })
+        )
+    }
+    return { client, head: model.head, oldHash: old.head.hash }
+  }
+  const isByNumber = ({ method, params }: RpcRequest) => method === "eth_getBalance" && typeof params[1] === "string"
+
+  it.effect("is never that of another branch, which a balancer's node has at the same number", () =>
+    Effect.gen(function* () {
+      const { client, head } = forked((call, answer) => (isByNumber(call) ? "0x3c" : answer))
+      expect(yield* pointAt(sourcesOf(client, head), alice, 1)).toEqual({ number: 1, balance: 5n, nonce: 0 })
+    })
+  )
+
+  it.effect("is asked by number where a node refuses hashes, and must be of the same block", () =>
+    Effect.gen(function* () {
+      const refused = new RpcError({ host: "model", method: "eth_getBalance", reason: "refused", detail: "an object" })
+      const byHash = ({ params }: RpcRequest) => typeof params[1] === "object"
+      const plain = forked((call, answer) => (byHash(call) ? refused : answer))
+      expect(yield* pointAt(sourcesOf(plain.client, plain.head), alice, 1)).toMatchObject({ balance: 5n })
+      let headers = 0
+      const mixed = forked((call, answer) => {
+        if (byHash(call)) return refused
+        const isOld = call.method === "eth_getBlockByNumber" && Number(call.params[0]) === 1 && headers++ > 0
+        return isOld ? { ...(answer as object), hash: mixed.oldHash } : answer
+      })
+      expect(yield* Effect.flip(pointAt(sourcesOf(mixed.client, mixed.head), alice, 1))).toMatchObject({
+        reason: "inconsistent",
+        detail: expect.stringContaining("block 1 was")
+      })
+    })
+  )
+
+  it.effect("is of the branch of the round's block, or of none", () =>
+    Effect.gen(function* () {
+      const { client, head } = forked((_, answer) => answer)
+      const replaced = { ...head, hash: `0x${"9".repeat(64)}` }
+      expect(yield* Effect.flip(pointAt(sourcesOf(client, replaced), alice, 1))).toMatchObject({
+        reason: "inconsistent"
+      })
     })
   )
 })

@@ -35,7 +35,8 @@ const chain: ChainSettings = {
   startBlock: "latest",
   tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
   wrongTokens: [{ name: "USDC.e", address: bridged }],
-  policies: []
+  policies: [],
+  knownBlocks: []
 }
 const contracts = contractsOf(chain)
 const watched = new AddressSet()
@@ -63,12 +64,20 @@ describe("token transfers", () => {
         blockNumber: 16,
         blockHash: hash(16),
         txHash: hash(99),
-        position: "log:7",
+        position: `log:${hash(99)}:USDC:5:0`,
+        place: 7,
         address: mine,
         currency: "USDC",
         amount: 5n
       }
     ])
+  })
+
+  it("knows a log by what it says, whatever index a node gives it, and counts equal ones", () => {
+    const positions = (first: number) =>
+      found(log({ logIndex: hex(first) }), log({ logIndex: hex(first + 1) })).map(({ position }) => position)
+    expect(positions(7)).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:1`])
+    expect(positions(0)).toEqual(positions(7))
   })
 
   it("names a known wrong token as such", () => {
@@ -138,9 +147,9 @@ describe("token transfers", () => {
           })
         )
         const expected = transfers.flatMap(({ amount, contract, to }, i) =>
-          to === mine && contract !== lookAlike ? [[`log:${i}`, amount, contract === usdc ? "USDC" : "USDC.e"]] : []
+          to === mine && contract !== lookAlike ? [[i, amount, contract === usdc ? "USDC" : "USDC.e"]] : []
         )
-        expect(found(...logs).map((one) => [one.position, one.amount, one.currency])).toEqual(expected)
+        expect(found(...logs).map((one) => [one.place, one.amount, one.currency])).toEqual(expected)
       })
     )
   })
@@ -204,6 +213,7 @@ describe("native transfers", () => {
         blockHash: hash(16),
         txHash: hash(99),
         position: "tx:3",
+        place: 3,
         address: mine,
         currency: "MATIC",
         amount: 100n

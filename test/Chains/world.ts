@@ -25,7 +25,13 @@ export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings 
 /** Money counts as late for three days. */
 export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
   testSettings("", {
-    payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(3), toleranceBps: 0 },
+    payments: {
+      settleGrace: Duration.seconds(60),
+      lateWindow: Duration.days(3),
+      toleranceBps: 0,
+      soleProviderPatience: Duration.minutes(10),
+      lookAhead: 200
+    },
     chains
   })
 

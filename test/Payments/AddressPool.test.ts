@@ -27,7 +27,7 @@ const observedPool = (derive: Derive = byThread) => {
     asked.push({ from: range.from, count: range.count })
     return derive(range)
   }
-  const pool = new AddressPool(wallet, "test", observed, (what) => {
+  const pool = new AddressPool(wallet, "test", observed, 200, (what) => {
     wanted[what] += 1
   })
   const take = (count: number, from: number) => {
@@ -118,3 +118,20 @@ it.effect("without a thread a burst's refill is done here", () =>
     expect(derived.size).toBe(1600)
   })
 )
+
+it("asks about more when few are vetted ahead, and goes on behind what has a history", () => {
+  const { pool, take, wanted } = observedPool()
+  const range = () => pool.unvetted().map(({ index }) => index)
+  pool.startAt(0)
+  expect([range()[0], range().length]).toEqual([0, 200])
+  pool.vettedTo(200)
+  expect(range()).toEqual([])
+  const before = wanted.vetting
+  take(100, 0)
+  expect(wanted.vetting).toBe(before)
+  take(1, 100)
+  expect(wanted.vetting).toBe(before + 1)
+  pool.skip(250)
+  expect([range()[0], range().at(-1)]).toEqual([200, 450])
+  expect(pool.unvetted(440).map(({ index }) => index)).toEqual(Array.from({ length: 11 }, (_, i) => 440 + i))
+})

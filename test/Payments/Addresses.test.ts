@@ -1,8 +1,8 @@
-import { copyFileSync, rmSync, writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, Fiber, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
-import { MatchSet } from "../../src/Chains/MatchSet.ts"
+import type { History } from "../../src/Chains/History.ts"
+import type { ChainName } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
@@ -13,9 +13,7 @@ import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
   addShop,
-  gap,
   owner,
-  restore,
   running,
   runningWith,
   shop,
@@ -56,103 +54,6 @@ it.live("an ordinary restart skips nothing", () =>
   }).pipe(Effect.scoped)
 )
 
-const skipped = (from: number, to: number) =>
-  Array.from({ length: to - from }, (_, i) => ({
-    address: wallet.address(from + i),
-    mode: "test",
-    wallet_index: from + i
-  }))
-
-it.live("a restored older copy goes on where the newer one stood, and what it skips is watched from then on", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    expect((yield* Effect.provide(gap, running(path))).rows).toEqual([])
-    copyFileSync(path, `${path}.backup`)
-    yield* Effect.provide(takeMany(40), running(path))
-    restore(path)
-    const atOnce = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(atOnce[0].index).toBe(43)
-    expect(atOnce[1]).toEqual({ rows: skipped(3, 43), watched: 40 })
-    const later = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(later[0].index).toBe(44)
-    expect(later[1]).toEqual(atOnce[1])
-  }).pipe(Effect.scoped)
-)
-
-it.effect("skipped addresses are watched as long as those of ended payments", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    rmSync(`${path}.index`)
-    expect((yield* Effect.provide(gap, running(path))).watched).toBe(1000)
-    yield* TestClock.adjust("30 days")
-    const { rows, watched } = yield* Effect.provide(gap, running(path))
-    expect({ rows: rows.length, watched }).toEqual({ rows: 1000, watched: 0 })
-  }).pipe(Effect.scoped)
-)
-
-it.live("without the file beside the database numbering jumps by a thousand, once", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    rmSync(`${path}.index`)
-    expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
-    const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(index).toBe(1004)
-    expect(rows).toEqual(skipped(3, 1003))
-  }).pipe(Effect.scoped)
-)
-
-it.live("an unreadable file beside the database is no more than a missing one, and is readable from then on", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    writeFileSync(`${path}.index`, "torn ".repeat(100))
-    expect((yield* Effect.provide(take, running(path))).index).toBe(1003)
-    expect((yield* Effect.provide(take, running(path))).index).toBe(1004)
-  }).pipe(Effect.scoped)
-)
-
-it.live("a new database beside an old file hands out nothing again, and watches all that was handed out", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
-    const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(index).toBe(3)
-    expect(found).toEqual({ rows: skipped(0, 3), watched: 3 })
-  }).pipe(Effect.scoped)
-)
-
-it.live("a restored copy watches what it skips of an account's own wallet too", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const own = hdWallet(liveXpub)
-    yield* Effect.gen(function* () {
-      yield* addShop(liveXpub)
-      yield* takeFor(shop)
-    }).pipe(Effect.provide(running(path)))
-    copyFileSync(path, `${path}.backup`)
-    yield* Effect.provide(Effect.zip(takeFor(shop), takeFor(shop)), running(path))
-    restore(path)
-    const found = yield* Effect.provide(gap, running(path))
-    expect(found.rows.map(({ address }) => address)).toEqual([own.address(1), own.address(2)])
-    expect(found.watched).toBe(2)
-    expect((yield* Effect.provide(takeFor(shop), running(path))).index).toBe(3)
-  }).pipe(Effect.scoped)
-)
-
-it.live("what is skipped of a wallet for live payments is watched in that mode", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const own = hdWallet(liveXpub)
-    const liveShop: Owner = { ...shop, mode: "live" }
-    yield* Effect.provide(Effect.zipRight(addShop(liveXpub, "live"), takeFor(liveShop)), running(path))
-    copyFileSync(path, `${path}.backup`)
-    yield* Effect.provide(takeFor(liveShop), running(path))
-    restore(path)
-    const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, MatchSet), running(path))
-    expect(rows).toEqual([{ address: own.address(1), mode: "live", wallet_index: 1 }])
-    expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
-  }).pipe(Effect.scoped)
-)
-
 it.live("an account with a wallet of its own gets none of the operator's where it has none", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -173,41 +74,6 @@ it.live("a wallet whose first payment was refused serves the next one", () =>
       yield* Effect.flip(writer.write(refused))
       expect((yield* takeFor(shop)).index).toBe(0)
     }).pipe(Effect.provide(running(path)))
-  }).pipe(Effect.scoped)
-)
-
-it.live("a wallet that is given again after a copy from before it was first used goes on where it stood", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    copyFileSync(path, `${path}.backup`)
-    const twice = Effect.zip(takeFor(shop), takeFor(shop))
-    yield* Effect.provide(Effect.zipRight(addShop(liveXpub), twice), running(path))
-    restore(path)
-    const both = Effect.zip(takeFor(shop), takeFor(shop), { concurrent: true })
-    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), both), gap)
-    const [taken, { rows, watched }] = yield* Effect.provide(again, running(path))
-    expect(taken.map(({ index }) => index)).toEqual([2, 3])
-    const own = hdWallet(liveXpub)
-    expect(rows.map(({ address }) => address)).toEqual([own.address(0), own.address(1)])
-    expect(watched).toBe(2)
-  }).pipe(Effect.scoped)
-)
-
-it.live("a wallet that comes back to a copy from before its account goes on where it stood", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const own = hdWallet(liveXpub)
-    // It was somebody else's, who is not there any more: nobody gives its key at the start.
-    const known = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO wallets VALUES (?, 5)", [own.fingerprint]))
-    yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
-    writeFileSync(`${path}.index`, JSON.stringify({ [own.fingerprint]: 7 }))
-    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)
-    const [{ index }, { rows, watched }] = yield* Effect.provide(again, running(path))
-    expect(index).toBe(7)
-    expect(rows.map(({ address }) => address)).toEqual([own.address(5), own.address(6)])
-    expect(watched).toBe(2)
-    rmSync(`${path}.index`)
-    expect((yield* Effect.provide(takeFor(shop), running(path))).index).toBe(1008)
   }).pipe(Effect.scoped)
 )
 
@@ -257,11 +123,14 @@ it.effect("addresses of which a chain could not tell are asked about again, a mi
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let rounds = 0
-    const layer = runningWith(path, () => {
-      rounds += 1
-      if (rounds === 1) return Effect.succeed({ used: new Set<string>(), unreachable: ["base"] })
-      return Effect.succeed({ used: new Set([wallet.address(0)]), unreachable: [] })
-    })
+    const layer = runningWith(path, (_mode, _addresses, found) =>
+      Effect.sync(() => {
+        rounds += 1
+        if (rounds === 1) return ["base"]
+        found([wallet.address(0)])
+        return []
+      })
+    )
     yield* Effect.gen(function* () {
       const addresses = yield* Addresses
       const writer = yield* Writer
@@ -273,6 +142,74 @@ it.effect("addresses of which a chain could not tell are asked about again, a mi
       yield* Effect.repeatN(writer.write(Effect.void), 50)
       expect((yield* take).index).toBe(1)
     }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+)
+
+/** Chains that know these indexes of the wallet, what they are asked, and one of them that does not answer. */
+const knowing = (indexes: ReadonlyArray<number>, unreachable: ReadonlyArray<ChainName> = []) => {
+  const used = new Set(indexes.map((index) => wallet.address(index)))
+  const asked: Array<number> = []
+  const vet: History["Type"]["vet"] = (_mode, addresses, found) =>
+    Effect.sync(() => {
+      asked.push(addresses.length)
+      found(addresses.filter((address) => used.has(address)))
+      return unreachable
+    })
+  return { asked, vet }
+}
+
+const firstOf = (path: string, vet: History["Type"]["vet"]) =>
+  Effect.gen(function* () {
+    const addresses = yield* Addresses
+    yield* addresses.ready(owner)
+    return (yield* take).index
+  }).pipe(Effect.scoped, Effect.provide(runningWith(path, vet)))
+
+it.live(
+  "a wallet that was used elsewhere is looked through until 200 in a row are unused, before its first payment",
+  () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryDatabase
+      const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
+      // All of the first eighty, and then some, each in sight of the one before.
+      const { asked, vet } = knowing([...upTo(80), 81, 280, 479])
+      expect(yield* firstOf(path, vet)).toBe(80)
+      expect(asked.reduce((sum, count) => sum + count, 0)).toBe(480 + 200)
+      expect(asked.length).toBeLessThanOrEqual(4)
+      expect(yield* firstOf(path, vet)).toBe(82)
+    }).pipe(Effect.scoped)
+)
+
+it.live("what the chains that answer know counts while another one does not", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { vet } = knowing(
+      Array.from({ length: 300 }, (_, i) => i),
+      ["base"]
+    )
+    expect(yield* firstOf(path, vet)).toBe(300)
+  }).pipe(Effect.scoped)
+)
+
+it.effect("the first payment waits five seconds for the chains and no longer, and is told what they have said", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const hangs: History["Type"]["vet"] = (_mode, _addresses, found) =>
+      Effect.zipRight(
+        Effect.sync(() => found([wallet.address(0), wallet.address(1)])),
+        Effect.never
+      )
+    const first = yield* Effect.fork(firstOf(path, hangs))
+    const layersAreUp = Effect.repeatN(
+      Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+      500
+    )
+    yield* layersAreUp
+    yield* TestClock.adjust("4900 millis")
+    yield* layersAreUp
+    expect(first.unsafePoll()).toBeNull()
+    yield* TestClock.adjust("200 millis")
+    expect(yield* Fiber.join(first)).toBe(2)
   }).pipe(Effect.scoped)
 )
 

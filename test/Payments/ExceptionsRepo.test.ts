@@ -23,7 +23,6 @@ const sync = (irregular: ReadonlyArray<Irregular>, at: number) =>
 
 it.scoped.each([
   ["accepted", "accepted", 0],
-  ["refunded", "refunded", 0],
   // It was away and has come back.
   ["gone", "open", 1]
 ] as const)(
@@ -42,6 +41,45 @@ it.scoped.each([
         })
       )
     }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("what was sent back is taken from the ledger: what is found beside it opens the exception anew", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.gen(function* () {
+        const [open] = yield* Effect.zipRight(sync([found], 1), stored)
+        if (open === undefined) return expect.unreachable()
+        yield* Exceptions.sendBack(open, 2n, 2)
+        expect(yield* stored).toMatchObject([{ amount: 3n, sentBack: 2n, status: "open" }])
+        const [rest = expect.unreachable()] = yield* stored
+        yield* Exceptions.sendBack(rest, 3n, 3)
+        expect(yield* stored).toMatchObject([{ amount: 5n, sentBack: 5n, status: "refunded" }])
+        expect(yield* sync([], 4)).toHaveLength(0)
+        expect(yield* stored).toMatchObject([{ amount: 5n, sentBack: 5n, status: "refunded" }])
+        expect(yield* sync([{ ...found, amount: 4n }], 5)).toHaveLength(1)
+        expect(yield* stored).toMatchObject([{ amount: 4n, sentBack: 5n, status: "open" }])
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped("of what names no transaction and no block, what was sent back is the less of it that is open", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const sum: Irregular = { ...found, txHash: undefined, key: "sum" }
+    yield* writer.write(
+      Effect.gen(function* () {
+        const [open] = yield* Effect.zipRight(sync([sum], 1), stored)
+        if (open === undefined) return expect.unreachable()
+        yield* Exceptions.sendBack(open, 5n, 2)
+        expect(yield* sync([sum], 3)).toHaveLength(0)
+        expect(yield* stored).toMatchObject([{ amount: 5n, status: "refunded" }])
+        expect(yield* sync([{ ...sum, amount: 9n }], 4)).toHaveLength(1)
+        expect(yield* stored).toMatchObject([{ amount: 4n, sentBack: 5n, status: "open" }])
+      })
+    )
+  }).pipe(Effect.provide(tempStore))
 )
 
 it.scoped("an exception whose money has grown while it was open says so, is as old as it was, and is no new one", () =>
@@ -68,7 +106,7 @@ it.scoped("those that nobody has decided on are listed oldest first, as many as 
           yield* Exceptions.sync(place, before, [...before, { ...found, key }], at)
         }
         const [oldest] = yield* stored
-        yield* Exceptions.close(oldest?.id ?? "", "refunded", 9)
+        yield* Exceptions.close(oldest?.id ?? "", "accepted", 9)
         const open = yield* Exceptions.open(yield* Tx, 2)
         expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
       })

@@ -103,9 +103,9 @@ it.scoped("an exception that a reorg took is gone, and open again with its money
     yield* tick({ head: lastOnTime + 7, transfers: [{ ...transfer(lastOnTime + 7, 40n), txHash: late.txHash }] })
     expect(yield* exceptions(payment)).toEqual([`open late 40 ${late.txHash}`])
 
-    const [exception] = yield* Exceptions.ofPayment(yield* Reader, payment.id)
+    const stored = yield* Exceptions.ofPayment(yield* Reader, payment.id)
     const writer = yield* Writer
-    yield* writer.write(Exceptions.close(exception?.id ?? "", "refunded", 1))
+    yield* writer.write(Effect.forEach(stored, (one) => Exceptions.sendBack(one, one.amount, 1)))
     yield* tick({ head: lastOnTime + 8, ancestor: lastOnTime + 6 })
     yield* tick({ head: lastOnTime + 8, transfers: [{ ...transfer(lastOnTime + 8, 40n), txHash: late.txHash }] })
     expect(yield* exceptions(payment)).toEqual([`refunded late 40 ${late.txHash}`])

@@ -8,6 +8,7 @@ import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
 import { hdWallet } from "../../src/Payments/hdWallet.ts"
+import { markFile } from "../../src/Payments/IndexMark.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -30,8 +31,11 @@ export const runningWith = (path: string, vet: History["Type"]["vet"]) =>
 
 /** The same. `used` are addresses that the chains know. */
 export const running = (path: string, used: ReadonlyArray<string> = []) =>
-  runningWith(path, (_mode, addresses) =>
-    Effect.succeed({ used: new Set(addresses.filter((address) => used.includes(address))), unreachable: [] })
+  runningWith(path, (_mode, addresses, found) =>
+    Effect.sync(() => {
+      found(addresses.filter((address) => used.includes(address)))
+      return []
+    })
   )
 
 export const takeFor = (who: Owner) =>
@@ -61,6 +65,13 @@ export const addShop = (xpub: string, mode: Mode = "test") =>
       })
     )
   })
+
+/** Where the mark of the database at `path` is. */
+export const markOf = (path: string) => markFile({ path, markFolder: `${path}.marks` })
+
+/** What should be stored of skipped addresses. */
+export const skipped = (from: number, to: number, of = wallet, mode: Mode = "test") =>
+  Array.from({ length: to - from }, (_, i) => ({ address: of.address(from + i), mode, wallet_index: from + i }))
 
 /** Puts back the copy of the database that was made with `copyFileSync(path, `${path}.backup`)`. */
 export const restore = (path: string) => {

@@ -25,6 +25,7 @@ const gone = (of: Payment): Receipt => ({
   blockTime: 101,
   address: of.address,
   position: "tx:0",
+  place: 0,
   txHash: "0xt101",
   currency: of.currency,
   amount: 1000n,
@@ -36,13 +37,15 @@ const gone = (of: Payment): Receipt => ({
 
 const checkedAt = (number: number | undefined): Horizon => ({
   head: 400,
+  headTime: 400,
   confirmations: 3,
   settled: undefined,
   checked: number === undefined ? undefined : { number, time: number },
   safe: undefined,
   finalized: 300,
   requires: undefined,
-  elsewhereChecked: false
+  elsewhereChecked: false,
+  searched: Number.POSITIVE_INFINITY
 })
 
 // Coins that were mined again inside a contract are known to nobody before balances are compared.

@@ -1,10 +1,13 @@
 import { Effect, Either, Layer } from "effect"
+import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
 import { makeClient, RpcError } from "../../src/Chains/Rpc.ts"
 import { networkKey } from "../../src/Domain/Chain.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
+import * as Refunds from "../../src/Payments/refunds.ts"
+import type { Settings } from "../../src/Settings.ts"
 import { Reader } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
 import {
@@ -59,10 +62,15 @@ export const nodes = Layer.succeed(Networks, {
   }
 })
 
-/** The settlement beside that node. */
-export const layer = Layer.merge(settling, nodes)
+/** A settlement beside that node, and the addresses that are watched. */
+export const besideNode = <A, E, R>(settlement: Layer.Layer<A | Reader | Settings, E, R>) =>
+  Layer.provideMerge(MatchSet.layer, Layer.merge(settlement, nodes))
+export const layer = besideNode(settling)
 /** The same of two chains. */
-export const ofTwoChains = Layer.merge(withChains({}, { chain: elsewhere.chain }), nodes)
+export const ofTwoChains = besideNode(withChains({}, { chain: elsewhere.chain }))
+
+/** The money of the one exception that is open was sent back. */
+export const refunded = (id: string) => Refunds.refunded(id, { exceptions: [], amount: undefined })
 
 /** One payment, and a node that knows of no transaction. */
 export const start = Effect.zipRight(

@@ -4,12 +4,12 @@ import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import * as WatchedRepo from "../../src/Chains/WatchedRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
-import { accept, refunded } from "../../src/Payments/decisions.ts"
+import { accept } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { asked, end, hash, layer, look, mined, nodes, ofTwoChains, start, untold } from "./deciding.ts"
+import { asked, besideNode, end, hash, layer, look, mined, ofTwoChains, refunded, start, untold } from "./deciding.ts"
 import { block, elsewhere, network, scanTo, startWith, tick, transfer, usdcElsewhere, withChains } from "./settling.ts"
 
 it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
@@ -50,7 +50,7 @@ it.scoped("accept: a transaction is proven by the nodes of the payment's mode", 
     yield* accept(id, hash("1"))
     expect(asked).toEqual(["base.live"])
     expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: hash("1"), amountReceived: 1000n })
-  }).pipe(Effect.provide(Layer.merge(withChains({}, live), nodes)))
+  }).pipe(Effect.provide(besideNode(withChains({}, live))))
 )
 
 it.scoped("an exception of a payment is decided on with its payment, and not by its own id", () =>

@@ -25,7 +25,7 @@ it.live("a start without a chain that open payments wait for is refused, one wit
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* tx.run("INSERT INTO accounts VALUES ('a', 'A', 0)")
-          yield* tx.run("INSERT INTO wallets VALUES ('w', 9)")
+          yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
           yield* insert(1, "pending", "base")
           yield* insert(2, "detecting", "base")
           yield* insert(3, "expired", "optimism")

@@ -5,6 +5,7 @@ import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
 import type { Rules } from "../../src/Payments/statusMachine.ts"
 import { somePayment } from "../lib/payments.ts"
+import { placeIn } from "./machine.ts"
 
 const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
 /** A chain with a block a second whose block `n` has the time `n`; the payment was made at block 100. */
@@ -25,6 +26,7 @@ const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Part
   blockTime: blockNumber,
   address: "0x0000000000000000000000000000000000000001",
   position: "log:0",
+  place: placeIn(over.position),
   txHash,
   currency: "USDC",
   amount,

@@ -11,6 +11,9 @@ export const confirmations = 3
 export const payment = (over: Partial<Payment> = {}): Payment =>
   somePayment({ currency: "USDC", createdAt: created, expiresAt: created + 3600 * second, ...over })
 
+/** The index that a position of a test names. */
+export const placeIn = (position = ""): number => Number(position.match(/^(?:log|tx):(\d+)$/)?.[1] ?? 0)
+
 export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
   const blockNumber = over.blockNumber ?? 101
   return {
@@ -21,6 +24,7 @@ export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
     blockTime: created / second + (blockNumber - 100),
     address: of.address,
     position: "log:0",
+    place: placeIn(over.position),
     txHash: `0xt${blockNumber}`,
     currency: of.currency,
     amount: 1000n,
@@ -41,6 +45,7 @@ export const block = (number: number, time = created / second + (number - 100)):
 /** A scan at `head` on a chain with a block a second, whose balances have been compared there. */
 export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => ({
   head,
+  headTime: created / second + (head - 100),
   confirmations,
   settled: block(head - confirmations + 1),
   checked: block(head),
@@ -48,6 +53,7 @@ export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => (
   finalized: undefined,
   requires: undefined,
   elsewhereChecked: true,
+  searched: Number.POSITIVE_INFINITY,
   ...over
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
-import { withoutRepaid, withoutSentBack } from "../../src/Payments/sentBack.ts"
+import { withoutAccepted, withoutSentBack } from "../../src/Payments/sentBack.ts"
 import { payment, receipt } from "./machine.ts"
 
 const it_ = payment({ currency: "ETH" })
@@ -14,6 +14,7 @@ const sentBack: PaymentException = {
   payment: it_.id,
   status: "refunded",
   openedAt,
+  sentBack: 700n,
   kind: "unattributed",
   chain: it_.chain,
   txHash: undefined,
@@ -39,8 +40,8 @@ describe("money that was sent back while nobody could tell its transaction", () 
     expect(amounts([told(300n), told(900n, { txHash: "0xb" })])).toEqual([500n])
   })
 
-  it("is decided on anew where it is more by now", () => {
-    expect(amounts([untold(701n), told(5n)])).toEqual([701n, 5n])
+  it("is decided on anew where it is more by now, for what is more", () => {
+    expect(amounts([untold(701n), told(5n)])).toEqual([1n, 5n])
   })
 
   it.each<[string, Receipt]>([
@@ -57,20 +58,31 @@ describe("money that was sent back while nobody could tell its transaction", () 
     expect(withoutSentBack([other, told(700n)], [sentBack])).toEqual([other])
   })
 
-  it.each(["open", "accepted", "gone"] as const)("is not what is %s", (status) => {
-    expect(amounts([untold(700n)], [{ ...sentBack, status }])).toEqual([700n])
+  it("is of the newest blocks: money of an earlier interval that nobody decided on stays (issue 14 row 10)", () => {
+    const earlier = told(700n, { blockNumber: 105, position: "call:0xb", txHash: "0xb" })
+    expect(withoutSentBack([earlier, told(700n)], [sentBack])).toEqual([earlier])
+  })
+
+  it.each(["open", "accepted", "gone"] as const)("is so much of what is %s as was sent back", (status) => {
+    expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 0n }])).toEqual([700n])
+    expect(amounts([untold(700n)], [{ ...sentBack, status, sentBack: 300n }])).toEqual([400n])
+  })
+
+  it("is apart from what was accepted", () => {
+    expect(withoutAccepted([untold(700n)], [sentBack])).toEqual([untold(700n)])
+    expect(withoutAccepted([untold(700n)], [{ ...sentBack, status: "accepted", sentBack: 0n }])).toEqual([])
   })
 
   it("is each time another where it happened more than once", () => {
-    const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, block: 130 }
+    const later: PaymentException = { ...sentBack, id: "exc_2", amount: 200n, sentBack: 200n, block: 130 }
     expect(amounts([untold(700n), untold(200n, { blockNumber: 130 }), told(50n)], [sentBack, later])).toEqual([50n])
   })
 })
 
-describe("money that was paid again and sent back", () => {
+describe("money of a transaction that was sent back", () => {
   const repaid: PaymentException = { ...sentBack, kind: "paid_again", txHash: "0xa", block: undefined }
-  const rest = (receipts: ReadonlyArray<Receipt>, exception = repaid, completedBy = "0xfirst") =>
-    withoutRepaid(receipts, [exception], completedBy).map(({ amount }) => amount)
+  const rest = (receipts: ReadonlyArray<Receipt>, exception = repaid) =>
+    withoutSentBack(receipts, [exception]).map(({ amount }) => amount)
 
   it("is left out of what its transaction brought, in whatever block", () => {
     expect(rest([told(700n, { blockNumber: 500 })])).toEqual([])
@@ -86,9 +98,9 @@ describe("money that was paid again and sent back", () => {
     expect(rest([other, told(700n)])).toEqual([5n])
   })
 
-  it("is there as long as nobody has sent it back, and where the payment was accepted for it", () => {
-    expect(rest([told(700n)], { ...repaid, status: "open" })).toEqual([700n])
-    expect(rest([told(700n)], { ...repaid, kind: "late" })).toEqual([700n])
-    expect(rest([told(700n)], repaid, "0xa")).toEqual([700n])
+  it("is there as long as nobody has sent it back, and is none of what a reorg took", () => {
+    expect(rest([told(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
+    expect(rest([told(700n)], { ...repaid, kind: "late" })).toEqual([])
+    expect(rest([told(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])
   })
 })

@@ -68,7 +68,7 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
     Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-      yield* tx.run("INSERT INTO wallets VALUES (?, 1)", [wallet])
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 1)", [wallet])
       yield* LedgerRepo.startScan(network, block(100), undefined)
       const stored = yield* Repo.insert(tx, someNewPayment({ address, createdAt, expiresAt, ...over }), {
         wallet,

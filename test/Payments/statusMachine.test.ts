@@ -2,8 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
+import { exceptionsOf } from "../../src/Payments/exceptions.ts"
 import type { Horizon } from "../../src/Payments/statusMachine.ts"
-import { confirmations, created, lastOnTime, payment, receipt, rules, run, scanned, states } from "./machine.ts"
+import { block, confirmations, created, lastOnTime, payment, receipt, rules, run, scanned, states } from "./machine.ts"
 
 describe("money arrives", () => {
   it("nothing came and time is left: nothing happens", () => {
@@ -110,6 +111,16 @@ describe("money that nobody can vouch for", () => {
       receipt(it, { currency: "ETH", amount: 600n, position: "tx:1" })
     ]
     expect(states(run(it, both, end))).toEqual(["detecting"])
+  })
+
+  it("may be on time where its interval began before the deadline, and waits then (issue 14 row 10)", () => {
+    const it = payment({ currency: "ETH", status: "detecting", amountReceived: 1000n })
+    const found = (since: number) =>
+      receipt(it, { ...untold, blockNumber: lastOnTime + 2, since: { number: since, time: block(since).time } })
+    expect(run(it, [found(lastOnTime)], end)).toEqual([])
+    expect(exceptionsOf(it, [found(lastOnTime)], rules).map(({ kind }) => kind)).toEqual(["unattributed"])
+    expect(states(run(it, [found(lastOnTime + 1)], end))).toEqual(["pending", "expired!"])
+    expect(exceptionsOf(it, [found(lastOnTime + 1)], rules).map(({ kind }) => kind)).toEqual(["late"])
   })
 
   it("is on time, and newer than the payment, each for itself", () => {

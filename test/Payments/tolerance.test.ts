@@ -1,14 +1,12 @@
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { accept } from "../../src/Payments/decisions.ts"
-import { end, layer, nodes, start } from "./deciding.ts"
+import { testSettings } from "../lib/settings.ts"
+import { besideNode, end, layer, start } from "./deciding.ts"
 import { exceptions, lastOnTime, look, scanTo, tick, transfer, withSettings } from "./settling.ts"
 
 /** One per cent less is enough. */
-const tolerant = Layer.merge(
-  withSettings({ payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 100 } }),
-  nodes
-)
+const tolerant = besideNode(withSettings({ payments: { ...testSettings("").payments, toleranceBps: 100 } }))
 
 it.scoped("the accepted underpayment is the configuration's, and one unit less is too little", () =>
   Effect.gen(function* () {

@@ -5,6 +5,13 @@ import { testXpub } from "../lib/settings.ts"
 import { loadText, masterXprv, masterXpub, phrase, privateKey, problemsOf, small } from "./loading.ts"
 
 describe("what is refused", () => {
+  it.effect("a folder for the mark that a copy of the database's folder would hold", () =>
+    Effect.gen(function* () {
+      const { at } = yield* problemsOf(`${small}[database]\npath = "/data/tilld.db"\nmark_folder = "/data/marks"\n`)
+      expect(at["database.mark_folder"]).toContain("in the folder of the database")
+    })
+  )
+
   it.effect("every problem at once, each with its place and what to do", () =>
     Effect.gen(function* () {
       const { at, message } = yield* problemsOf(

@@ -2,7 +2,10 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join, relative, resolve } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
+import { modes } from "../../src/Domain/Chain.ts"
 import { localTokens } from "../../src/Sandbox/Contracts.ts"
+import { knownBlocks } from "../../src/Settings/knownBlocks.ts"
+import { presets } from "../../src/Settings/presets.ts"
 import { load } from "../../src/Settings.ts"
 import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -62,6 +65,22 @@ ${id}
         tokens: [],
         wrongTokens: []
       })
+    })
+  )
+
+  it.effect("the blocks that a network is known by are the public network's, and no other's of the same name", () =>
+    Effect.gen(function* () {
+      const genesis = { number: 0, hash: "0x0dcc9e089e30b90ddfc55be9a37dd15bc551aeee999d2e2b51414c54eaf934e4" }
+      expect((yield* loadText(small)).settings.chains[0]?.knownBlocks).toEqual([genesis])
+      const own = yield* loadText(`${small}chain_id = 4242\nconfirmations = 1\npoll_interval = "1s"\n`)
+      expect(own.settings.chains[0]).toMatchObject({ chainId: 4242, knownBlocks: [] })
+      for (const mode of modes) {
+        for (const { chainId } of Object.values(presets[mode])) {
+          const known = knownBlocks[chainId] ?? []
+          expect(known[0]?.number).toBe(0)
+          for (const { hash } of known) expect(hash).toMatch(/^0x[0-9a-f]{64}$/)
+        }
+      }
     })
   )
 
@@ -176,6 +195,8 @@ describe("a relative path", () => {
     Effect.gen(function* () {
       const { settings } = yield* loadText(small)
       expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
+      const given = yield* loadText(small, { CACHE_DIRECTORY: "/var/cache/tilld" })
+      expect(given.settings.database.markFolder).toBe("/var/cache/tilld")
     })
   )
 })
@@ -213,6 +234,8 @@ describe("the files that ship", () => {
         `
 [server]
 public_url = "https://pay.example.com"
+[database]
+mark_folder = "/var/cache/tilld"
 [admin]
 [chains.ethereum.live]
 rpc_urls = ["https://ethereum-rpc.example.com", "https://ethereum-rpc.example.net"]

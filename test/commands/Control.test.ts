@@ -11,6 +11,7 @@ import { Invocation } from "../../src/commands/Invocation.ts"
 import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/commands/requests.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { acquire } from "../../src/InstanceLock.ts"
+import { notedJumps } from "../../src/Payments/jumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
@@ -22,7 +23,7 @@ const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKe
 
 const services = (database: string) =>
   sendingLayer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer)),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, notedJumps)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provideMerge(repairLayer(testSettings(database)))
   )

@@ -96,8 +96,31 @@ it.scopedLive("payments refunded: closed, and nothing to do the second time", ()
       payment: { status: "expired" },
       exceptions: [{ ...open, status: "refunded" }]
     })
+    expect(yield* json("payments", "exceptions")).toEqual([])
     const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
     expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no open exception") })
+  })
+)
+
+it.scopedLive("payments refunded: part of it by its amount, the rest by its exception, each printed as it was", () =>
+  Effect.gen(function* () {
+    const { json, tilld } = yield* installation
+    const part = yield* json("payments", "refunded", paymentId(1), "--amount", "400")
+    expect(part).toMatchObject({
+      closed: [{ id: "exc_1", kind: "late", amount: "400", currency: "ETH", txHash: "0xlate" }],
+      exceptions: [{ ...open, amount: "600", sentBack: "400" }]
+    })
+    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain("after 400 that were sent back")
+    const rest = yield* tilld("payments", "refunded", paymentId(1), "--exception", "exc_1")
+    expect(rest).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/sent back:\n {2}exc_1 {2}late {2}600 ETH {2}0xlate\n/)
+    })
+    expect(yield* json("payments", "show", paymentId(1))).toMatchObject({
+      exceptions: [{ ...open, status: "refunded" }]
+    })
+    const accepted = yield* tilld("payments", "accept", paymentId(1), "--json")
+    expect(accepted).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("was sent back") })
   })
 )
 
@@ -129,6 +152,8 @@ it.scopedLive("what cannot be decided ends with its reason", () =>
       [1, "does not tell", "accept", paymentId(1), "--tx", hash],
       [1, "There is no payment", "accept", "pay_none"],
       [1, "There is no payment", "refunded", "pay_none"],
+      [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
+      [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
       [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],
       [2, "--chain", "abandon", "--mode", "test"]
     ] as const) {

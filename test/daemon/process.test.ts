@@ -32,7 +32,7 @@ describe("SIGTERM", () => {
 
       expect(yield* daemon.ended).toMatchObject({ code: 0, signal: null })
       const left = readdirSync(home.folder).sort()
-      expect(left).toEqual(["master.key", "tilld.db", "tilld.db.index", "tilld.db.lock", "tilld.toml"])
+      expect(left).toEqual(["master.key", "tilld.db", "tilld.db.lock", "tilld.toml"])
       const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
       expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
     })

@@ -56,6 +56,7 @@ const reasons: Readonly<Record<FaultName, RegExp | undefined>> = {
   tooManyRequests: /rate_limited/,
   truncatedJson: /garbage/,
   rangeLimit: undefined,
+  logLimit: undefined,
   staleHead: /behind/,
   balancer: undefined,
   emptyLogs: undefined,

@@ -1,4 +1,3 @@
-import { copyFileSync, rmSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Address, encodeFunctionData } from "viem"
@@ -215,42 +214,6 @@ describe("claim", () => {
       yield* chain.mine()
       const { code, stderr } = yield* command("claim", ...network, pending)
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("has been read up to") })
-    })
-  )
-})
-
-describe("a restored older copy of the database", () => {
-  it.scopedLive("sees the money that comes to addresses which it has never handed out itself", () =>
-    Effect.gen(function* () {
-      const { chain, create, daemon, home } = yield* shop
-      yield* create()
-      yield* daemon.end("SIGTERM")
-      copyFileSync(home.database, `${home.database}.backup`)
-      const second = yield* serve(home, daemon.key)
-      const lost = yield* second.create(usdc)
-      yield* second.create(usdc)
-      yield* second.end("SIGTERM")
-      copyFileSync(`${home.database}.backup`, home.database)
-      for (const part of ["-wal", "-shm"]) rmSync(`${home.database}${part}`, { force: true })
-
-      const third = yield* serve(home, daemon.key)
-      const next = yield* third.create(usdc)
-      expect(next.address).toBe(home.address(3))
-      const hash = yield* pay(chain, lost)
-      yield* chain.mine()
-      yield* third.hasRead(chain)
-      expect(yield* rows(home, "SELECT address, payment_id, tx_hash, amount FROM receipts")).toEqual([
-        { address: lost.address.toLowerCase(), payment_id: null, tx_hash: hash, amount: usdc.amount }
-      ])
-      expect(yield* rows(home, "SELECT address, wallet_index FROM gap_addresses ORDER BY wallet_index")).toEqual([
-        { address: home.address(1), wallet_index: 1 },
-        { address: home.address(2), wallet_index: 2 }
-      ])
-      yield* chain.mine(confirmations)
-      yield* third.hasRead(chain)
-      expect(yield* rows(home, "SELECT address, kind, payment_id, tx_hash FROM exceptions")).toEqual([
-        { address: lost.address.toLowerCase(), kind: "unknown_payment", payment_id: null, tx_hash: hash }
-      ])
     })
   )
 })

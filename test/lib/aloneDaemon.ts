@@ -38,7 +38,7 @@ export const startAlone = Effect.fn("test.startAlone")(function* (
     ...over
   }
   writeFileSync(config, stringify(settings))
-  const env = { TILLD_MASTER_KEY: randomBytes(32).toString("base64") }
+  const env = { TILLD_MASTER_KEY: randomBytes(32).toString("base64"), XDG_CACHE_HOME: yield* temporaryFolder }
   const installation: Installation = { folder, config, database, env }
   const { pid, said } = yield* startDaemon(installation, { TILLD_LOG__LEVEL: "info" })
   const daemon: AloneDaemon = { pid, port: said, key: yield* createKey(installation), installation }

@@ -50,6 +50,7 @@ const shows: Readonly<Record<FaultName, (world: World) => Effect.Effect<unknown,
   tooManyRequests: (world) => reason(head(world), "rate_limited"),
   truncatedJson: (world) => reason(head(world), "garbage"),
   rangeLimit: (world) => reason(logs(world, 10), "range"),
+  logLimit: (world) => reason(logs(world, 10), "range"),
   staleHead: (world) =>
     Effect.gen(function* () {
       const before = yield* world.chain.head

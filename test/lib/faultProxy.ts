@@ -124,6 +124,8 @@ const answer = Effect.fnUntraced(function* (
   return asked.map((one, i): object => {
     const call = calls[i] ?? (one as Call)
     const found = "method" in one ? (byId.get(one.id) ?? one) : one
+    const error = "result" in found ? kind.refuse?.(found.result, call, options) : undefined
+    if (error !== undefined) return { jsonrpc: "2.0", id: call.id, error }
     const result = "result" in found && kind.alter ? { result: kind.alter(found.result, call, options, knowledge) } : {}
     return { jsonrpc: "2.0", ...found, ...result }
   })

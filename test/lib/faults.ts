@@ -41,6 +41,8 @@ export interface FaultOptions {
   /** `rangeLimit`: blocks, and who says so. */
   readonly blocks: number
   readonly words: RangeWords
+  /** `logLimit`: the most in one answer. */
+  readonly logs: number
   /** `balancer`: how far every other backend is behind. */
   readonly behind: number
   /** `prunedState`: blocks behind the head whose state is kept. */
@@ -52,6 +54,7 @@ export const defaults: FaultOptions = {
   retryAfterSeconds: 2,
   blocks: 2,
   words: "alchemy",
+  logs: 1,
   behind: 2,
   stateDepth: 2
 }
@@ -61,6 +64,7 @@ export const connectionFaults = ["delay", "hang", "drop", "tooManyRequests", "tr
 /** Faults of what is answered. */
 export const answerFaults = [
   "rangeLimit",
+  "logLimit",
   "staleHead",
   "balancer",
   "emptyLogs",
@@ -85,6 +89,8 @@ interface Knowledge {
 /** A call is asked differently, or answered without being asked; then its answer is altered. */
 interface AnswerFault {
   readonly ask?: (call: Call, options: FaultOptions, known: Knowledge) => Call | Answer
+  /** Given instead of the answer. */
+  readonly refuse?: (result: unknown, call: Call, options: FaultOptions) => Answer["error"] | undefined
   readonly alter?: (result: unknown, call: Call, options: FaultOptions, known: Knowledge) => unknown
 }
 
@@ -151,6 +157,12 @@ export const answers: Readonly<Record<(typeof answerFaults)[number], AnswerFault
       const error = (numberOf(filter.toBlock, head) ?? head) - from + 1 > blocks && rangeWords[words]?.(blocks, from)
       return error ? { id: call.id, error } : call
     }
+  },
+  logLimit: {
+    refuse: (result, { method }, { logs }) =>
+      method === "eth_getLogs" && Array.isArray(result) && result.length > logs
+        ? { code: -32_005, message: `Too many logs requested. Max logs per response is ${logs}.` }
+        : undefined
   },
   staleHead: lagging((_, { headThen }) => headThen),
   balancer: lagging(({ behind }, { head, request }) => (request % 2 === 0 ? head : Math.max(0, head - behind))),

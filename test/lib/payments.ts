@@ -31,6 +31,7 @@ export const somePayment = (over: Partial<Payment> = {}): Payment => ({
   sequence: 1,
   createdHead: 100,
   usdValue: undefined,
+  dueAt: undefined,
   endedAt: undefined,
   ...over
 })

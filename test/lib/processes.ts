@@ -1,4 +1,7 @@
 import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
 
@@ -10,6 +13,10 @@ const binary = fileURLToPath(new URL("../../dist/tilld.js", import.meta.url))
 
 // Of the environment only what finds programs: whoever runs the tests may have TILLD_ variables of his own.
 export const { PATH } = process.env
+
+/** Stands for the user's cache directory: where daemons keep their marks, outside of every copy of a database. */
+const cache = mkdtempSync(join(tmpdir(), "tilld-cache-"))
+process.once("exit", () => rmSync(cache, { recursive: true, force: true }))
 
 export interface Ended {
   readonly code: number | null
@@ -63,7 +70,7 @@ export const takeStories = (): ReadonlyArray<string> => {
 const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
-    env: { PATH, ...options.env },
+    env: { PATH, XDG_CACHE_HOME: cache, ...options.env },
     stdio: "pipe"
   })
   // It may end without reading.

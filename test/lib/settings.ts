@@ -21,6 +21,7 @@ export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => (
   tokens: [],
   wrongTokens: [],
   policies: [],
+  knownBlocks: [],
   ...over
 })
 
@@ -36,10 +37,16 @@ export const testRates = (fixed: Readonly<Record<string, string>> = {}): Setting
 export const testSettings = (path: string, over: Partial<SettingsShape> = {}): SettingsShape => ({
   server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: [] },
   admin: undefined,
-  database: { path },
+  database: { path, markFolder: `${path}.marks` },
   limits: { perMinute: 1_000_000, perHour: 1_000_000 },
   wallets: { live: undefined, test: Redacted.make(testXpub) },
-  payments: { settleGrace: Duration.seconds(60), lateWindow: Duration.days(30), toleranceBps: 0 },
+  payments: {
+    settleGrace: Duration.seconds(60),
+    lateWindow: Duration.days(30),
+    toleranceBps: 0,
+    soleProviderPatience: Duration.minutes(10),
+    lookAhead: 200
+  },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
   rates: testRates(),
   portal: { enabled: true, allow: [] },

@@ -17,6 +17,8 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       verify: () => Effect.void,
       failed: () => Effect.void,
       succeeded: () => undefined,
+      testified: () => Effect.void,
+      silentSince: (_, now) => now,
       nextTry: (now) => now,
       health: () => [],
       all: [provider]

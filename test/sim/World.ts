@@ -17,9 +17,8 @@ const second = 1_000
 const hour = 3_600 * second
 const endpoint = "https://192.0.1.1/hook"
 
-/** The files that the daemon keeps: the database's, and those beside it. */
+/** The files of the database that a copy of its directory has. */
 const databaseFiles = ["", "-wal"]
-const allFiles = ["", "-wal", ".index"]
 
 /** When the process dies: before or after the commit of this number, and for how many milliseconds. */
 interface Crash {
@@ -155,9 +154,14 @@ export class World {
     this.#throwIfBroken()
   }
 
+  /** What the daemon keeps in a folder that backups leave out. */
+  get #marks(): string {
+    return this.#settings.database.markFolder
+  }
+
   /** Puts a copy of the files aside, as they are between two transactions. */
   copy(): void {
-    for (const suffix of allFiles) {
+    for (const suffix of databaseFiles) {
       rmSync(`${this.#path}.copy${suffix}`, { force: true })
       if (existsSync(this.#path + suffix)) copyFileSync(this.#path + suffix, `${this.#path}.copy${suffix}`)
     }
@@ -166,9 +170,9 @@ export class World {
   /**
    * Ends the process, has the copy take the place of the files, and starts it again after `down` milliseconds.
    *
-   * @param whole with the files beside the database, as a copy of the directory has them
+   * @param elsewhere on another machine, which has nothing but the copy
    */
-  async restore(whole: boolean, down: number): Promise<void> {
+  async restore(elsewhere: boolean, down: number): Promise<void> {
     if (!existsSync(`${this.#path}.copy`)) return
     this.#crash = undefined
     const { now } = this
@@ -176,7 +180,8 @@ export class World {
     this.#throwIfBroken()
     const before = this.ledger.payments()
     rmSync(`${this.#path}-shm`, { force: true })
-    for (const suffix of whole ? allFiles : databaseFiles) {
+    if (elsewhere) rmSync(this.#marks, { force: true, recursive: true })
+    for (const suffix of databaseFiles) {
       rmSync(this.#path + suffix, { force: true })
       const copy = `${this.#path}.copy${suffix}`
       if (existsSync(copy)) copyFileSync(copy, this.#path + suffix)
@@ -293,7 +298,8 @@ export class World {
       await this.#life.bury()
     } finally {
       this.ledger.close()
-      for (const suffix of [...allFiles, "-shm"]) {
+      rmSync(this.#marks, { force: true, recursive: true })
+      for (const suffix of [...databaseFiles, "-shm"]) {
         for (const copy of ["", ".copy"]) rmSync(`${this.#path}${copy}${suffix}`, { force: true })
       }
     }

@@ -81,5 +81,6 @@ export const settingsOf = (one: ChainPlan, providers: number, requires?: "safe" 
   startBlock: "latest",
   tokens: one.tokens.map((symbol) => ({ symbol, address: contractOf(one, symbol), decimals: 6 })),
   wrongTokens: one.wrongTokens.map((name) => ({ name, address: contractOf(one, name) })),
-  policies: requires === undefined ? [] : [{ aboveUsd: "0", require: requires }]
+  policies: requires === undefined ? [] : [{ aboveUsd: "0", require: requires }],
+  knownBlocks: []
 })

@@ -130,7 +130,7 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "copy":
       return world.copy()
     case "restore":
-      return world.restore(step.whole, step.down * second)
+      return world.restore(step.elsewhere, step.down * second)
     case "mine":
       return placeAt(world, step.chain).chain.mineMany(step.blocks, world.now)
     case "break": {

@@ -106,8 +106,7 @@ export const leftOut: ReadonlyArray<Kind> = [
   "highTags",
   "logNumbers",
   "cappedLogs",
-  "cutLogs",
-  "restoredDirectory"
+  "cutLogs"
 ]
 
 export const usual: Choice = { kinds: kinds.filter((kind) => !leftOut.includes(kind)), always: false }

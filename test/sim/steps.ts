@@ -89,9 +89,9 @@ export type Action =
       /** Until it is right again. */
       readonly seconds: number
     }
-  /** The files as they are now are put aside; they take the place of newer ones. `whole`: with those beside the database. */
+  /** The files as they are now are put aside; they take the place of newer ones. `elsewhere`: on another machine. */
   | { readonly does: "copy" }
-  | { readonly does: "restore"; readonly whole: boolean; readonly down: number }
+  | { readonly does: "restore"; readonly elsewhere: boolean; readonly down: number }
   | ({ readonly does: "given" } & Conditions)
   | {
       readonly does: "reorg"

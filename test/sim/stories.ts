@@ -369,7 +369,7 @@ const dust: Story = (scene) => {
 
 /** An old copy of the files takes the place of the newest ones. */
 const restores =
-  (whole: boolean): Story =>
+  (elsewhere: boolean): Story =>
   (scene) => {
     const { dice, name } = scene
     const names = [`${name} lost 1`, `${name} lost 2`]
@@ -380,7 +380,7 @@ const restores =
       ...(dice.chance(0.5) ? [paid(scene, "half")] : []),
       ...names.slice(dice.below(2)).map((as) => made(scene, { as })),
       ...names.map((of) => paid({ ...scene, name: of }, "all", ["plain"], dice.between(0, 4_000))),
-      { after: dice.between(0, 20_000), does: "restore", whole, down: dice.pick([0, 5, 20]) },
+      { after: dice.between(0, 20_000), does: "restore", elsewhere, down: dice.pick([0, 5, 20]) },
       made(scene, { as: `${name} new` }),
       paid({ ...scene, name: `${name} new` }, dice.pick(["all", "half"]), insideWays, dice.between(0, 4_000)),
       ...names.map((of) => paid({ ...scene, name: of }, "half", ["plain"], dice.between(0, 4_000))),
@@ -421,8 +421,8 @@ export const stories = {
   cappedLogs: manyLogs(false),
   cutLogs: manyLogs(true),
   dust,
-  restoredDatabase: restores(false),
-  restoredDirectory: restores(true),
+  restoredCopy: restores(false),
+  restoredElsewhere: restores(true),
   wrongClock
 } satisfies Readonly<Record<string, Story>>
 

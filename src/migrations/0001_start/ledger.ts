@@ -2,13 +2,18 @@
 export const ledger = [
   // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
-  // this database that is lost. `agreed`: a second provider has the transaction in the same block, or there is none to ask.
+  // this database that is lost. `agreed`: two providers have the transaction in the same block, as deep as the confirmations,
+  // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
+  // provider decides on it. `refuted`: two providers deny it; it is not canonical and does not become so again.
+  // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
+  // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
     block_hash TEXT NOT NULL,
     address TEXT NOT NULL,
     position TEXT NOT NULL,
+    place INTEGER NOT NULL DEFAULT 0,
     block_number INTEGER NOT NULL,
     block_time INTEGER NOT NULL,
     tx_hash TEXT,
@@ -17,9 +22,16 @@ export const ledger = [
     payment_id TEXT REFERENCES payments (id),
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    denied_by TEXT,
+    refuted INTEGER NOT NULL DEFAULT 0 CHECK (refuted IN (0, 1)),
     seen_at INTEGER NOT NULL,
+    since_number INTEGER,
+    since_time INTEGER,
     PRIMARY KEY (chain, mode, block_hash, address, position),
-    CHECK ((tx_hash IS NULL) = (position = 'unattributed'))
+    CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
+    CHECK (canonical + refuted < 2),
+    CHECK ((since_number IS NULL) = (since_time IS NULL)),
+    CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number))
   ) STRICT, WITHOUT ROWID`,
   // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
   "CREATE INDEX receipts_payment ON receipts (payment_id)",
@@ -59,6 +71,16 @@ export const ledger = [
     PRIMARY KEY (chain, mode)
   ) STRICT, WITHOUT ROWID`,
 
+  // Payments whose end another provider has been asked about, and the block up to which it has no money for them that the
+  // ledger lacks: without it nothing expires, fails or is undone where several providers are configured.
+  `CREATE TABLE searches (
+    payment_id TEXT PRIMARY KEY REFERENCES payments (id),
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    number INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX searches_block ON searches (chain, mode, number)",
+
   // What an address held, by the block where that was seen first: a row for each change, so that the difference to the
   // receipts since is money that no log and no transaction to the address has told of. `nonce`: transactions it has sent.
   `CREATE TABLE balances (
@@ -82,8 +104,16 @@ export const ledger = [
     UNIQUE (wallet, wallet_index)
   ) STRICT, WITHOUT ROWID`,
 
+  // On which chains a skipped address has been looked at for money from before it was watched.
+  `CREATE TABLE gap_looks (
+    chain TEXT NOT NULL,
+    address TEXT NOT NULL REFERENCES gap_addresses (address),
+    PRIMARY KEY (chain, address)
+  ) STRICT, WITHOUT ROWID`,
+
   // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
-  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back.
+  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `sent_back`: how much
+  // of it was, in all; while the row is open, `amount` is what is left.
   `CREATE TABLE exceptions (
     id TEXT PRIMARY KEY,
     address TEXT NOT NULL,
@@ -97,6 +127,7 @@ export const ledger = [
     tx_hash TEXT,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    sent_back TEXT NOT NULL DEFAULT '0' CHECK (sent_back NOT GLOB '*[^0-9]*' AND sent_back <> ''),
     block_number INTEGER,
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,

@@ -4,8 +4,18 @@ export const payments = [
   // on one extended public key must never be given the same address.
   `CREATE TABLE wallets (
     fingerprint TEXT PRIMARY KEY,
-    next_index INTEGER NOT NULL CHECK (next_index >= 0)
+    next_index INTEGER NOT NULL CHECK (next_index >= 0),
+    -- How far it has yet to jump, since an older copy of this database may have been restored.
+    jump INTEGER NOT NULL DEFAULT 0 CHECK (jump >= 0)
   ) STRICT, WITHOUT ROWID`,
+
+  // One row. `token`: of the last start, against which the mark outside the database's folder is held; empty before the
+  // first. `jump`: what a wallet that is new here jumps over, since a lost newer copy may have known it.
+  `CREATE TABLE numbering (
+    token TEXT NOT NULL,
+    jump INTEGER NOT NULL CHECK (jump >= 0)
+  ) STRICT`,
+  "INSERT INTO numbering VALUES ('', 0)",
 
   // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
   `CREATE TABLE account_wallets (
@@ -25,6 +35,8 @@ export const payments = [
     valid_until INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
+  // `due_at`: where the machine's clock was far behind the chain's when the payment was made, the time on the chain's clock
+  // until which money is on time; else that is `expires_at`.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -40,6 +52,7 @@ export const payments = [
     status TEXT NOT NULL CHECK (status IN ('pending', 'detecting', 'confirmed', 'expired', 'failed')),
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
+    due_at INTEGER,
     created_head INTEGER,
     metadata TEXT NOT NULL,
     webhook_url TEXT,
@@ -64,7 +77,7 @@ export const payments = [
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
   // What settlement looks at after a scan, and what a start loads into the match set.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
-  "CREATE INDEX payments_open ON payments (chain, mode, expires_at) WHERE status IN ('pending', 'detecting')",
+  "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 
   `CREATE TABLE transitions (

@@ -1,0 +1,64 @@
+import { Clock, Duration, Effect, Option } from "effect"
+import { type Network, networkKey } from "../Domain/Chain.ts"
+import { ask, getHead } from "./calls.ts"
+import type { Provider, Providers } from "./Providers.ts"
+import { RpcError } from "./Rpc.ts"
+
+/** A header that is further ahead of this machine's clock is refused: block times run behind, and no clock is so wrong. */
+export const furthestAhead = Duration.toMillis("15 minutes")
+/** What a chain has shown counts for this long. */
+const memory = Duration.toMillis("5 minutes")
+
+/** Milliseconds that a block's time (Unix seconds) is ahead of `now`, where that is further than may be. */
+const aheadOf = (time: number, now: number): number | undefined =>
+  time * 1000 - now > furthestAhead ? time * 1000 - now : undefined
+
+/**
+ * This machine's clock beside the chains' heads. A head that is far ahead is a provider's lie or mistake, unless another
+ * provider of the chain, or another chain, shows the same: then the clock is behind. Reading goes on, money is credited,
+ * and no payment ends by a time that nobody knows.
+ */
+export class HeadClock {
+  /** By network, when its head was last seen far ahead; Unix milliseconds. */
+  readonly #seen = new Map<string, number>()
+
+  /** Another chain has shown a head that is far ahead, some minutes ago at the most. */
+  #isShownElsewhere({ chain }: Network, now: number): boolean {
+    return Array.from(this.#seen).some(([key, at]) => !key.startsWith(`${chain}.`) && now >= at && now - at <= memory)
+  }
+
+  /**
+   * Fails where a head's time is far ahead of the clock, and nobody else shows the same. Gives what is wrong with the clock
+   * where somebody does.
+   */
+  check(network: Network, providers: Providers, provider: Provider, time: number) {
+    return Effect.gen(this, function* () {
+      const now = yield* Clock.currentTimeMillis
+      const ahead = aheadOf(time, now)
+      if (ahead === undefined) {
+        this.#seen.delete(networkKey(network))
+        return undefined
+      }
+      this.#seen.set(networkKey(network), now)
+      const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
+      if (this.#isShownElsewhere(network, now) || (yield* isShownBy(yield* providers.others(provider), now))) {
+        return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
+      }
+      return yield* new RpcError({
+        host: provider.client.host,
+        method: "eth_getBlockByNumber",
+        reason: "inconsistent",
+        detail: `its head is ${by} ahead of this machine's clock: one of the two is wrong`
+      })
+    })
+  }
+}
+
+/** Whether another provider's head is far ahead of the clock too. */
+const isShownBy = Effect.fnUntraced(function* (others: ReadonlyArray<Provider>, now: number) {
+  for (const { client } of others) {
+    const head = yield* Effect.option(ask(client, [getHead]))
+    if (Option.isSome(head) && aheadOf(head.value[0].time, now) !== undefined) return true
+  }
+  return false
+})

@@ -1,0 +1,176 @@
+import { Array as Arr, Effect } from "effect"
+import { sum } from "../Domain/Amount.ts"
+import type { BlockRef, Scan } from "../Domain/Receipt.ts"
+import { Tx } from "../Sql.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
+import { dueAgain } from "./balances.ts"
+import type { InsideVerdict } from "./corroborateInside.ts"
+import * as Doubts from "./DoubtsRepo.ts"
+import type { DatedTransfer } from "./LedgerRepo.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import type { BalanceReading } from "./oracle.ts"
+import type { Provider } from "./Providers.ts"
+import { readPacked } from "./packedBalances.ts"
+import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { type Asking, pointAt } from "./states.ts"
+import type { Watch } from "./tick.ts"
+
+/** Unattributed receipts that one round asks other providers about, the newest first. */
+const askedPerRound = 50
+
+/** The balance of an address by two providers, in wei. `other` higher: the first withholds money, or it invents some. */
+export interface DifferingBalance {
+  readonly address: string
+  readonly first: bigint
+  readonly other: bigint
+}
+
+/**
+ * Those of the addresses, lower case, whose balances after a block two providers do not agree on, by one call a provider
+ * and thousand addresses. The block is asked for by its hash: a provider that does not have it fails.
+ */
+export const differingBalances = Effect.fn("Chains.differingBalances")(function* (
+  first: Asking,
+  other: Asking,
+  addresses: ReadonlyArray<string>,
+  at: BlockRef
+) {
+  const balancesBy = ({ client }: Asking) => readPacked(client, addresses, at)
+  const [ours, theirs] = yield* Effect.all([balancesBy(first), balancesBy(other)], { concurrency: 2 })
+  return Arr.zipWith(
+    Arr.zip(addresses, ours),
+    theirs,
+    ([address, one], next): DifferingBalance => ({
+      address,
+      first: one,
+      other: next
+    })
+  ).filter((balance) => balance.first !== balance.other)
+})
+
+/** Money that came with the blocks from `since` to `blockNumber`, by one provider's balances. */
+type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
+
+/**
+ * What another provider's balances say of it. They must show it with all else that is told of these blocks, and may deny it
+ * beside what is certain only: an invented receipt would have real money denied.
+ */
+const verdictBy = Effect.fnUntraced(function* (
+  provider: Provider,
+  { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
+  beside: Doubts.Beside
+): Effect.fn.Return<InsideVerdict, RpcError> {
+  const at = { number: blockNumber, hash: blockHash, time: blockTime }
+  const sources = { provider, others: [], at, hashes: new Map<number, string>() }
+  const after = yield* pointAt(sources, address, blockNumber)
+  if (after === undefined) return "unable"
+  // Whatever came before: it has sent nothing, and does not hold as much.
+  if (after.nonce === 0 && after.balance < amount) return "denied"
+  const before = yield* pointAt(sources, address, since - 1)
+  if (before === undefined) return "unable"
+  const came = after.balance - before.balance
+  if (came - beside.all >= amount) return "corroborated"
+  // What it has spent in between is not known.
+  return after.nonce === before.nonce && came - beside.agreed < amount ? "denied" : "unable"
+})
+
+/** Corroborated by one of the others, else denied by one, else nobody is able to tell. */
+const verdictOn = Effect.fnUntraced(function* (
+  { providers }: Watch,
+  asked: ReadonlyArray<Provider>,
+  money: Unattributed,
+  beside: Doubts.Beside
+) {
+  const verdicts: Array<InsideVerdict> = []
+  for (const provider of asked) {
+    const verdict = yield* verdictBy(provider, money, beside).pipe(
+      Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void)),
+      Effect.orElseSucceed((): InsideVerdict => "unable")
+    )
+    if (verdict === "corroborated") return verdict
+    verdicts.push(verdict)
+  }
+  const verdict: InsideVerdict = verdicts.includes("denied") ? "denied" : "unable"
+  return verdict
+})
+
+const warnOf = (addresses: ReadonlyArray<string>) =>
+  addresses.length === 0
+    ? Effect.void
+    : Effect.logWarning(
+        "a balance that one provider told is denied by another: what it had more does not count, check rpc_urls"
+      ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
+
+/**
+ * A reading without the unattributed money that another provider's balances deny, and without what was to be remembered of
+ * these addresses: they are compared again. Nothing of it is stored, so that a lying balance holds up no payment and
+ * invites no refund.
+ *
+ * @param disputed addresses that have been warned about; brought up to this reading
+ */
+export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
+  watch: Watch,
+  provider: Provider,
+  reading: BalanceReading,
+  disputed: Set<string>
+) {
+  const isOld = (transfer: DatedTransfer) =>
+    reading.replaced.some(({ address, blockHash }) => address === transfer.address && blockHash === transfer.blockHash)
+  const unattributed = reading.transfers.filter((transfer) => transfer.txHash === undefined && !isOld(transfer))
+  const asked = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
+  const denied = yield* Effect.filter(unattributed, (money) =>
+    Effect.gen(function* () {
+      const { address, blockNumber, since = blockNumber } = money
+      const isOther = (one: DatedTransfer) =>
+        one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
+      const { agreed, all } = yield* Doubts.receivedWith(watch.reader, watch.network, money)
+      const found = sum(reading.transfers.filter(isOther).map(({ amount }) => amount))
+      return (yield* verdictOn(watch, asked, money, { agreed, all: all + found })) === "denied"
+    })
+  )
+  const addresses = new Set(denied.map(({ address }) => address))
+  yield* warnOf([...addresses].filter((address) => !disputed.has(address)))
+  for (const { address } of reading.rows) disputed.delete(address)
+  for (const address of addresses) disputed.add(address)
+  return {
+    ...reading,
+    transfers: reading.transfers.filter((transfer) => !denied.includes(transfer)),
+    rows: reading.rows.filter(({ address }) => !addresses.has(address))
+  } satisfies BalanceReading
+})
+
+/**
+ * Asks other providers about unattributed receipts that nobody could be asked about when they were stored, each as its age
+ * doubles. What their balances deny is taken out of the ledger, and the address is compared again.
+ *
+ * @param checked the last round
+ */
+export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
+  watch: Watch,
+  provider: Provider,
+  head: BlockRef,
+  checked: Scan["checked"]
+) {
+  const { network, providers, reader, settlement, writer } = watch
+  const doubtful = yield* Doubts.doubtful(reader, network, askedPerRound)
+  const due = doubtful.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
+  const asked = due.length === 0 ? [] : yield* providers.others(provider)
+  if (asked.length === 0) return
+  const judged = yield* Effect.forEach(due, (money) =>
+    Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) =>
+      Effect.map(verdictOn(watch, asked, money, beside), (verdict) => ({ money, verdict }))
+    )
+  )
+  const those = (wanted: InsideVerdict) => judged.flatMap(({ money, verdict }) => (verdict === wanted ? [money] : []))
+  const [corroborated, denied] = [those("corroborated"), those("denied")]
+  if (corroborated.length + denied.length === 0) return
+  yield* warnOf(denied.map(({ address }) => address))
+  yield* writer.write(
+    Effect.gen(function* () {
+      for (const receipt of corroborated) yield* AgreementRepo.setAgreed(network, receipt)
+      const touched = yield* Effect.forEach(denied, (money) => Doubts.takeBack(network, money), { concurrency: 1 })
+      const scan = yield* Ledger.scan(yield* Tx, network)
+      if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched.flat())
+    })
+  )
+})

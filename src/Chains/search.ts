@@ -1,0 +1,181 @@
+import { Clock, Duration, Effect } from "effect"
+import type { BlockRef } from "../Domain/Receipt.ts"
+import type { SettingsShape } from "../Settings.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
+import { AddressSet } from "./AddressSet.ts"
+import * as Balances from "./BalancesRepo.ts"
+import { ask, getHeader } from "./calls.ts"
+import { keepIncome } from "./commitBalances.ts"
+import type { DatedTransfer } from "./LedgerRepo.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import { readBalances } from "./oracle.ts"
+import type { Provider } from "./Providers.ts"
+import { providerTrouble, RpcError } from "./Rpc.ts"
+import { readTokens } from "./range.ts"
+import * as Searches from "./SearchesRepo.ts"
+import { finalNumber } from "./secondPass.ts"
+import { decidesSolely, sourceOf, type Watch } from "./tick.ts"
+
+/** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
+const atOnce = 500
+/** Block ranges that one search may take; what is below is the verification pass's to read first. */
+const maxRanges = 16
+
+/** What another provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
+const searchLogs = Effect.fnUntraced(function* (
+  watch: Watch,
+  other: Provider,
+  due: ReadonlyArray<Searches.Due>,
+  after: number,
+  settled: BlockRef
+) {
+  const watched = new AddressSet()
+  for (const { address } of due) watched.add(address)
+  const source = { ...sourceOf(watch, other), watched }
+  const found: Array<DatedTransfer> = []
+  for (let from = after; from < settled.number; ) {
+    const to = Math.min(settled.number, from + other.span.blocks)
+    const [last] = yield* ask(other.client, [getHeader(to)])
+    // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
+    if (to === settled.number && last.time !== settled.time) {
+      const detail = `block ${to} is of ${last.time} to it, and was read as of ${settled.time}`
+      return yield* new RpcError({
+        host: other.client.host,
+        method: "eth_getBlockByNumber",
+        reason: "inconsistent",
+        detail
+      })
+    }
+    const end = to === settled.number ? { ...last, hash: settled.hash } : last
+    const part = readTokens(source, { number: from, hash: "", time: 0 }, end)
+    const blocks = to - from
+    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.span.failed(error, blocks)))))
+    from = to
+  }
+  return found
+})
+
+/** What another provider's balances tell of the addresses at `settled`, beyond what the ledger has up to there. */
+const searchBalances = Effect.fnUntraced(function* (
+  watch: Watch,
+  serving: Provider,
+  other: Provider,
+  due: ReadonlyArray<Searches.Due>,
+  settled: BlockRef
+) {
+  const asked = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
+  const { failed, transfers } = yield* readBalances(
+    { provider: other, others: [serving], chain: watch.chain },
+    settled,
+    asked
+  )
+  const [first] = failed
+  if (first !== undefined) return yield* first.error
+  return transfers
+})
+
+/** What another provider tells of the addresses, or why it does not. */
+const tell = (
+  watch: Watch,
+  serving: Provider,
+  other: Provider,
+  due: ReadonlyArray<Searches.Due>,
+  after: number,
+  settled: BlockRef
+) =>
+  Effect.zipWith(
+    searchLogs(watch, other, due, after, settled),
+    searchBalances(watch, serving, other, due, settled),
+    (logs, balances) => ({ transfers: [...logs, ...balances] })
+  ).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
+
+/** Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. */
+const store = (
+  watch: Watch,
+  due: ReadonlyArray<Searches.Due>,
+  transfers: ReadonlyArray<DatedTransfer>,
+  settled: BlockRef
+) =>
+  watch.writer.write(
+    Effect.gen(function* () {
+      const { network, settlement } = watch
+      const tx = yield* Tx
+      const scan = yield* Ledger.scan(tx, network)
+      const block = yield* Ledger.newestBlockAt(tx, network, settled.number)
+      if (scan === undefined || block?.hash !== settled.hash) return
+      const counted = yield* Ledger.countedKeys(tx, network, transfers)
+      const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
+      const touched = yield* keepIncome(network, unknown, false)
+      yield* Searches.keep(
+        network,
+        due.map(({ payment }) => payment),
+        settled.number
+      )
+      yield* settlement.settle({ network, head: scan.head }, new Set(touched))
+    })
+  )
+
+const warnOf = (transfers: ReadonlyArray<DatedTransfer>) =>
+  transfers.length === 0
+    ? Effect.void
+    : Effect.logWarning("before payments ended, another provider told of money that the serving one had left out").pipe(
+        Effect.annotateLogs({ addresses: [...new Set(transfers.map(({ address }) => address))].join(", ") })
+      )
+
+/** Asks another provider before payments end. */
+export interface Search {
+  /** Does what is due with the chain read up to `head`. Gives what keeps payments from their end. */
+  readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, RpcError | StoreUnavailable>
+}
+
+/**
+ * Silence needs a quorum as money does: before a payment expires, fails, or is undone by a reorg, another provider is asked
+ * for logs by receiver and for the balances of the addresses that end, on the branch that was read. What it tells of is
+ * stored, and keeps the payments open. While no other one answers, the one that serves decides after
+ * `sole_provider_patience`.
+ */
+export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): Search => {
+  const { chain, network, providers, reader } = watch
+  const grace = Duration.toMillis(payments.settleGrace)
+
+  const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
+    const scan = yield* Ledger.scan(reader, network)
+    const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
+    if (scan?.checked === undefined || settled === undefined) return undefined
+    const final = finalNumber(watch, head.number, scan.finalized)
+    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
+    return due.length === 0 ? undefined : { due, settled, scan }
+  })
+
+  const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
+    if (providers.all.length < 2) return undefined
+    const found = yield* dueAt(head)
+    if (found === undefined) return undefined
+    const { due, scan, settled } = found
+    // What the verification pass has read, another provider has been asked about.
+    const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
+    let reason = "no other provider answers"
+    for (const other of yield* providers.others(provider)) {
+      if ((settled.number - after) / other.span.blocks > maxRanges) {
+        reason = `the verification pass has not come further than block ${scan.verified}`
+        continue
+      }
+      const told = yield* tell(watch, provider, other, due, after, settled)
+      if ("error" in told) {
+        reason = told.error.summary
+        if (providerTrouble.has(told.error.reason)) yield* providers.failed(other, told.error)
+        continue
+      }
+      yield* providers.testified(other)
+      yield* warnOf(told.transfers)
+      yield* store(watch, due, told.transfers, settled)
+      return undefined
+    }
+    const now = yield* Clock.currentTimeMillis
+    const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
+    if (sole.length > 0) yield* store(watch, sole, [], settled)
+    return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
+  })
+
+  return { run }
+}

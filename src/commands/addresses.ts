@@ -1,0 +1,45 @@
+import { Command, Options } from "@effect/cli"
+import { Effect } from "effect"
+import { blindJump } from "../Payments/numbering.ts"
+import { common } from "./Invocation.ts"
+import { table } from "./Output.ts"
+import { refuse } from "./options.ts"
+import { JumpAddresses } from "./requests.ts"
+import { printResult } from "./result.ts"
+
+/** Each that is skipped is derived, stored and watched. */
+const farthest = 50_000
+
+const by = Options.integer("by").pipe(
+  Options.withPseudoName("N"),
+  Options.withDescription(`How many indexes to skip, 1 to ${farthest}`),
+  Options.withDefault(blindJump),
+  Options.mapEffect((count) =>
+    count >= 1 && count <= farthest ? Effect.succeed(count) : refuse(`--by must be 1 to ${farthest}`)
+  )
+)
+
+const jump = Command.make("jump", { ...common, by }, ({ by, ...options }) =>
+  printResult(options, "addresses jump", new JumpAddresses({ by }), (jumped) =>
+    jumped.length === 0
+      ? `No wallet has been used yet; each begins ${by} further`
+      : table(
+          ["WALLET", "FROM", "NEXT INDEX", "USED BY"],
+          jumped.map(({ from, next, usedBy, wallet }) => [
+            wallet,
+            `${from}`,
+            `${next}`,
+            usedBy.join(", ") || "nobody now"
+          ])
+        )
+  )
+).pipe(
+  Command.withDescription(
+    "Skip addresses of every wallet, and watch them: after a snapshot of the whole machine was restored, which tilld cannot tell"
+  )
+)
+
+export const addresses = Command.make("addresses").pipe(
+  Command.withDescription("Receiving addresses"),
+  Command.withSubcommands([jump])
+)
