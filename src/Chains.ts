@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
 import type { Gas } from "./Chains/gas.ts"
 import { HeadClock } from "./Chains/HeadClock.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
@@ -30,7 +30,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
       const settings = yield* Settings
       const networks = yield* Networks
       const matchSet = yield* MatchSet
-      const headClock = new HeadClock()
+      const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance))
       const watchers = yield* Effect.forEach(
         settings.chains,
         (chain) => makeWatcher(chain, networks.connected(chain), headClock),

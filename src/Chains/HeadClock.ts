@@ -4,14 +4,12 @@ import { ask, getHead } from "./calls.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 
-/** A header that is further ahead of this machine's clock is refused: block times run behind, and no clock is so wrong. */
-export const furthestAhead = Duration.toMillis("15 minutes")
 /** What a chain has shown counts for this long. */
 const memory = Duration.toMillis("5 minutes")
 
-/** Milliseconds that a block's time (Unix seconds) is ahead of `now`, where that is further than may be. */
-const aheadOf = (time: number, now: number): number | undefined =>
-  time * 1000 - now > furthestAhead ? time * 1000 - now : undefined
+/** Milliseconds that a block's time (Unix seconds) is ahead of `now`, where that is more than `tolerance`. */
+export const aheadOf = (time: number, now: number, tolerance: number): number | undefined =>
+  time * 1000 - now > tolerance ? time * 1000 - now : undefined
 
 /**
  * This machine's clock beside the chains' heads. A head that is far ahead is a provider's lie or mistake, unless another
@@ -19,6 +17,9 @@ const aheadOf = (time: number, now: number): number | undefined =>
  * and no payment ends by a time that nobody knows.
  */
 export class HeadClock {
+  /** @param tolerance milliseconds: block times run behind, and no clock is so wrong */
+  constructor(readonly tolerance: number) {}
+
   /** By network, when its head was last seen far ahead; Unix milliseconds. */
   readonly #seen = new Map<string, number>()
 
@@ -34,14 +35,14 @@ export class HeadClock {
   check(network: Network, providers: Providers, provider: Provider, time: number) {
     return Effect.gen(this, function* () {
       const now = yield* Clock.currentTimeMillis
-      const ahead = aheadOf(time, now)
+      const ahead = aheadOf(time, now, this.tolerance)
       if (ahead === undefined) {
         this.#seen.delete(networkKey(network))
         return undefined
       }
       this.#seen.set(networkKey(network), now)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
-      if (this.#isShownElsewhere(network, now) || (yield* isShownBy(yield* providers.others(provider), now))) {
+      if (this.#isShownElsewhere(network, now) || (yield* isShownBy(yield* providers.others(provider), now, this.tolerance))) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
       }
       return yield* new RpcError({
@@ -55,10 +56,10 @@ export class HeadClock {
 }
 
 /** Whether another provider's head is far ahead of the clock too. */
-const isShownBy = Effect.fnUntraced(function* (others: ReadonlyArray<Provider>, now: number) {
+const isShownBy = Effect.fnUntraced(function* (others: ReadonlyArray<Provider>, now: number, tolerance: number) {
   for (const { client } of others) {
     const head = yield* Effect.option(ask(client, [getHead]))
-    if (Option.isSome(head) && aheadOf(head.value[0].time, now) !== undefined) return true
+    if (Option.isSome(head) && aheadOf(head.value[0].time, now, tolerance) !== undefined) return true
   }
   return false
 })

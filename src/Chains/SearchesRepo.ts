@@ -31,14 +31,14 @@ export interface Due extends Watched {
 
 /**
  * A page of the chain's payments that another provider is to be asked about before they end: the open ones whose time was
- * over by `settled` and by the last round of balances, but for those whose money above it may have come below; and confirmed ones that a reorg took money from in blocks up to
- * `final`.
+ * over by `settled` and by the last round of balances, but for those whose money above it may have come below; and
+ * confirmed ones that a reorg took money from in blocks up to `final`.
  */
 export const due = (
   db: Db,
   { chain, mode }: Network,
   settled: BlockRef,
-  checked: NonNullable<Scan["checked"]>,
+  checked: Scan["checked"],
   settleGraceMs: number,
   final: number,
   limit: number
@@ -60,7 +60,7 @@ export const due = (
       [
         chain,
         mode,
-        Math.min(settled.time, checked.time) * 1000 - settleGraceMs,
+        Math.min(settled.time, checked?.time ?? 0) * 1000 - settleGraceMs,
         settled.number,
         chain,
         chain,

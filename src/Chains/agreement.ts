@@ -9,6 +9,7 @@ import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import { testimonyOf } from "./testimony.ts"
 import { decidesSolely, type Watch } from "./tick.ts"
+import { Waits } from "./waits.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
@@ -16,55 +17,12 @@ const page = 500
 const askedPerTick = 200
 /** Transactions in one batch; providers allow from 100 calls up. */
 const transactionsPerBatch = 48
-/** The longest that a receipt waits until it is asked about again: the wait doubles, from one poll. */
-const longestWait = Duration.toMillis("10 minutes")
-/** Receipts whose waits are known; of any other it is not known that it was asked about. */
-const remembered = 10_000
 /** A receipt with all its confirmations that has been seen for this long should have been corroborated. */
 const patience = Duration.toMillis("10 minutes")
 /** Transactions that one warning names. */
 const named = 10
 /** So many providers must have a receipt, and so many refute it. */
 const quorum = 2
-
-/** What is known of a receipt that was asked about in vain. Times are Unix milliseconds. */
-interface Wait {
-  readonly times: number
-  readonly since: number
-  readonly until: number
-  readonly warned: boolean
-}
-
-/** The waits of receipts, the longest unchanged forgotten first. */
-class Waits {
-  readonly #waits = new Map<string, Wait>()
-
-  constructor(readonly first: number) {}
-
-  get(receipt: Unagreed): Wait | undefined {
-    return this.#waits.get(Ledger.keyOf(receipt))
-  }
-
-  /** Whether it is to be asked about. */
-  isDue(receipt: Unagreed, now: number): boolean {
-    const wait = this.get(receipt)
-    return wait === undefined || now < wait.since || now >= wait.until
-  }
-
-  /** It was asked about in vain. */
-  lengthen(receipt: Unagreed, now: number, warned: boolean): void {
-    const times = (this.get(receipt)?.times ?? -1) + 1
-    const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
-    this.forget(receipt)
-    this.#waits.set(Ledger.keyOf(receipt), { times, since: now, until: now + wait, warned })
-    const [oldest] = this.#waits.keys()
-    if (this.#waits.size > remembered && oldest !== undefined) this.#waits.delete(oldest)
-  }
-
-  forget(receipt: Unagreed): void {
-    this.#waits.delete(Ledger.keyOf(receipt))
-  }
-}
 
 export const decidesAlone = "one provider decides alone: no other one answers"
 export const waitsForOthers = "no other provider answers: payments wait for one before one decides alone"
@@ -218,6 +176,8 @@ export const makeAgreement = (watch: Watch): Agreement => {
   const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
   const standsStill = makeStandsStill(providers)
   let turn: Unagreed | undefined
+  /** When one provider last decided alone, Unix milliseconds. */
+  let decidedAloneAt: number | undefined
 
   /** The newest receipts up to a block, and of the older ones those whose turn it is. */
   const candidates = Effect.fnUntraced(function* (upTo: number) {
@@ -268,6 +228,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
         return host === undefined || one.deniedBy !== undefined || isCorroborated(one) ? [] : [[one, host] as const]
       })
     }
+    if (verdict.corroborated.some((one) => votes.has(one) < quorum)) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
     if (verdict.refuted.length > 0) {
       yield* Effect.logError("two providers deny receipts that one has reported: they do not count").pipe(
@@ -297,5 +258,12 @@ export const makeAgreement = (watch: Watch): Agreement => {
       .join("; ")
   })
 
-  return { run: (provider, head) => Effect.map(run(provider, head), (reason) => reason || undefined) }
+  /** Until another provider testifies, that one has decided alone stays to be seen. */
+  const told = (provider: Provider, reason: string | undefined) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const isAlone = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
+      return reason || (isAlone ? decidesAlone : undefined)
+    })
+
+  return { run: (provider, head) => Effect.flatMap(run(provider, head), (reason) => told(provider, reason)) }
 }

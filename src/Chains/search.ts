@@ -106,12 +106,10 @@ const store = (
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
       const touched = yield* keepIncome(network, unknown, false)
-      yield* Searches.keep(
-        network,
-        due.map(({ payment }) => payment),
-        settled.number
-      )
-      yield* settlement.settle({ network, head: scan.head }, new Set(touched))
+      const asked = due.map(({ payment }) => payment)
+      yield* Searches.keep(network, asked, settled.number)
+      // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
+      yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
     })
   )
 
@@ -141,7 +139,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
-    if (scan?.checked === undefined || settled === undefined) return undefined
+    if (scan === undefined || settled === undefined) return undefined
     const final = finalNumber(watch, head.number, scan.finalized)
     const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
     return due.length === 0 ? undefined : { due, settled, scan }

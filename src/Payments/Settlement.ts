@@ -1,5 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
-import { furthestAhead } from "../Chains/HeadClock.ts"
+import { aheadOf } from "../Chains/HeadClock.ts"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import * as Searches from "../Chains/SearchesRepo.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
@@ -91,6 +91,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         settleGrace: Duration.toMillis(settings.payments.settleGrace),
         toleranceBps: settings.payments.toleranceBps
       }
+      const clockTolerance = Duration.toMillis(settings.payments.clockTolerance)
       /** By network, up to where the blocks are final that reorgs have been looked at in. Lost at a restart: from the start. */
       const looked = new Map<string, number>()
       /** Modes with a new scan that expiry has not worked through. */
@@ -229,7 +230,9 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           const now = yield* Clock.currentTimeMillis
           const horizon = yield* horizonOf(tx, network)
           const before = horizon && overBefore(horizon, rules)
-          if (horizon === undefined || before === undefined || horizon.headTime * 1000 > now + furthestAhead) return []
+          if (horizon === undefined || before === undefined) return []
+          // This machine's clock is behind the chain's: nobody knows when the payments' time is over.
+          if (aheadOf(horizon.headTime, now, clockTolerance) !== undefined) return []
           const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk, hasQuorum(network))
           const isChecked = yield* elsewhere(tx, network, now)
           for (const payment of payments) {

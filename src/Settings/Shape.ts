@@ -74,6 +74,8 @@ export interface SettingsShape {
     readonly toleranceBps: number
     /** Where several providers are configured and only one answers: how long the others are waited for. */
     readonly soleProviderPatience: Duration.Duration
+    /** A head that is further ahead of this machine's clock is refused, or shows that the clock is wrong. */
+    readonly clockTolerance: Duration.Duration
     /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
     readonly lookAhead: number
   }

@@ -62,6 +62,7 @@ export const File = section({
     // 10000 would call a payment paid that nothing was paid of, and nobody forgives more than half: it is a slip.
     tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
     sole_provider_patience: duration("0 seconds", "3650 days"),
+    clock_tolerance: duration("1 minute", "1 day"),
     look_ahead: integer(20, 10_000)
   }),
   webhooks: section({
@@ -112,6 +113,7 @@ const defaults: Tree = {
     late_window: "30 days",
     tolerance_bps: 0,
     sole_provider_patience: "10 minutes",
+    clock_tolerance: "15 minutes",
     look_ahead: 200
   },
   webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },

@@ -62,6 +62,7 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
     lateWindow: file.payments.late_window,
     toleranceBps: file.payments.tolerance_bps,
     soleProviderPatience: file.payments.sole_provider_patience,
+    clockTolerance: file.payments.clock_tolerance,
     lookAhead: file.payments.look_ahead
   },
   webhooks: {

@@ -55,16 +55,23 @@ export const withTwo = {
   rpcUrls: ["model:first", "model:second"].map((url) => Redacted.make(url))
 }
 
-/** A world around a chain that has two providers, each with faults of its own. */
-export const aroundTwo =
-  (first: ModelChain, other: ModelChain, settings: typeof withTokens = withTwo) =>
-  <A, E, R>(test: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(
-        test,
-        world(path, [settings], modelRpc({ "model:first": first, "model:second": other }), notingSettlement)
+const aroundProviders =
+  <S, E, R>(settlement: Layer.Layer<Settlement | S, E, R>) =>
+  (nodes: ReadonlyArray<ModelChain>, settings = withTokens) => {
+    const chains = Object.fromEntries(nodes.map((node, i) => [`model:${["first", "second"][i] ?? i}`, node]))
+    const rpcUrls = Object.keys(chains).map((url) => Redacted.make(url))
+    return <A, E2, R2>(test: Effect.Effect<A, E2, R2>) =>
+      Effect.flatMap(temporaryDatabase, (path) =>
+        Effect.provide(test, world(path, [{ ...settings, rpcUrls }], modelRpc(chains), settlement))
       )
-    )
+  }
+
+/** A world around a chain that has these providers, each with faults of its own. */
+export const aroundSome = aroundProviders(notingSettlement)
+/** The same, with the real settlement. */
+export const aroundSomeReal = aroundProviders(realSettlement)
+export const aroundTwo = (first: ModelChain, other: ModelChain, settings?: typeof withTokens) =>
+  aroundSome([first, other], settings)
 
 /** What balances ask for and the model leaves out. */
 export const withReceipts = (chain: ModelChain) => {

@@ -31,7 +31,7 @@ export const choring = Effect.fnUntraced(function* (
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: noting().settlement,
-    headClock: new HeadClock(),
+    headClock: new HeadClock(Number.POSITIVE_INFINITY),
     solePatience: 600_000
   }
   const chores = makeChores(watch, settings([base]).payments)

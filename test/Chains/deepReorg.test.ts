@@ -164,7 +164,10 @@ describe("a reorg of one block", () => {
         forked.mineMany(2)
         yield* second
         const [first] = yield* Effect.map(
-          until(Effect.zip(health, scanned), ([now, scan]) => now?.reason !== undefined || scan?.head_number === 13),
+          until(
+            Effect.zip(health, scanned),
+            ([now, scan]) => now?.providers[0]?.healthy === false || scan?.head_number === 13
+          ),
           ([now]) => now?.providers ?? []
         )
         return { healthy: first?.healthy, ledger: (yield* ledger).map(({ canonical }) => canonical) }

@@ -6,9 +6,8 @@ import { ModelChain, token } from "./ModelChain.ts"
 
 it.scoped.each<[string, object]>([
   ["amount", { data: `0x${"500".padStart(64, "0")}` }],
-  ["token", { address: bridged }],
-  ["place among the logs", { logIndex: "0x7" }]
-])("a transfer that one provider tells of with another %s is not agreed to", ([, over]) => {
+  ["token", { address: bridged }]
+])("a transfer that one provider reports with another %s is refuted by two", ([, over]) => {
   const first = new ModelChain(10)
   const other = first.twin()
   first.distort = ({ method }, answer) =>
@@ -20,6 +19,8 @@ it.scoped.each<[string, object]>([
     for (let i = 0; i < 10; i++) yield* second
     yield* upTo(16)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT agreed FROM receipts")).toEqual([{ agreed: 0 }])
+    expect(yield* reader.all("SELECT agreed, canonical, refuted FROM receipts")).toEqual([
+      { agreed: 0, canonical: 0, refuted: 1 }
+    ])
   }).pipe(aroundTwo(first, other))
 })

@@ -226,7 +226,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       reader,
       writer,
       settlement,
-      headClock: new HeadClock(),
+      headClock: new HeadClock(Number.POSITIVE_INFINITY),
       solePatience: 600_000
     })
   )

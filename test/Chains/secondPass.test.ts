@@ -4,7 +4,7 @@ import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { secondPass } from "../../src/Chains/secondPass.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, around, aroundTwo, health, lostReceipts, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
+import { alice, around, aroundSome, aroundTwo, health, lostReceipts, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { ledger } from "./world.ts"
 
@@ -98,26 +98,57 @@ it.scoped("a second provider that fails is put aside, and the one that serves is
   return Effect.map(aMinute(first), (healthy) => expect(healthy).toBe(false)).pipe(aroundTwo(first, other))
 })
 
-it.scoped(
-  "a second provider that tells of a block that the chain does not have is put aside, and holds up nothing",
-  () => {
+/** A node that has another block 12, with a transfer in it. */
+const withStranger = (other: ModelChain) => {
+  const blockHash = `0x${"7".repeat(64)}`
+  other.distort = ({ method, params }, answer) => {
+    if (method === "eth_getBlockByNumber" && params[0] === "0xc") return { ...(answer as object), hash: blockHash }
+    if (method !== "eth_getLogs") return answer
+    const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
+    if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
+    return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
+  }
+}
+
+const verified = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.get<{ number: number }>("SELECT verified_number AS number FROM scans"), (row) => row?.number)
+)
+
+it.scoped("two providers that disagree about a final block stay healthy, and the pass stays below it, with an alarm", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  withStranger(other)
+  return Effect.gen(function* () {
+    expect(yield* aMinute(first)).toBe(true)
+    expect((yield* health)?.reason).toContain("disagree about the final block 12")
+    expect((yield* ledger).length).toBe(0)
+    expect(yield* verified).toBeLessThan(12)
+    other.distort = (_, answer) => answer
+    for (let i = 0; i < 70; i++) yield* second
+    expect((yield* health)?.reason).toBeUndefined()
+    expect(yield* verified).toBeGreaterThan(12)
+  }).pipe(aroundTwo(first, other))
+})
+
+it.scoped.each(["second", "third"])(
+  "of three providers the %s, which alone has a final block otherwise, is put aside, and holds up nothing",
+  (liar) => {
     const first = new ModelChain(10)
-    const other = first.twin()
-    const blockHash = `0x${"7".repeat(64)}`
-    other.distort = ({ method, params }, answer) => {
-      if (method === "eth_getBlockByNumber" && params[0] === "0xc") return { ...(answer as object), hash: blockHash }
-      if (method !== "eth_getLogs") return answer
-      const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
-      if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
-      return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
-    }
+    const others = { second: first.twin(), third: first.twin() }
+    withStranger(liar === "second" ? others.second : others.third)
     return Effect.gen(function* () {
-      expect(yield* aMinute(first)).toBe(false)
-      const reader = yield* Reader
-      expect(yield* reader.all("SELECT 1 FROM receipts")).toEqual([])
-      const scan = yield* reader.get<{ verified_number: number }>("SELECT verified_number FROM scans")
-      expect(scan?.verified_number).toBeGreaterThan(12)
-    }).pipe(aroundTwo(first, other))
+      yield* watchedPayment(alice)
+      first.mineMany(31)
+      const healthy = new Set<string>()
+      for (let i = 0; i < 70; i++) {
+        yield* second
+        const hosts = (yield* health)?.providers ?? []
+        for (const [n, provider] of hosts.entries()) if (!provider.healthy) healthy.add(["first", "second", "third"][n] ?? "")
+      }
+      expect([...healthy]).toEqual([liar])
+      expect(yield* ledger).toEqual([])
+      expect(yield* verified).toBeGreaterThan(12)
+    }).pipe(aroundSome([first, others.second, others.third]))
   }
 )
 
@@ -165,7 +196,7 @@ describe("what the second pass finds", () => {
   })
 })
 
-it.scoped("what one provider invents in a block of the chain is not agreed to because the second pass found it", () => {
+it.scoped("what one provider invents in a block of the chain is refuted by both, though the pass found it", () => {
   const first = new ModelChain(10)
   const other = first.twin()
   other.distort = ({ method, params }, answer) => {
@@ -181,6 +212,8 @@ it.scoped("what one provider invents in a block of the chain is not agreed to be
     for (let i = 0; i < 70; i++) yield* second
     yield* upTo(41)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT position, agreed FROM receipts")).toEqual([{ position: "log:9", agreed: 0 }])
+    expect(yield* reader.all("SELECT canonical, refuted, agreed FROM receipts")).toEqual([
+      { canonical: 0, refuted: 1, agreed: 0 }
+    ])
   }).pipe(aroundTwo(first, other))
 })

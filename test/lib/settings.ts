@@ -45,6 +45,8 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
     lateWindow: Duration.days(30),
     toleranceBps: 0,
     soleProviderPatience: Duration.minutes(10),
+    // Model chains may be mined hours ahead of a test clock.
+    clockTolerance: Duration.days(3650),
     lookAhead: 200
   },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },

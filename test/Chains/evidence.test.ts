@@ -1,0 +1,232 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { transferTopic } from "../../src/Chains/transfers.ts"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { Reader } from "../../src/Sql.ts"
+import { alice, aroundSomeReal, next, second, upTo, usdc, watchedPayment, withTokens } from "./around.ts"
+import { ModelChain, token } from "./ModelChain.ts"
+import { ledger, pass, paymentById } from "./world.ts"
+
+// What one provider out of two or three can make of a payment: nothing.
+
+const inUsdc = { currency: "USDC", amount: 5n } as const
+
+const stateOf = (id: PaymentId) =>
+  Effect.map(paymentById(id), (payment) =>
+    [payment?.status, payment?.failureReason, payment?.amountReceived].filter((part) => part !== undefined).join(" ")
+  )
+
+const invention = `0x${"f".repeat(64)}`
+
+/** A node that has made up a transfer of 5 to alice in block 11, and tells of it wherever it is asked. */
+const inventing = (chain: ModelChain) => {
+  const log = () => ({
+    address: usdc,
+    topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
+    data: `0x${"5".padStart(64, "0")}`,
+    blockNumber: "0xb",
+    blockHash: chain.blocks[11]?.hash,
+    transactionHash: invention,
+    logIndex: "0x7",
+    removed: false
+  })
+  chain.distort = ({ method, params: [of] }, answer) => {
+    if (chain.height < 11) return answer
+    if (method === "eth_getTransactionReceipt" && of === invention) {
+      return { transactionHash: of, blockHash: log().blockHash, blockNumber: "0xb", status: "0x1", logs: [log()] }
+    }
+    if (method !== "eth_getLogs") return answer
+    const { fromBlock, toBlock } = of as { fromBlock: string; toBlock: string }
+    const here = Number(fromBlock) <= 11 && Number(toBlock) >= 11
+    return here ? [...(answer as ReadonlyArray<unknown>), log()] : answer
+  }
+}
+
+/** The node gives a false hash for each final block above 10 besides its other lies. */
+const withFalseFinalHashes = (chain: ModelChain) => {
+  const { distort } = chain
+  chain.distort = (request, answer) => {
+    const [number] = request.params
+    const isFinal = Number(number) > 10 && Number(number) <= chain.height - 12
+    if (request.method !== "eth_getBlockByNumber" || !isFinal) return distort(request, answer)
+    return { ...(answer as object), hash: `0x${"7".repeat(64)}` }
+  }
+}
+
+describe("two providers, one of which invents a receipt", () => {
+  it.scoped("row 2: and gives false hashes for final blocks: it decides nothing alone", () => {
+    const liar = new ModelChain(10)
+    inventing(liar)
+    withFalseFinalHashes(liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      liar.mineMany(4)
+      for (let i = 0; i < 400; i++) {
+        if (i % 5 === 0) liar.mine()
+        yield* second
+      }
+      expect(yield* stateOf(id)).toBe("detecting 5")
+    }).pipe(aroundSomeReal([liar, liar.twin()]))
+  })
+
+  it.scoped("row 2: what the other one has denied is not decided alone when that one answers no more", () => {
+    const liar = new ModelChain(10)
+    const honest = liar.twin()
+    inventing(liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      liar.mineMany(5)
+      yield* pass("15 minutes")
+      expect(yield* stateOf(id)).toBe("detecting 5")
+      honest.failure = "rate_limited"
+      yield* pass("25 minutes")
+      expect(yield* stateOf(id)).toBe("detecting 5")
+    }).pipe(aroundSomeReal([liar, honest]))
+  })
+})
+
+describe("three providers, one of which invents a receipt", () => {
+  it.scoped.each([0, 1, 2])("row 2: provider %d of them: two denials refute it, and real money is counted", (place) => {
+    const liar = new ModelChain(10)
+    const nodes = [liar.twin(), liar.twin()]
+    nodes.splice(place, 0, liar)
+    inventing(liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      liar.mineMany(20)
+      for (let i = 0; i < 40; i++) yield* second
+      expect(yield* stateOf(id)).toBe("pending")
+      liar.mine(token(usdc, alice, 5n))
+      liar.mineMany(3)
+      for (let i = 0; i < 40; i++) yield* second
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal(nodes))
+  })
+})
+
+it.scoped("row 3: a second provider that has testified between its failures is asked again after a second", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    const agreed = Effect.flatMap(Reader, (reader) => reader.all("SELECT 1 FROM receipts WHERE agreed = 1"))
+    for (let round = 1; round <= 8; round++) {
+      other.failure = "timeout"
+      yield* next(first, token(usdc, alice, 5n))
+      for (let i = 0; i < 3; i++) yield* next(first)
+      other.failure = undefined
+      for (let i = 0; i < 5; i++) yield* second
+      expect(yield* agreed).toHaveLength(round)
+    }
+  }).pipe(aroundSomeReal([first, other]))
+})
+
+/** Blocks until a payment that was made at block 10 is over, and deeper than the confirmations. */
+const untilOver = (chain: ModelChain) =>
+  Effect.gen(function* () {
+    chain.mineMany(380 - chain.height)
+    for (let i = 0; i < 60; i++) yield* second
+    yield* upTo(380)
+  })
+
+describe("silence of one provider out of two", () => {
+  it.scoped("row 4: a log that it withholds, with false hashes of final blocks, is found before the payment ends", () => {
+    const liar = new ModelChain(10)
+    liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+    withFalseFinalHashes(liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      liar.mine(token(usdc, alice, 5n))
+      yield* untilOver(liar)
+      for (let i = 0; i < 30; i++) yield* second
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal([liar, liar.twin()]))
+  })
+
+  it.scoped("row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      other.failure = "unreachable"
+      yield* untilOver(first)
+      expect(yield* stateOf(id)).toBe("pending")
+      other.failure = undefined
+      for (let i = 0; i < 30; i++) yield* second
+      expect(yield* stateOf(id)).toBe("expired")
+    }).pipe(aroundSomeReal([first, other]))
+  })
+
+  it.scoped("row 4: where the other one stays gone, a payment ends after ten minutes", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, inUsdc)
+      other.failure = "unreachable"
+      yield* untilOver(first)
+      for (let hour = 0; hour < 7; hour++) yield* pass("10 minutes")
+      expect(yield* stateOf(id)).toBe("pending")
+      yield* pass("2 minutes")
+      expect(yield* stateOf(id)).toBe("expired")
+    }).pipe(aroundSomeReal([first, other], { ...withTokens, pollInterval: Duration.seconds(30) }))
+  })
+
+  it.scoped("row 4: its branch and its tag undo no confirmed payment that the other one still has", () => {
+    const liar = new ModelChain(10)
+    return Effect.gen(function* () {
+      const honest = new ModelChain(-1, [...liar.blocks])
+      const nodes = [liar, honest]
+      yield* Effect.gen(function* () {
+        const { id } = yield* watchedPayment(alice, inUsdc)
+        const paid = liar.mine(token(usdc, alice, 5n))
+        liar.mineMany(2)
+        honest.blocks.push(...liar.blocks.slice(11))
+        for (let i = 0; i < 5; i++) yield* second
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+        liar.rollback(3)
+        liar.mineMany(40)
+        honest.mineMany(40)
+        liar.finalized = 45
+        for (let i = 0; i < 120; i++) yield* second
+        expect((yield* ledger).map(({ block_hash, canonical }) => [block_hash, canonical])).toEqual([[paid.hash, 0]])
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+      }).pipe(aroundSomeReal(nodes))
+    })
+  })
+})
+
+describe("two providers that number the logs of a block differently", () => {
+  const renumbered = (chain: ModelChain, by: number, twice: boolean) => {
+    const all = (logs: ReadonlyArray<{ logIndex: string }>) =>
+      logs.flatMap((log) => {
+        const at = (n: number) => ({ ...log, logIndex: `0x${(2 * Number(log.logIndex) + n).toString(16)}` })
+        return twice ? [at(by), at(by + 1)] : [at(by)]
+      })
+    chain.distort = ({ method }, answer) => {
+      if (method === "eth_getLogs") return all(answer as ReadonlyArray<{ logIndex: string }>)
+      if (method !== "eth_getTransactionReceipt" || answer === null) return answer
+      const receipt = answer as { logs: ReadonlyArray<{ logIndex: string }> }
+      return { ...receipt, logs: all(receipt.logs) }
+    }
+  }
+
+  it.scoped.each<[string, boolean, bigint]>([
+    ["one log is one transfer", false, 5n],
+    ["two equal logs of one transaction are two transfers", true, 10n]
+  ])("row 5: %s, also when the verification pass has read both", ([, twice, received]) => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    renumbered(first, 0, twice)
+    renumbered(other, 7, twice)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedPayment(alice, { ...inUsdc, amount: received })
+      first.mine(token(usdc, alice, 5n))
+      first.mineMany(31)
+      for (let i = 0; i < 80; i++) yield* second
+      expect(yield* stateOf(id)).toBe(`confirmed ${received}`)
+      expect(yield* ledger).toHaveLength(twice ? 2 : 1)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT kind FROM exceptions")).toEqual([])
+    }).pipe(aroundSomeReal([first, other]))
+  })
+})
