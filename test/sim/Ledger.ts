@@ -24,6 +24,8 @@ export interface Watched {
   readonly withheld: (txHash: string) => boolean
   /** A provider has told something false about this address. */
   readonly isLiedAbout: (address: string) => boolean
+  /** Two providers can tell of old blocks what moved inside contracts. */
+  readonly tellsInside: boolean
   /** Blocks had times that are not theirs. */
   readonly areTimesWrong: () => boolean
 }
@@ -36,9 +38,11 @@ export interface Strictness {
   endings: boolean
   /** What was invented is gone in the end, and holds no payment open. */
   leftovers: boolean
+  /** Nor does money hold one open that moved inside a contract, and of which no second provider can tell. */
+  inside: boolean
 }
 
-export const usualStrictness: Readonly<Strictness> = { silence: false, endings: false, leftovers: false }
+export const usualStrictness: Readonly<Strictness> = { silence: false, endings: false, leftovers: false, inside: false }
 
 interface Placed {
   readonly block: Block
@@ -522,8 +526,10 @@ export class Ledger {
     }
   }
 
-  #isUnattributed({ address }: PaymentRow): boolean {
-    return this.#receipts().some((row) => row.address === address && row.position === "unattributed")
+  #isUnattributed({ address, chain }: PaymentRow): boolean {
+    const isUntold = !this.#strict.inside && !this.#watched(chain).tellsInside
+    const isOf = (position: string) => position === "unattributed" || (isUntold && position.startsWith("call:"))
+    return this.#receipts().some((row) => row.address === address && isOf(row.position))
   }
 
   /** What an address holds now, for those who want to spend it. */

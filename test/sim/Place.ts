@@ -188,6 +188,7 @@ export class Place {
       chain: this.chain,
       isGarbled: () => this.#isGarbled,
       isLiedAbout: (address) => this.#liedAbout.has(address),
+      tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
       areTimesWrong: () => this.#areTimesWrong,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))
     }

@@ -297,8 +297,6 @@ export class World {
     try {
       await this.#life.bury()
     } finally {
-      if (process.env.DUMP) copyFileSync(this.#path, "/tmp/h/simprof/dump.db")
-      if (process.env.DUMP && existsSync(`${this.#path}-wal`)) copyFileSync(`${this.#path}-wal`, "/tmp/h/simprof/dump.db-wal")
       this.ledger.close()
       rmSync(this.#marks, { force: true, recursive: true })
       for (const suffix of [...databaseFiles, "-shm"]) {

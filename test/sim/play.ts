@@ -167,7 +167,7 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
   else await world.passTo(over)
   // Blocks come by themselves for a while, so that every chain has read one beyond the time.
   await world.pass(8 * second)
-  await world.confirmAll(isMissing || process.env.LONG ? longestSecondPass : 0)
+  await world.confirmAll(isMissing ? longestSecondPass : 0)
   world.ledger.checkQuiet(true)
   world.ledger.checkEnd(world.lost)
   await world.finish()
