@@ -4,6 +4,7 @@ import { Data, Effect, Layer } from "effect"
 import { cost } from "./cost.ts"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
+import { dust } from "./dust.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
 import { hanging } from "./hanging.ts"
 import * as Matching from "./matching.ts"
@@ -45,6 +46,7 @@ const partsOf = (rows: number, hours: number) => ({
   pending: pending(rows),
   matching,
   scale: scale(rows),
+  dust,
   cost: cost(hours)
 })
 

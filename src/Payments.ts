@@ -35,10 +35,15 @@ export class NotOffered extends Data.TaggedError("NotOffered")<{
 
 export type CreateError = DuplicateMerchantRef | NotOffered | WalletNotConfigured | QuoteRefused | StoreUnavailable
 
-/** A payment, and the money of it that needs or needed a person. */
+/** Exceptions of one payment that are shown with it. */
+const shownExceptions = 100
+
+/** A payment, and the money of it that needs or needed a person, the most pressing first. */
 export interface Accounted {
   readonly payment: Payment
   readonly exceptions: ReadonlyArray<PaymentException>
+  /** There are more than these. */
+  readonly more: boolean
 }
 
 export interface Page {
@@ -185,18 +190,17 @@ export class Payments extends Context.Tag("tilld/Payments")<
         return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
       })
 
+      const accounted = (payment: Payment) =>
+        Effect.map(
+          Exceptions.firstOfPayment(reader, payment.id, shownExceptions),
+          (found): Accounted => ({ payment, ...found })
+        )
+
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {
         // One more than asked for tells whether there is a next page.
         const found = yield* Repo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
         const page = found.slice(0, filter.limit)
-        const exceptions = yield* Exceptions.ofPayments(
-          reader,
-          page.map((payment) => payment.id)
-        )
-        const data = page.map((payment) => ({
-          payment,
-          exceptions: exceptions.filter((exception) => exception.payment === payment.id)
-        }))
+        const data = yield* Effect.forEach(page, accounted, { concurrency: 1 })
         const last = page.at(-1)
         const next =
           found.length > page.length && last !== undefined
@@ -207,7 +211,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
 
       const get = Effect.fnUntraced(function* (owner: Owner, id: string) {
         const payment = yield* Repo.byOwner(reader, owner, id)
-        return payment && { payment, exceptions: yield* Exceptions.ofPayment(reader, payment.id) }
+        return payment && (yield* accounted(payment))
       })
 
       return { create, get, list }

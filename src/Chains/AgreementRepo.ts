@@ -36,13 +36,16 @@ type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "p
 export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
-/** Of blocks up to `upTo`, newest first, those after `after`. */
+/**
+ * Of blocks up to `upTo`, newest first, those after `after`. Dust is not among them: a flood of it
+ * would hold up what payments wait for, and the verification pass corroborates it.
+ */
 export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
       `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by
        FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [
@@ -91,9 +94,20 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND block_number <= ? AND seen_at <= ? LIMIT 1`,
       [chain, mode, number, seenAt]
+    ),
+    (row) => row !== undefined
+  )
+
+/** Whether any receipt of a block up to `upTo` is not corroborated, dust among them. */
+export const anyUncorroborated = (db: Db, { chain, mode }: Network, upTo: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ? LIMIT 1`,
+      [chain, mode, upTo]
     ),
     (row) => row !== undefined
   )
@@ -131,3 +145,19 @@ export const refute = ({ chain, mode }: Network, { address, blockHash, position 
       (row) => (row?.payment_id ?? undefined) as Touched
     )
   )
+
+/**
+ * Notes that a second provider has these receipts, dust among them. Gives whose they are: with those settled in the same
+ * transaction, the sums of their dust follow.
+ */
+export const setCorroborated = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1
+       WHERE agreed = 0 AND chain = ? AND mode = ? AND (block_hash, address, position) IN (
+         SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))
+       RETURNING payment_id`,
+      [chain, mode, JSON.stringify(receipts.map(({ address, blockHash, position }) => [blockHash, address, position]))]
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })

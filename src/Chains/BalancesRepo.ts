@@ -22,6 +22,8 @@ interface PaymentRow {
   readonly created_head: number | null
   readonly due_at: number
   readonly status: string
+  readonly amount: string
+  readonly amount_received: string | null
 }
 
 /** With rows of blocks up to `upTo`. */
@@ -60,11 +62,19 @@ const withRows = (
   })
 
 /** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
-const columns = `address, chain, currency, coalesce(due_at, expires_at) AS due_at, status,
+const columns = `address, chain, currency, coalesce(due_at, expires_at) AS due_at, status, amount, amount_received,
   CASE WHEN chain = ? THEN created_head ELSE (
     SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
     ORDER BY blocks.time DESC, number DESC LIMIT 1
   ) END AS created_head`
+
+/** What a payment in the chain's coin asks for. */
+const dueOf = ({ chain }: Network, row: PaymentRow): Watched["due"] => {
+  if (row.chain !== chain || row.currency !== nativeToken(chain)) return undefined
+  const amount = BigInt(row.amount)
+  const isOpen = row.status === "pending" || row.status === "detecting"
+  return { amount, missing: isOpen ? amount - BigInt(row.amount_received ?? "0") : 0n }
+}
 
 const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param> = []) =>
   db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, ...params])
@@ -115,7 +125,8 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
       // Coins that were mined again may have been collected since: the balance alone does not tell.
-      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at))
+      withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at)),
+      due: dueOf(network, row)
     })
   )
   return yield* withRows(db, network, watched, checked && { checked, at })
@@ -189,7 +200,8 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
       own: row.chain === chain && row.created_head !== null,
       createdHead: row.created_head ?? undefined,
       everyRound: false,
-      withNonce: false
+      withNonce: false,
+      due: dueOf(network, row)
     })
   )
   const last = rows.length < limit ? undefined : rows.at(-1)

@@ -42,7 +42,10 @@ export class HeadClock {
       }
       this.#seen.set(networkKey(network), now)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
-      if (this.#isShownElsewhere(network, now) || (yield* isShownBy(yield* providers.others(provider), now, this.tolerance))) {
+      if (
+        this.#isShownElsewhere(network, now) ||
+        (yield* isShownBy(yield* providers.others(provider), now, this.tolerance))
+      ) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
       }
       return yield* new RpcError({

@@ -197,8 +197,11 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
     const touched: Array<Touched> = []
+    const owners = new Map<string, Effect.Effect.Success<ReturnType<typeof ownerOf>>>()
     for (const transfer of transfers) {
-      const owner = yield* ownerOf(tx, mode, getAddress(transfer.address as Hex))
+      const { address } = transfer
+      if (!owners.has(address)) owners.set(address, yield* ownerOf(tx, mode, getAddress(address as Hex)))
+      const owner = owners.get(address)
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,

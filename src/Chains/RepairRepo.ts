@@ -79,7 +79,7 @@ export const takeFromUnattributed = ({ chain, mode }: Network, transfer: DatedTr
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<UnattributedRow>(
       `SELECT block_hash, amount FROM receipts AS seen
-       WHERE payment_id IS ? AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
+       WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number >= ?
          AND NOT EXISTS (
            SELECT 1 FROM balances AS known
@@ -192,9 +192,13 @@ export const keepWithin = (network: Network, bound: Bound) =>
       excess -= amount - left
       const key = [network.chain, network.mode, blockHash, bound.address, position]
       const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+      // What is part of a sum stays, and is taken out of it when that is brought up to date.
       yield* left > 0n
         ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
-        : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+        : Effect.zipRight(
+            tx.run(`UPDATE receipts SET canonical = 0 WHERE ${where} AND dust IS NOT NULL`, key),
+            tx.run(`DELETE FROM receipts WHERE ${where} AND dust IS NULL`, key)
+          )
     }
     return excess
   })

@@ -94,10 +94,12 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
 export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep: number) =>
   Effect.map(
     db.all<{ usd_value: string | null }>(
-      `SELECT DISTINCT usd_value FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
+      `SELECT DISTINCT usd_value FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ? AND (EXISTS (
          SELECT 1 FROM receipts AS r WHERE r.payment_id = payments.id AND r.chain = payments.chain
-           AND r.canonical = 1 AND r.block_number > ? AND r.block_number <= ?)`,
-      [chain, mode, number, deep]
+           AND r.dust IS NULL AND r.canonical = 1 AND r.block_number > ? AND r.block_number <= ?)
+         OR EXISTS (SELECT 1 FROM dust_sums AS d WHERE d.payment_id = payments.id AND d.chain = payments.chain
+           AND d.transfers > 0 AND d.newest_number > ? AND d.newest_number <= ?))`,
+      [chain, mode, number, deep, number, deep]
     ),
     (rows) => rows.map((row) => row.usd_value ?? undefined)
   )

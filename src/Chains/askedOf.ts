@@ -1,3 +1,4 @@
+import { dustFloor } from "../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { type Asked, type Credit, type Doubt, dueAgain, type Known } from "./balances.ts"
 
@@ -12,6 +13,8 @@ export interface Watched {
   /** It has been compared in every round since it was created. */
   readonly everyRound: boolean
   readonly withNonce: boolean
+  /** What its payment asks for of the chain's coin, and what it has of that. Undefined of an address without. */
+  readonly due?: { readonly amount: bigint; readonly missing: bigint } | undefined
 }
 
 /** The last round, and the block of this one. */
@@ -59,7 +62,7 @@ export const askedOf = (
   rows: ReadonlyArray<KnownRow>,
   receipts: ReadonlyArray<CreditRow>
 ): Asked => {
-  const { address, everyRound, own, withNonce } = watched
+  const { address, due, everyRound, own, withNonce } = watched
   const points = [
     baseline(watched),
     ...rows.map(({ balance, nonce, number }): Known => ({ number, balance: BigInt(balance), nonce, assumed: false }))
@@ -82,6 +85,7 @@ export const askedOf = (
     comparedTo: everyRound ? Math.max(known.number, since?.checked.number ?? 0) : known.number,
     credits: credits.filter((credit) => credit.number > known.number),
     withNonce,
-    doubts
+    doubts,
+    floor: due === undefined ? 0n : dustFloor(due.amount, due.missing)
   }
 }

@@ -48,6 +48,11 @@ export interface Asked {
   /** Whether it has sent anything is compared too: a receipt and a spend of the same amount leave the balance as it was. */
   readonly withNonce: boolean
   readonly doubts: ReadonlyArray<Doubt>
+  /**
+   * While an address has come by less than this, nobody looks for how; wei. Anybody can send it so little in every block,
+   * and each of them takes tens of calls to be found.
+   */
+  readonly floor: bigint
 }
 
 const total = (credits: ReadonlyArray<Credit>): bigint => sum(credits.map((credit) => credit.amount))

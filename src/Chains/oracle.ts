@@ -77,9 +77,15 @@ interface Round extends OracleDeps {
   readonly looking: Looking
 }
 
+/** What is too little to be looked for, and how much of that there was. */
+interface Dust {
+  readonly floor: bigint
+  found: bigint
+}
+
 /**
  * What came between two points, block by block where states are to be had: halves of the interval, until nothing is left
- * to be told or one block is.
+ * to be told but `dust`, or one block is.
  *
  * @param gone nobody has the state of this block, nor of those between it and `lo`
  */
@@ -89,10 +95,16 @@ const search = (
   lo: Point,
   hi: Point,
   receipts: ReadonlyArray<Credit>,
+  dust: Dust,
   gone = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
     if (hi.number <= lo.number || explained(lo, hi, receipts)) return nothing
+    const more = unexplained(lo, hi, receipts)
+    if (lo.nonce === hi.nonce && more > 0n && more < dust.floor) {
+      dust.found += more
+      return nothing
+    }
     const number = middle(lo.number, hi.number, gone)
     if (number === undefined) {
       const interval = { address, lo, hi, credits: within(receipts, lo.number, hi.number) }
@@ -108,10 +120,10 @@ const search = (
       }
     }
     const mid = yield* pointAt(round, address, number)
-    if (mid === undefined) return yield* search(round, address, lo, hi, receipts, number)
+    if (mid === undefined) return yield* search(round, address, lo, hi, receipts, dust, number)
     return together([
-      yield* search(round, address, lo, mid, receipts, gone),
-      yield* search(round, address, mid, hi, receipts)
+      yield* search(round, address, lo, mid, receipts, dust, gone),
+      yield* search(round, address, mid, hi, receipts, dust)
     ])
   })
 
@@ -128,20 +140,46 @@ const startOf = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
   return (known.assumed ? yield* pointAt(round, address, known.number) : undefined) ?? known
 })
 
+/** All the dust of an interval, as one amount that came by the end of it. */
+const ofDust = (
+  { chain }: Round,
+  { address, credits, known }: Pick<Asked, "address" | "credits" | "known">,
+  end: BlockRef,
+  { found }: Dust
+): ReadonlyArray<DatedTransfer> =>
+  found === 0n
+    ? []
+    : [
+        unattributed(
+          { address, currency: nativeToken(chain.chain), difference: found, credits },
+          known.number + 1,
+          end,
+          found
+        )
+      ]
+
 /** What came to an address of this chain since its balance was last compared. */
 const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Point) {
   const { address, credits, known } = asked
   if (hi.number <= known.number || explained(known, hi, credits)) return nothing
-  const found = yield* search(round, address, yield* startOf(round, asked, hi), hi, credits)
-  return { ...found, rows: [...found.rows, { ...hi, address }] } satisfies Finding
+  const dust: Dust = { floor: asked.floor, found: 0n }
+  const found = yield* search(round, address, yield* startOf(round, asked, hi), hi, credits, dust)
+  const transfers = [...found.transfers, ...ofDust(round, asked, round.at, dust)]
+  return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
 })
 
 /** Looks again for the transactions of an unattributed receipt. Nothing less than its amount takes its place. */
-const retry = Effect.fnUntraced(function* (round: Round, address: string, { credit, hi, lo, others }: Doubt) {
+const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Asked, doubt: Doubt) {
+  const { credit, hi, lo, others } = doubt
   const start = (lo.assumed ? yield* pointAt(round, address, lo.number) : undefined) ?? lo
-  const found = yield* search(round, address, start, hi, others)
-  const attributed = found.transfers.some(({ txHash }) => txHash !== undefined)
-  return attributed && sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
+  const dust: Dust = { floor, found: 0n }
+  const searched = yield* search(round, address, start, hi, others, dust)
+  const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
+  if (!attributed) return nothing
+  const [end] = yield* ask(round.provider.client, [getHeader(hi.number)])
+  const rest = ofDust(round, { address, credits: others }, end, dust)
+  const found = { ...searched, transfers: [...searched.transfers, ...rest] }
+  return sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
     ? ({ ...found, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding)
     : nothing
 })
@@ -171,6 +209,12 @@ const unfollowed = (round: Round, { address, credits, known }: Asked, hi: Point)
     rows: [{ ...hi, address }],
     replaced: []
   }
+}
+
+/** Whether what an address holds is not what is expected, by more than dust: that waits until it has come to more. */
+const isWorthALook = ({ credits, floor, known }: Asked, balance: bigint, number: number): boolean => {
+  const difference = balance - expectedAt(known, credits, number)
+  return difference < 0n || (difference > 0n && difference >= floor)
 }
 
 /** An error that the next address need not meet. */
@@ -209,9 +253,7 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
     at
   )
   const read = Arr.zip(asked, balances)
-  const changed = read.filter(
-    ([one, balance]) => one.withNonce || balance !== expectedAt(one.known, one.credits, at.number)
-  )
+  const changed = read.filter(([one, balance]) => one.withNonce || isWorthALook(one, balance, at.number))
   const failed: Array<Failed> = []
   const told = yield* Effect.forEach(
     yield* statesOf(client, at, changed),
@@ -227,10 +269,10 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
     { concurrency: searchesAtOnce }
   )
   const again = yield* Effect.forEach(
-    asked.flatMap(({ address, doubts }) => doubts.map((doubt) => ({ address, doubt }))),
-    ({ address, doubt }) =>
+    asked.flatMap((one) => one.doubts.map((doubt) => ({ one, doubt }))),
+    ({ doubt, one }) =>
       // The receipt stays what it is, and is tried again when it is due again.
-      Effect.catchIf(retry(round, address, doubt), isOfOne, () => Effect.succeed(nothing)),
+      Effect.catchIf(retry(round, one, doubt), isOfOne, () => Effect.succeed(nothing)),
     { concurrency: searchesAtOnce }
   )
   const found = together([...told, ...again])

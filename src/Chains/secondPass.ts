@@ -15,9 +15,6 @@ import { isAlone, sourceOf, type Watch } from "./tick.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
 const finalDepths = 4
-/** Uncorroborated receipts that one part of the pass looks for among what it reads. */
-const corroboratedAtOnce = 1_000
-
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
   Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
@@ -153,7 +150,7 @@ const headOf = ({ providers }: Watch, reader: Provider) =>
   )
 
 /**
- * The receipts of the ledger that two of the providers have told of alike, as deep as the confirmations by the heads that
+ * What two of the providers have told of alike, where the ledger has anything uncorroborated, as deep as the confirmations by the heads that
  * they have themselves.
  */
 const corroborated = Effect.fnUntraced(function* (
@@ -163,8 +160,7 @@ const corroborated = Effect.fnUntraced(function* (
   told: ReadonlyArray<Told>,
   to: number
 ) {
-  const open = yield* AgreementRepo.unagreed(watch.reader, watch.network, to, corroboratedAtOnce)
-  if (open.length === 0 || told.length < 2) return []
+  if (told.length < 2 || !(yield* AgreementRepo.anyUncorroborated(watch.reader, watch.network, to))) return []
   const votes = new Map<string, number>()
   for (const { reader, transfers } of told) {
     const head = reader === provider ? scan.head.number : yield* headOf(watch, reader)
@@ -173,7 +169,8 @@ const corroborated = Effect.fnUntraced(function* (
       votes.set(Ledger.keyOf(transfer), (votes.get(Ledger.keyOf(transfer)) ?? 0) + 1)
     }
   }
-  return open.filter((receipt) => (votes.get(Ledger.keyOf(receipt)) ?? 0) > 1)
+  const all = new Map(told.flatMap(({ transfers }) => transfers.map((one) => [Ledger.keyOf(one), one] as const)))
+  return [...all].flatMap(([key, one]) => ((votes.get(key) ?? 0) > 1 ? [one] : []))
 })
 
 /** `waits`: for another provider. `more`: final blocks are left to be read. */
@@ -183,7 +180,7 @@ type Passed = "waits" | "more" | "done"
 interface Part {
   readonly network: Network
   readonly missed: ReadonlyArray<DatedTransfer>
-  readonly corroborated: ReadonlyArray<AgreementRepo.Unagreed>
+  readonly corroborated: ReadonlyArray<DatedTransfer>
   /** Its last block. */
   readonly to: number
   /** Another provider has read it too, or there is none. */
@@ -197,9 +194,7 @@ const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) 
       const now = yield* Ledger.scan(yield* Tx, network)
       if (now === undefined || now.head.hash !== scan.head.hash) return
       const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
-      for (const receipt of part.corroborated) {
-        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
-      }
+      for (const payment of yield* AgreementRepo.setCorroborated(network, part.corroborated)) touched.add(payment)
       if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })

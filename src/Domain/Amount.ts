@@ -17,6 +17,21 @@ export const BaseUnits = Schema.String.pipe(
 export const required = (amount: bigint, toleranceBps: number): bigint =>
   (amount * BigInt(10_000 - toleranceBps) + 9_999n) / 10_000n
 
+const least = (one: bigint, other: bigint): bigint => (one > other ? other : one)
+const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
+const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
+
+/**
+ * The least that is not dust of a payment's currency, base units: a thousandth of its amount, but never more than a
+ * hundredth of what is still missing, if anything is.
+ *
+ * @param otherwise another floor that holds where it is higher, up to a hundredth of the amount
+ */
+export const dustFloor = (amount: bigint, missing: bigint, otherwise = 0n): bigint => {
+  const thousandth = ceil(amount, 1_000n)
+  return least(most(thousandth, otherwise), ceil(missing > 0n ? least(missing, amount) : amount, 100n))
+}
+
 export const sum = (amounts: Iterable<bigint>): bigint => {
   let total = 0n
   for (const amount of amounts) total += amount

@@ -49,9 +49,21 @@ export interface Irregular {
   readonly key: string
 }
 
-/** Whether it is certain money, by its transaction or its block: what is found of it later is told apart from more. */
-export const isNamed = ({ block, kind, txHash }: Irregular): boolean =>
-  kind !== "reorged" && (txHash !== undefined || block !== undefined)
+const dustMark = ":dust:"
+
+/** The key of what an address's dust of one currency comes to. */
+export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string): string =>
+  `${kind}:${chain}${dustMark}${currency}`
+
+/** Whether it is a sum of many small transfers, which have no transaction in common. */
+export const isOfDust = ({ key }: Pick<Irregular, "key">): boolean => key.includes(dustMark)
+
+/**
+ * Whether it is certain money, by its transaction or its block, or all dust of a kind: what is found of it later is told
+ * apart from more.
+ */
+export const isNamed = (one: Irregular): boolean =>
+  one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
 
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends Irregular {
@@ -88,7 +100,15 @@ export const ExceptionObject = Schema.Struct({
   currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),
   amount: text("How much, in the smallest unit of what came.", { pattern: "^[1-9][0-9]*$" }),
   txHash: Schema.optionalWith(
-    text("Hash of the transaction; absent where no node can tell it.", { pattern: "^0x[0-9a-fA-F]{64}$" }),
+    text("Hash of the transaction; absent where no node can tell it, and for dust.", {
+      pattern: "^0x[0-9a-fA-F]{64}$"
+    }),
+    { exact: true }
+  ),
+  dust: Schema.optionalWith(
+    Schema.Literal(true).annotations({
+      description: "What many small transfers come to together. It grows while it is open."
+    }),
     { exact: true }
   ),
   detectedAt: timestamp("When it was noticed"),
@@ -113,6 +133,7 @@ export const toExceptionObject = (exception: PaymentException): ReadonlyArray<Ex
       currency,
       amount: amount.toString(),
       ...(txHash === undefined ? {} : { txHash }),
+      ...(isOfDust(exception) ? { dust: true as const } : {}),
       detectedAt: iso(openedAt),
       ...(status === "open" ? {} : { resolution: status })
     }

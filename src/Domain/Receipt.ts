@@ -10,6 +10,12 @@ export interface BlockRef {
 }
 
 /**
+ * What a sum of dust is of: transfers that pay for their payment, such that came too late, and such of another currency or
+ * on another chain.
+ */
+export type DustKind = "paying" | "late" | "stray"
+
+/**
  * Money seen at a watched address: one row of the ledger, never changed but for `canonical`. Keyed by chain, mode, block
  * hash, address and position, so that reading a range twice, or the same transaction in another block, cannot count
  * twice.
@@ -50,6 +56,11 @@ export interface Receipt {
    * `time`, Unix seconds, is not after that block's.
    */
   readonly since?: { readonly number: number; readonly time: number } | undefined
+  /**
+   * Of a receipt that no row of the ledger stands behind: it is the sum of many small ones, all of which are canonical and
+   * in its block or below.
+   */
+  readonly dust?: DustKind
 }
 
 /**

@@ -121,7 +121,17 @@ export const ListPaymentsQuery = Schema.Struct({
 export const AccountedPayment = Schema.Struct({
   ...PaymentObject.fields,
   exceptions: Schema.optionalWith(
-    Schema.Array(ExceptionObject).annotations({ description: "Money that came and does not fit, when there is any." }),
+    Schema.Array(ExceptionObject).annotations({
+      description:
+        "Money that came and does not fit, when there is any. What is open comes first, and of that `found_late` and `reorged`; at most 100."
+    }),
+    optional
+  ),
+  moreExceptions: Schema.optionalWith(
+    Schema.Literal(true).annotations({
+      description:
+        "Set when there are more than are shown: the operator lists them all with `tilld payments exceptions`."
+    }),
     optional
   )
 }).annotations({

@@ -55,16 +55,45 @@ const oldestFirst = "ORDER BY opened_at, id"
 /** Those of one payment, closed ones too. */
 export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payment_id = ? ${oldestFirst}`, [payment])
 
-/** Those of several payments, closed ones too. */
-export const ofPayments = (db: Db, payments: ReadonlyArray<PaymentId>) =>
-  select(db, `WHERE payment_id IN (SELECT value FROM json_each(?)) ${oldestFirst}`, [JSON.stringify(payments)])
+// What is open before what is closed, of each what was paid in vain or delivered for nothing before the rest, and then the
+// oldest: nothing that comes in numbers buries what somebody has to see.
+const pressingFirst = "ORDER BY rank, opened_at, id"
 
-/** Money at addresses of a chain whose payments are lost. */
-export const unknownOn = (db: Db, { chain, mode }: Network) =>
-  select(db, "WHERE payment_id IS NULL AND chain = ? AND mode = ?", [chain, mode])
+/** The first of a payment's exceptions, closed ones too, and whether there are more. */
+export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
+  Effect.map(select(db, `WHERE payment_id = ? ${pressingFirst} LIMIT ?`, [payment, limit + 1]), (found) => ({
+    exceptions: found.slice(0, limit),
+    more: found.length > limit
+  }))
 
-/** Every one that nobody has decided on. */
-export const open = (db: Db, limit: number) => select(db, `WHERE closed_at IS NULL ${oldestFirst} LIMIT ?`, [limit])
+/** Money on a chain at an address, in lower case, whose payment is lost. */
+export const unknownAt = (db: Db, { chain, mode }: Network, address: string) =>
+  select(db, "WHERE address = ? AND payment_id IS NULL AND chain = ? AND mode = ?", [address, chain, mode])
+
+/** Which page of them is wanted. */
+export interface OpenFilter {
+  readonly limit: number
+  /** Of one payment only. */
+  readonly payment?: string | undefined
+  /** The id of the last one of the page before. */
+  readonly after?: string | undefined
+}
+
+/** Those that nobody has decided on. */
+export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
+  // It may have been closed since, and keeps the place that it had.
+  const behind = `(rank, opened_at, id) > (
+    SELECT iif(kind IN ('found_late', 'reorged'), 0, 1), opened_at, id FROM exceptions WHERE id = ?)`
+  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+    ["closed_at IS NULL"],
+    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
+    ...(after === undefined ? [] : [[behind, after] as const])
+  ]
+  return select(db, `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ${pressingFirst} LIMIT ?`, [
+    ...conditions.flatMap(([, ...params]) => params),
+    limit
+  ])
+}
 
 export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
 

@@ -53,9 +53,10 @@ const invalidCursor = new ApiError({
   message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
 })
 
-const accounted = ({ exceptions, payment }: Accounted) => ({
+const accounted = ({ exceptions, more, payment }: Accounted) => ({
   ...toObject(payment),
-  ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) })
+  ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
+  ...(more ? { moreExceptions: true as const } : {})
 })
 
 const created = (payment: Payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })

@@ -1,8 +1,10 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import type { Receipt } from "../Domain/Receipt.ts"
-import type { Db } from "../Sql.ts"
+import type { DustKind, Receipt } from "../Domain/Receipt.ts"
+import { type Db, type Param, Tx } from "../Sql.ts"
+import * as Dust from "./DustRepo.ts"
+import { dustReceipts } from "./dust.ts"
 
 interface ReceiptRow {
   readonly chain: ChainName
@@ -49,34 +51,166 @@ const fromRow = (row: ReceiptRow): Receipt => ({
       : { number: row.since_number, time: row.since_time }
 })
 
-/** A payment's whole ledger, orphaned rows included. */
-export const ofPayment = (db: Db, payment: PaymentId) =>
+const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
   Effect.map(
-    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE payment_id = ? ORDER BY block_number, place, position`, [
-      payment
-    ]),
+    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE ${rest}`, params),
     (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
   )
+
+const inOrder = "ORDER BY block_number, place, position"
+
+/** A payment's whole ledger, orphaned rows included, with the sums of its dust in the place of their rows. */
+export const ofPayment = (db: Db, payment: PaymentId) =>
+  Effect.gen(function* () {
+    const listed = yield* select(db, `payment_id = ? AND dust IS NULL ${inOrder}`, [payment])
+    return [...listed, ...dustReceipts(yield* Dust.ofPayment(db, payment))]
+  })
 
 /** Whether a receipt above block `number` of one of the payments waits to be corroborated. */
 export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number > ?
+       WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND agreed = 0 AND block_number > ?
+         AND payment_id IN (SELECT value FROM json_each(?))
+       UNION ALL
+       SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND agreed = 0 AND transfers > 0 AND newest_number > ?
          AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
-      [chain, mode, number, JSON.stringify(payments)]
+      [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
     ),
     (row) => row !== undefined
   )
 
-/** Canonical receipts of a chain at addresses whose payments are lost. */
-export const ofNobody = (db: Db, { chain, mode }: Network) =>
+/** The newest of a payment's receipts that are settled one by one, in the order of the chain. */
+export const newest = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(
-    db.all<ReceiptRow>(
-      `SELECT ${columns} FROM receipts
-       WHERE payment_id IS NULL AND chain = ? AND mode = ? AND canonical = 1 ORDER BY block_number, address, place, position`,
+    select(db, "payment_id = ? AND dust IS NULL ORDER BY block_number DESC, place DESC, position DESC LIMIT ?", [
+      payment,
+      limit
+    ]),
+    (receipts) => [...receipts].reverse()
+  )
+
+/** How many receipts a payment has that are settled one by one. */
+export const count = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.get<{ count: number }>("SELECT count(*) AS count FROM receipts WHERE payment_id = ? AND dust IS NULL", [
+      payment
+    ]),
+    (row) => row?.count ?? 0
+  )
+
+/** What came to an address whose payment is lost: its canonical receipts on a chain, with its dust. */
+export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
+  Effect.gen(function* () {
+    const listed = yield* select(
+      db,
+      `payment_id IS NULL AND address = ? AND dust IS NULL AND chain = ? AND mode = ? AND canonical = 1 ${inOrder}`,
+      [address, chain, mode]
+    )
+    const sums = yield* Dust.ofLost(db, address, mode)
+    const dust = dustReceipts(sums.filter((sum) => sum.chain === chain))
+    return [...listed, ...dust.filter((receipt) => receipt.canonical)]
+  })
+
+const unsettled = "unsettled = 1"
+
+/** Addresses of a chain whose payments are lost, and whose receipts have changed since they were settled. */
+export const lostAndUnsettled = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.all<{ address: string }>(
+      `SELECT address FROM receipts WHERE payment_id IS NULL AND ${unsettled} AND chain = ? AND mode = ?
+       GROUP BY address ORDER BY min(block_number), address`,
       [chain, mode]
     ),
-    (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
+    (rows) => rows.map(({ address }) => address)
+  )
+
+/** Whose receipts they are: a payment's, or those of an address whose payment is lost. */
+export type ReceiptOwner = { readonly payment: PaymentId } | { readonly payment: undefined; readonly address: string }
+
+const ownedBy = (owner: ReceiptOwner): readonly [where: string, param: string] =>
+  owner.payment === undefined
+    ? ["payment_id IS NULL AND address = ?", owner.address]
+    : ["payment_id = ?", owner.payment]
+
+/** A receipt as it is by now, and what settlement has taken it for. */
+export interface Unsettled extends Receipt {
+  /** Undefined where it is settled by itself. */
+  readonly kind: DustKind | "none" | undefined
+  /** What is in the sums of it; undefined for nothing. */
+  readonly summed: Pick<Receipt, "agreed" | "currency" | "amount"> | undefined
+  readonly isNew: boolean
+  /** It is what a reorg has taken from another block: what that was, it is. */
+  readonly replaces: { readonly kind: DustKind | "none" | undefined } | undefined
+}
+
+interface UnsettledRow extends ReceiptRow {
+  readonly dust: DustKind | "none" | null
+  readonly settled: string | null
+  readonly replaced: DustKind | "none" | "listed" | null
+}
+
+const kindOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "listed" ? undefined : dust)
+
+const unsettledOf = (row: UnsettledRow): Unsettled => {
+  const [, agreed, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
+  const isSummed = agreed !== undefined && row.dust !== null && row.dust !== "none"
+  return {
+    ...fromRow(row),
+    kind: kindOf(row.dust),
+    summed: isSummed ? { agreed: agreed === "1", currency, amount: BigInt(amount) } : undefined,
+    isNew: row.settled === null,
+    replaces: row.replaced === null ? undefined : { kind: kindOf(row.replaced) }
+  }
+}
+
+/** So many of the receipts that have changed since they were settled. */
+export const unsettledOfOwner = (db: Db, owner: ReceiptOwner, limit: number) =>
+  Effect.map(
+    db.all<UnsettledRow>(
+      `SELECT ${columns}, dust, settled,
+         (SELECT coalesce(dust, 'listed') FROM receipts AS gone
+          WHERE gone.payment_id = receipts.payment_id AND gone.tx_hash = receipts.tx_hash
+            AND gone.currency = receipts.currency AND gone.amount = receipts.amount AND gone.canonical = 0
+            AND gone.chain = receipts.chain AND gone.settled IS NOT NULL LIMIT 1) AS replaced
+       FROM receipts WHERE ${ownedBy(owner)[0]} AND ${unsettled} LIMIT ?`,
+      [ownedBy(owner)[1], limit]
+    ),
+    (rows) => rows.map(unsettledOf)
+  )
+
+/** How many receipts of a currency are settled one by one; no more than `limit` are counted. */
+export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit: number) =>
+  Effect.map(
+    db.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (
+         SELECT 1 FROM receipts WHERE ${ownedBy(owner)[0]} AND dust IS NULL AND currency = ? AND settled IS NOT NULL LIMIT ?)`,
+      [ownedBy(owner)[1], currency, limit]
+    ),
+    (row) => row?.count ?? 0
+  )
+
+/** Notes that receipts have been settled as what they are by now, and which sums they are part of. */
+export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE receipts SET dust = seen.value ->> 5,
+         settled = iif(canonical = 1, agreed || ' ' || currency || ' ' || amount, '')
+       FROM json_each(?) AS seen
+       WHERE chain = seen.value ->> 0 AND mode = seen.value ->> 1 AND block_hash = seen.value ->> 2
+         AND address = seen.value ->> 3 AND position = seen.value ->> 4`,
+      [
+        JSON.stringify(
+          receipts.map(({ address, blockHash, chain, kind, mode, position }) => [
+            chain,
+            mode,
+            blockHash,
+            address,
+            position,
+            kind ?? null
+          ])
+        )
+      ]
+    )
   )

@@ -1,4 +1,4 @@
-import { Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
+import { BigDecimal, Clock, Context, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import { aheadOf } from "../Chains/HeadClock.ts"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import * as Searches from "../Chains/SearchesRepo.ts"
@@ -9,11 +9,13 @@ import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import type { DustRules } from "./dust.ts"
 import { follow, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import { requirementOf } from "./policies.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, deadline, finalBlock, type Horizon, type Rules, undone } from "./statusMachine.ts"
+import { sumUp } from "./sumUp.ts"
 
 /** A chain's new scan, as the watcher has just stored it. */
 export interface ScanResult {
@@ -92,6 +94,10 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         toleranceBps: settings.payments.toleranceBps
       }
       const clockTolerance = Duration.toMillis(settings.payments.clockTolerance)
+      const dustRules: DustRules = {
+        settleGrace: rules.settleGrace,
+        floorUsd: BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
+      }
       /** By network, up to where the blocks are final that reorgs have been looked at in. Lost at a restart: from the start. */
       const looked = new Map<string, number>()
       /** Modes with a new scan that expiry has not worked through. */
@@ -150,6 +156,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         now: number,
         receiptsChanged: boolean
       ) {
+        yield* sumUp(payment, dustRules)
         const receipts = yield* receiptsLeft(payment)
         const policies = chains.get(networkKey(payment))?.policies ?? []
         const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
@@ -184,7 +191,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
           if (payment === undefined) continue
           // Money on another chain than the payment's says nothing about that one's head and time.
           if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
-          else yield* keepExceptions(payment, now)
+          else yield* Effect.zipRight(sumUp(payment, dustRules), keepExceptions(payment, now))
         }
         const final = finalBlock(horizon)
         const above = looked.get(key) ?? -1

@@ -1,13 +1,13 @@
 import { required, sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import type { ExceptionKind, Irregular } from "../Domain/Exception.ts"
+import { dustKey, type ExceptionKind, type Irregular } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
 /** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
-const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
+export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
   // A reorg that undoes a payment ends it again.
   const endedAt = payment.confirmedAt ?? payment.endedAt
   return (
@@ -21,27 +21,31 @@ const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean =
 const irregular = (
   kind: ExceptionKind,
   chain: ChainName,
-  receipt: Pick<Receipt, "blockNumber" | "currency" | "txHash">,
+  { blockNumber, currency, dust, txHash }: Pick<Receipt, "blockNumber" | "currency" | "dust" | "txHash">,
   amount: bigint
-): Irregular => ({
-  kind,
-  chain,
-  txHash: receipt.txHash,
-  currency: receipt.currency,
-  amount,
-  block: receipt.txHash === undefined ? receipt.blockNumber : undefined,
-  key: `${kind}:${chain}:${receipt.txHash ?? `block ${receipt.blockNumber}`}:${receipt.currency}`
-})
+): Irregular =>
+  dust === undefined
+    ? {
+        ...{ kind, chain, txHash, currency, amount },
+        block: txHash === undefined ? blockNumber : undefined,
+        key: `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
+      }
+    : {
+        ...{ kind, chain, txHash: undefined, currency, amount },
+        block: undefined,
+        key: dustKey(kind, chain, currency)
+      }
 
-/** One for what each transaction, or each block where none is known, brought of each currency. */
-const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> => {
+/** One of each key. */
+const together = (all: ReadonlyArray<Irregular>): ReadonlyArray<Irregular> => {
   const found = new Map<string, Irregular>()
-  for (const receipt of receipts) {
-    const one = irregular(kind, receipt.chain, receipt, receipt.amount)
-    found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
-  }
+  for (const one of all) found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
   return [...found.values()]
 }
+
+/** One for what each transaction, each block where none is known, or dust brought of each currency. */
+const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> =>
+  together(receipts.map((receipt) => irregular(kind, receipt.chain, receipt, receipt.amount)))
 
 /** What one transaction brought towards the payment. */
 interface Arrival {
@@ -206,7 +210,8 @@ export const exceptionsOf = (
   const counts = new Set(onTime)
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
-  const stray = canonical.filter((receipt) => !isGas(payment, receipt, firstSeen(receipt)))
+  const isDust = (receipt: Receipt) => receipt.dust !== undefined
+  const stray = canonical.filter((receipt) => isDust(receipt) || !isGas(payment, receipt, firstSeen(receipt)))
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),
     ...each(
@@ -222,7 +227,7 @@ export const exceptionsOf = (
       onTime.filter((receipt) => receipt.txHash === undefined)
     ),
     ...undone(payment, receipts, total(onTime)),
-    ...afterDecision(payment, receipts, onTime, firstSeen, rules, accepted)
+    ...together(afterDecision(payment, receipts, onTime, firstSeen, rules, accepted))
   ]
 }
 

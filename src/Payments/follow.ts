@@ -1,17 +1,19 @@
-import { Array as Arr, Effect } from "effect"
+import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
+import * as Dust from "./DustRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { withoutAccepted, withoutSentBack } from "./sentBack.ts"
+import { sinceAccepted, withoutAccepted, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
+import { sumUpLost } from "./sumUp.ts"
 
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
 
@@ -29,6 +31,7 @@ export const follow = Effect.fnUntraced(function* (
     const { status } = step.payment
     yield* Repo.update(before, step.payment, at)
     if (step.announced) yield* outbox.publish(tx, step.payment, at)
+    if (status !== before.status && isEnded(status)) yield* Dust.decide(payment.id)
     if (status !== before.status) tx.afterCommit(() => payments.add([status]))
     before = step.payment
   }
@@ -56,27 +59,27 @@ export const syncExceptions = Effect.fnUntraced(function* (
   const found = exceptionsOf(payment, rest, rules, accepted)
   const reported = exceptionsOf(payment, rest, rules, accepted, () => true)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, found, at, reported)
+  return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
 })
 
 /** The same for a chain's money at addresses whose payments are lost. */
 export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
   const tx = yield* Tx
-  const receipts = Arr.groupBy(yield* Receipts.ofNobody(tx, network), (receipt) => receipt.address)
-  const stored = Arr.groupBy(yield* Exceptions.unknownOn(tx, network), (exception) => exception.address)
-  const addresses = new Set([...Object.keys(receipts), ...Object.keys(stored)])
   const opened = yield* Effect.forEach(
-    addresses,
-    (address) => {
-      const before = stored[address] ?? []
+    yield* Receipts.lostAndUnsettled(tx, network),
+    Effect.fnUntraced(function* (address) {
+      yield* sumUpLost(address, network.mode)
+      const stored = yield* Exceptions.unknownAt(tx, network, address)
       // What was decided on without its transaction is no new matter when that turns up.
-      const rest = withoutAccepted(withoutSentBack(receipts[address] ?? [], before), before)
-      const place = { address, mode: network.mode, payment: undefined }
-      const reported = unknownMoney(rest, () => true)
-      return Effect.map(Exceptions.sync(place, before, unknownMoney(rest), at, reported), (all) =>
-        all.map((one) => ({ ...one, address }))
+      const rest = withoutAccepted(withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored), stored)
+      const found = sinceAccepted(unknownMoney(rest), stored)
+      const reported = sinceAccepted(
+        unknownMoney(rest, () => true),
+        stored
       )
-    },
+      const place = { address, mode: network.mode, payment: undefined }
+      return (yield* Exceptions.sync(place, stored, found, at, reported)).map((one) => ({ ...one, address }))
+    }),
     { concurrency: 1 }
   )
   return opened.flat()

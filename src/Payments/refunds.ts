@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { isNamed, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { isNamed, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import { type Decided, decided } from "./decisions.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
@@ -53,7 +53,7 @@ const chosen = Effect.fnUntraced(function* (
   if (second !== undefined && amount !== undefined) {
     return yield* unclear("--amount says how much of one exception was sent back: name one, and the others without it")
   }
-  const growing = meant.find((exception) => !isNamed(exception) && exception.kind !== "reorged")
+  const growing = meant.find((one) => isOfDust(one) || (!isNamed(one) && one.kind !== "reorged"))
   if (growing !== undefined && amount === undefined) {
     return yield* unclear(`${told(growing)} may grow at any time: say with --amount how much you sent back`)
   }

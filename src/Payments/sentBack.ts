@@ -1,4 +1,5 @@
-import { isNamed, type PaymentException } from "../Domain/Exception.ts"
+import { sum } from "../Domain/Amount.ts"
+import { type ExceptionKind, type Irregular, isNamed, isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /**
@@ -30,7 +31,11 @@ const without = (
   { amount, block, chain, currency, openedAt }: Decided
 ): ReadonlyArray<Receipt> => {
   const isLikely = (receipt: Receipt) =>
-    receipt.canonical && receipt.chain === chain && receipt.currency === currency && receipt.blockNumber <= block
+    receipt.dust === undefined &&
+    receipt.canonical &&
+    receipt.chain === chain &&
+    receipt.currency === currency &&
+    receipt.blockNumber <= block
   const isSeen = (receipt: Receipt) =>
     isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
   // All that had come by that block was known: what is found there later is what was without a transaction.
@@ -65,17 +70,40 @@ export const withoutAccepted = (
 ): ReadonlyArray<Receipt> =>
   withoutUntold(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
 
-/** Takes what was sent back of one transaction's money out of the receipts, in whatever block it is. */
-const withoutReturned = (
-  receipts: ReadonlyArray<Receipt>,
-  { chain, currency, sentBack, txHash }: PaymentException
-): ReadonlyArray<Receipt> =>
-  takeOut(
+/** The dust that an exception of this kind is of. */
+const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
+  if (kind === "late") return "late"
+  return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
+}
+
+/** Takes what was sent back of one transaction's money, or of dust, out of the receipts, in whatever block it is. */
+const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
+  const { chain, currency, kind, sentBack, txHash } = exception
+  const isIts = (receipt: Receipt) =>
+    isOfDust(exception) ? receipt.dust === dustOf(kind) : receipt.dust === undefined && receipt.txHash === txHash
+  return takeOut(
     receipts,
     sentBack,
-    (receipt) =>
-      receipt.canonical && receipt.txHash === txHash && receipt.chain === chain && receipt.currency === currency
+    (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && isIts(receipt)
   )
+}
+
+/**
+ * What dust has come to since somebody accepted some of it: that is another exception, of so much as there is to decide on.
+ */
+export const sinceAccepted = (
+  found: ReadonlyArray<Irregular>,
+  stored: ReadonlyArray<PaymentException>
+): ReadonlyArray<Irregular> =>
+  found.flatMap((one) => {
+    if (!isOfDust(one)) return [one]
+    const accepted = stored.filter(
+      ({ key, status }) => status === "accepted" && (key === one.key || key.startsWith(`${one.key} `))
+    )
+    const amount = one.amount - sum(accepted.map((before) => before.amount))
+    if (amount <= 0n) return []
+    return [{ ...one, amount, key: accepted.length === 0 ? one.key : `${one.key} ${accepted.length + 1}` }]
+  })
 
 /**
  * The receipts but for the money that was sent back by hand: it pays for nothing any more, should a reorg take other money
@@ -85,7 +113,7 @@ export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Receipt> => {
-  const returned = exceptions.filter((one) => isNamed(one) && one.txHash !== undefined && one.sentBack > 0n)
+  const returned = exceptions.filter((one) => isNamed(one) && one.block === undefined && one.sentBack > 0n)
   const told = returned.reduce(withoutReturned, receipts)
   return withoutUntold(told, exceptions, ({ sentBack }) => sentBack)
 }

@@ -54,8 +54,9 @@ const finalDepth = 4
 
 const kinds = ["tx", "log", "call", "unattributed"]
 
-/** Block, then transactions before logs before what came from inside contracts, then the index in the block. */
+/** Block, then transactions before logs before what came from inside contracts, then the index in the block. Dust last. */
 const inChainOrder = (a: Receipt, b: Receipt): number => {
+  if (a.dust !== b.dust) return a.dust === undefined ? -1 : 1
   if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
   const kindOf = ({ position }: Receipt) => kinds.indexOf(position.split(":")[0] ?? "")
   if (kindOf(a) !== kindOf(b)) return kindOf(a) - kindOf(b)
@@ -64,11 +65,12 @@ const inChainOrder = (a: Receipt, b: Receipt): number => {
 }
 
 /** The last millisecond, by block time, at which money is on time. */
-export const deadline = (payment: Payment, rules: Rules): number =>
+export const deadline = (payment: Payment, rules: Pick<Rules, "settleGrace">): number =>
   (payment.dueAt ?? payment.expiresAt) + rules.settleGrace
 
 /** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
-export const identity = (receipt: Receipt): string => receipt.txHash ?? `${receipt.blockHash} ${receipt.position}`
+export const identity = ({ blockHash, dust, position, txHash }: Receipt): string =>
+  dust === undefined && txHash !== undefined ? txHash : `${blockHash} ${position}`
 
 /**
  * Number of the block above which a chain's money is newer than the payment. While no head of the chain is known, nothing
@@ -98,7 +100,9 @@ export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rule
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
   const onTime = new Set(right.filter((receipt) => earliest(receipt) <= deadline(payment, rules)).map(identity))
-  return right.filter((receipt) => receipt.canonical && onTime.has(identity(receipt))).sort(inChainOrder)
+  const pays = (receipt: Receipt) =>
+    receipt.dust === undefined ? onTime.has(identity(receipt)) : receipt.dust === "paying"
+  return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
 }
 
 /** Receipts on other chains than the payment's, as far as their blocks are not older than it is. */
@@ -161,7 +165,9 @@ const ending = (
   now: number
 ): Payment | undefined => {
   // One provider's word neither ends a payment nor says why it ended.
-  if (receipts.some(({ agreed, canonical, txHash }) => canonical && !agreed && txHash !== undefined)) return undefined
+  const isReported = ({ agreed, canonical, dust, txHash }: Receipt) =>
+    canonical && !agreed && dust === undefined && txHash !== undefined
+  if (receipts.some(isReported)) return undefined
   const failureReason = failure(seen, received, receipts)
   if (failureReason !== undefined) return { ...seen, status: "failed", failureReason, endedAt: now }
   return horizon.elsewhereChecked ? { ...seen, status: "expired", endedAt: now } : undefined

@@ -78,6 +78,8 @@ export interface SettingsShape {
     readonly clockTolerance: Duration.Duration
     /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
     readonly lookAhead: number
+    /** Transfers of a payment's currency worth less than this are settled as a sum; a decimal, "0" for no such floor. */
+    readonly dustFloorUsd: string
   }
   readonly webhooks: {
     /** CIDRs. */

@@ -8,6 +8,7 @@ import {
   cidr,
   contractAddress,
   databasePath,
+  decimal,
   duration,
   flag,
   integer,
@@ -63,7 +64,8 @@ export const File = section({
     tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
     sole_provider_patience: duration("0 seconds", "3650 days"),
     clock_tolerance: duration("1 minute", "1 day"),
-    look_ahead: integer(20, 10_000)
+    look_ahead: integer(20, 10_000),
+    dust_floor_usd: decimal
   }),
   webhooks: section({
     allow_targets: listOf("CIDR blocks", cidr),
@@ -114,7 +116,8 @@ const defaults: Tree = {
     tolerance_bps: 0,
     sole_provider_patience: "10 minutes",
     clock_tolerance: "15 minutes",
-    look_ahead: 200
+    look_ahead: 200,
+    dust_floor_usd: "0.10"
   },
   webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
   rates: {

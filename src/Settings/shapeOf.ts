@@ -63,7 +63,8 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
     toleranceBps: file.payments.tolerance_bps,
     soleProviderPatience: file.payments.sole_provider_patience,
     clockTolerance: file.payments.clock_tolerance,
-    lookAhead: file.payments.look_ahead
+    lookAhead: file.payments.look_ahead,
+    dustFloorUsd: file.payments.dust_floor_usd
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,

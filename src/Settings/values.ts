@@ -133,6 +133,11 @@ const isCidr = (value: string) =>
 
 export const cidr = must('a CIDR block such as "10.0.0.0/8" or "127.0.0.1/32"', textThat(isCidr))
 
+export const decimal = must(
+  'a decimal in quotes, such as "0.10", or "0"',
+  textThat((value) => /^(0|[1-9]\d{0,29})(\.\d{1,18})?$/.test(value))
+)
+
 export const positiveDecimal = must(
   'a decimal above 0 in quotes, such as "2500" or "1.10"',
   textThat((value) => /^(0|[1-9]\d{0,29})(\.\d{1,18})?$/.test(value) && /[1-9]/.test(value))

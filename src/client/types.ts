@@ -61,6 +61,8 @@ export interface PaymentException {
   /** Smallest units. */
   readonly amount: string
   readonly txHash?: string
+  /** Set on what many small transfers come to together. It grows while it is open. */
+  readonly dust?: true
   /** ISO 8601, UTC. */
   readonly detectedAt: string
   /** Absent while nobody has decided. `gone`: a reorg took the money back, or it turned out to be something else. */
@@ -71,6 +73,8 @@ export interface PaymentException {
 export interface AccountedPayment extends Payment {
   /** Only where there are any. */
   readonly exceptions?: ReadonlyArray<PaymentException>
+  /** Set when there are more exceptions than the hundred that are shown. */
+  readonly moreExceptions?: true
 }
 
 export interface CreatePayment {

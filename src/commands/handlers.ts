@@ -100,18 +100,18 @@ const listPayments = on(
 
 const showPayment = on(
   Requests.ShowPayment,
-  Effect.fnUntraced(function* ({ id }) {
+  Effect.fnUntraced(function* ({ id, limit }) {
     const reader = yield* Reader
     const payment = yield* PaymentsRepo.byId(reader, id)
     if (payment === undefined) return yield* new Requests.NotFound({ message: `There is no payment ${id}` })
-    return yield* storyOf(reader, payment)
+    return yield* storyOf(reader, payment, limit)
   })
 )
 
 const listExceptions = on(
   Requests.ListExceptions,
-  Effect.fnUntraced(function* ({ limit }) {
-    const open = yield* ExceptionsRepo.open(yield* Reader, limit)
+  Effect.fnUntraced(function* (filter) {
+    const open = yield* ExceptionsRepo.open(yield* Reader, filter)
     return open.map(exceptionView)
   })
 )

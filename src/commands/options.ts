@@ -45,13 +45,16 @@ export const blockNumber = (option: string, description: string) =>
 
 const longestPage = 1000
 
-export const limit = Options.integer("limit").pipe(
-  Options.withDescription(`How many, 1 to ${longestPage}`),
-  Options.withDefault(20),
-  Options.mapEffect((count) =>
-    count >= 1 && count <= longestPage ? Effect.succeed(count) : refuse(`--limit must be 1 to ${longestPage}`)
+export const limitOf = (otherwise: number) =>
+  Options.integer("limit").pipe(
+    Options.withDescription(`How many, 1 to ${longestPage}`),
+    Options.withDefault(otherwise),
+    Options.mapEffect((count) =>
+      count >= 1 && count <= longestPage ? Effect.succeed(count) : refuse(`--limit must be 1 to ${longestPage}`)
+    )
   )
-)
+
+export const limit = limitOf(20)
 
 const nameLength = 100
 

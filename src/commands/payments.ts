@@ -5,7 +5,7 @@ import { StatusFilter } from "../Domain/Payment.ts"
 import { attemptLine } from "./deliveries.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
-import { account, limit, mode, refuse } from "./options.ts"
+import { account, limit, limitOf, mode, refuse } from "./options.ts"
 import {
   AbandonPayments,
   AcceptPayment,
@@ -60,26 +60,38 @@ const list = Command.make(
 const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
 
+const transactionOf = ({ dust, txHash = "unknown" }: ExceptionView): string => (dust === true ? "dust" : txHash)
+
 const renderException = (exception: ExceptionView): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${exception.amount} ${exception.currency}  ` +
-  `${exception.chain}  ${exception.txHash ?? "transaction unknown"}  ${exception.id}` +
+  `${exception.chain}  ${exception.dust === true ? "many small transfers" : (exception.txHash ?? "transaction unknown")}  ` +
+  exception.id +
   (exception.sentBack === undefined ? "" : `  after ${exception.sentBack} that were sent back`)
 
-const renderStory = ({ deliveries, events, exceptions, payment, receipts, transitions }: Story): string =>
-  [
+const renderDust = (sum: Story["dust"][number]): string =>
+  `${sum.transfers} small transfers, ${sum.kind}  ${sum.amount} ${sum.currency}  ${sum.chain}  ` +
+  `up to block ${sum.newestBlock}${sum.agreed ? "" : "  no second provider has them yet"}`
+
+const renderStory = (story: Story): string => {
+  const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
+  return [
     ...Object.entries(payment).map(
       ([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`
     ),
-    ...title(
-      "receipts",
-      receipts.map(
+    ...title("receipts", [
+      ...(story.olderReceipts === 0 ? [] : [`${story.olderReceipts} older ones: --limit shows more`]),
+      ...receipts.map(
         (receipt) =>
           `${receipt.blockTime}  ${receipt.amount} ${receipt.currency}  ${receipt.txHash ?? "transaction unknown"}  ` +
           `block ${receipt.blockNumber}${receipt.canonical ? "" : "  gone by a reorg"}` +
           `${receipt.agreed ? "" : "  no second provider has it yet"}`
       )
-    ),
-    ...title("exceptions", exceptions.map(renderException)),
+    ]),
+    ...(dust.length === 0 ? [] : title("dust", dust.map(renderDust))),
+    ...title("exceptions", [
+      ...exceptions.map(renderException),
+      ...(story.moreExceptions ? ["and more: --limit shows them"] : [])
+    ]),
     ...title(
       "transitions",
       transitions.map(({ at, from, to }) => `${at}  ${from} -> ${to}`)
@@ -97,36 +109,64 @@ const renderStory = ({ deliveries, events, exceptions, payment, receipts, transi
       ])
     )
   ].join("\n")
+}
 
 const id = Args.text({ name: "ID" }).pipe(Args.withDescription("pay_…"))
 
-const show = Command.make("show", { ...common, id }, (options) =>
-  printResult(options, "payments show", new ShowPayment({ id: options.id }), renderStory)
+const show = Command.make("show", { ...common, id, limit: limitOf(200) }, (options) =>
+  printResult(options, "payments show", new ShowPayment({ id: options.id, limit: options.limit }), renderStory)
 ).pipe(
   Command.withDescription(
     "Tell a payment's whole story: receipts, exceptions, transitions, events, deliveries and attempts"
   )
 )
 
-const longestList = 10_000
-
-const exceptions = Command.make("exceptions", common, (options) =>
-  printResult(options, "payments exceptions", new ListExceptions({ limit: longestList }), (open) =>
-    table(
-      ["ID", "OPENED", "KIND", "PAYMENT", "CHAIN", "AMOUNT", "TRANSACTION", "ADDRESS"],
-      open.map((exception) => [
-        exception.id,
-        exception.openedAt,
-        exception.kind,
-        exception.payment ?? "lost",
-        `${exception.chain}.${exception.mode}`,
-        `${exception.amount} ${exception.currency}`,
-        exception.txHash ?? "unknown",
-        exception.address
-      ])
-    )
+const renderOpen = (open: ReadonlyArray<ExceptionView>): string =>
+  table(
+    ["ID", "OPENED", "KIND", "PAYMENT", "CHAIN", "AMOUNT", "TRANSACTION", "ADDRESS"],
+    open.map((exception) => [
+      exception.id,
+      exception.openedAt,
+      exception.kind,
+      exception.payment ?? "lost",
+      `${exception.chain}.${exception.mode}`,
+      `${exception.amount} ${exception.currency}`,
+      transactionOf(exception),
+      exception.address
+    ])
   )
-).pipe(Command.withDescription("Show the money that needs a person, oldest first; amounts in base units"))
+
+const exceptions = Command.make(
+  "exceptions",
+  {
+    ...common,
+    limit: limitOf(100),
+    payment: Options.text("payment").pipe(Options.withDescription("Only those of this payment"), Options.optional),
+    after: Options.text("after").pipe(
+      Options.withPseudoName("ID"),
+      Options.withDescription("The page after this exception"),
+      Options.optional
+    )
+  },
+  (options) =>
+    printResult(
+      options,
+      "payments exceptions",
+      new ListExceptions({
+        limit: options.limit,
+        ...Option.match(options.payment, { onNone: () => ({}), onSome: (payment) => ({ payment }) }),
+        ...Option.match(options.after, { onNone: () => ({}), onSome: (after) => ({ after }) })
+      }),
+      (open) =>
+        open.length < options.limit
+          ? renderOpen(open)
+          : `${renderOpen(open)}\nThere may be more: --after ${open.at(-1)?.id}`
+    )
+).pipe(
+  Command.withDescription(
+    "Show the money that needs a person, found_late and reorged first, then the oldest; amounts in base units"
+  )
+)
 
 const decidable = Args.text({ name: "ID" }).pipe(
   Args.withDescription("pay_…, or exc_… of money whose payment is lost, as tilld payments exceptions shows them")

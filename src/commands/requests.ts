@@ -68,6 +68,8 @@ export const ExceptionView = Schema.Struct({
   /** How much more of it was sent back before; absent where nothing was. */
   sentBack: optional(Schema.String),
   txHash: optional(Schema.String),
+  /** What many small transfers come to. */
+  dust: optional(Schema.Literal(true)),
   status: ExceptionStatus,
   openedAt: Schema.String,
   /** Absent where the payment is lost. */
@@ -88,11 +90,29 @@ const ReceiptView = Schema.Struct({
   canonical: Schema.Boolean
 })
 
-/** Everything that happened to a payment, each list in the order in which it happened. */
+const DustView = Schema.Struct({
+  chain: ChainName,
+  currency: Schema.String,
+  kind: Schema.Literal("paying", "late", "stray"),
+  agreed: Schema.Boolean,
+  transfers: Schema.Number,
+  amount: Schema.String,
+  newestBlock: Schema.Number
+})
+
+/**
+ * Everything that happened to a payment, each list in the order in which it happened, but for its exceptions: the most
+ * pressing come first.
+ */
 export const Story = Schema.Struct({
   payment: PaymentView,
+  /** The newest, and how many older ones there are. */
   receipts: Schema.Array(ReceiptView),
+  olderReceipts: Schema.Number,
+  /** What many small transfers come to, which are not among the receipts. */
+  dust: Schema.Array(DustView),
   exceptions: Schema.Array(ExceptionView),
+  moreExceptions: Schema.Boolean,
   transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
   events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
   deliveries: Schema.Array(DeliveryView)
@@ -184,7 +204,7 @@ export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPaym
 }) {}
 
 export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPayment", {
-  payload: { id: Schema.String },
+  payload: { id: Schema.String, limit: Schema.Number },
   success: Story,
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
@@ -234,7 +254,7 @@ export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema
 export type RefundView = typeof RefundView.Type
 
 export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
-  payload: { limit: Schema.Number },
+  payload: { limit: Schema.Number, payment: optional(Schema.String), after: optional(Schema.String) },
   success: Schema.Array(ExceptionView),
   failure: StoreUnavailable
 }) {}

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
-import type { PaymentException } from "../Domain/Exception.ts"
+import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { iso } from "../Domain/Timestamp.ts"
+import * as Dust from "../Payments/DustRepo.ts"
 import type { Decided } from "../Payments/decisions.ts"
-import { ofPayment } from "../Payments/ExceptionsRepo.ts"
+import type { DustSum } from "../Payments/dust.ts"
+import * as Exceptions from "../Payments/ExceptionsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
@@ -28,6 +30,7 @@ export const exceptionView = (exception: PaymentException): ExceptionView => ({
   amount: exception.amount.toString(),
   ...(exception.status === "refunded" || exception.sentBack === 0n ? {} : { sentBack: exception.sentBack.toString() }),
   ...(exception.txHash === undefined ? {} : { txHash: exception.txHash }),
+  ...(isOfDust(exception) ? { dust: true as const } : {}),
   status: exception.status,
   openedAt: iso(exception.openedAt),
   address: getAddress(exception.address as Hex),
@@ -52,17 +55,28 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   canonical: receipt.canonical
 })
 
-/** All that the store knows of a payment. */
-export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment) {
-  const receipts = yield* Receipts.ofPayment(db, payment.id)
-  const exceptions = yield* ofPayment(db, payment.id)
+const dustView = ({ agreed, amount, chain, currency, kind, newest, transfers }: DustSum): Story["dust"][number] => ({
+  ...{ chain, currency, kind, agreed, transfers },
+  amount: amount.toString(),
+  newestBlock: newest.number
+})
+
+/** All that the store knows of a payment, but for more than `limit` receipts and exceptions. */
+export const storyOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment, limit: number) {
+  const receipts = yield* Receipts.newest(db, payment.id, limit)
+  const count = yield* Receipts.count(db, payment.id)
+  const dust = yield* Dust.ofPayment(db, payment.id)
+  const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
   const transitions = yield* Repo.transitions(db, payment.id)
   const events = yield* Repo.events(db, payment.id)
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
     payment: paymentView(payment),
     receipts: receipts.map(receiptView),
+    olderReceipts: count - receipts.length,
+    dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
     exceptions: exceptions.map(exceptionView),
+    moreExceptions: more,
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
     events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
     deliveries: deliveries.map(deliveryView)

@@ -166,27 +166,24 @@ describe("a second provider whose node has stopped following the chain", () => {
   it.scoped.each<[string, number]>([
     ["below the receipt's block", 10],
     ["at the receipt's block, which is no depth", 11]
-  ])(
-    "%s is put aside, also each time that it comes back, and holds up no receipt for ever",
-    ([, height]) => {
-      const first = new ModelChain(10)
-      const stopped = new ModelChain(-1, [...first.blocks])
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        yield* next(first, token(usdc, alice, 5n))
-        stopped.blocks.push(...first.blocks.slice(11, height + 1))
-        for (let i = 0; i < 3; i++) yield* next(first)
-        yield* Effect.raceFirst(
-          until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
-          Effect.forever(second)
-        )
-        expect(yield* agreed).toEqual([0])
-        // It was asked about in vain, and waits twice as long each time.
-        yield* pass("20 minutes")
-        expect(yield* agreed).toEqual([1])
-      }).pipe(aroundTwo(first, stopped))
-    }
-  )
+  ])("%s is put aside, also each time that it comes back, and holds up no receipt for ever", ([, height]) => {
+    const first = new ModelChain(10)
+    const stopped = new ModelChain(-1, [...first.blocks])
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* next(first, token(usdc, alice, 5n))
+      stopped.blocks.push(...first.blocks.slice(11, height + 1))
+      for (let i = 0; i < 3; i++) yield* next(first)
+      yield* Effect.raceFirst(
+        until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
+        Effect.forever(second)
+      )
+      expect(yield* agreed).toEqual([0])
+      // It was asked about in vain, and waits twice as long each time.
+      yield* pass("20 minutes")
+      expect(yield* agreed).toEqual([1])
+    }).pipe(aroundTwo(first, stopped))
+  })
 })
 
 describe("the second pass", () => {

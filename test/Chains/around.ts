@@ -1,7 +1,7 @@
-import { Effect, type Layer, Queue, Redacted } from "effect"
+import { Effect, Layer, Queue, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
-import type { Settlement } from "../../src/Payments/Settlement.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { type ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
@@ -68,8 +68,13 @@ const aroundProviders =
 
 /** A world around a chain that has these providers, each with faults of its own. */
 export const aroundSome = aroundProviders(notingSettlement)
-/** The same, with the real settlement. */
-export const aroundSomeReal = aroundProviders(realSettlement)
+/** The same, with the real settlement, which ends what is over. */
+export const aroundSomeReal = aroundProviders(
+  Layer.provideMerge(
+    Layer.scopedDiscard(Effect.flatMap(Settlement, ({ expire }) => Effect.forkScoped(expire))),
+    realSettlement
+  )
+)
 export const aroundTwo = (first: ModelChain, other: ModelChain, settings?: typeof withTokens) =>
   aroundSome([first, other], settings)
 

@@ -7,7 +7,7 @@ import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { Reader } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
-import { alice, depsOf, inStore, look, network, owing, receipts, scanTo, wanted, watchOf } from "./oracleWorld.ts"
+import { alice, base, depsOf, inStore, look, network, owing, receipts, scanTo, wanted, watchOf } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 import { distorted, richer } from "./twisted.ts"
 
@@ -30,6 +30,8 @@ const reported = Effect.fnUntraced(function* (model: BalanceModel, first: RpcCli
 /** How many of the receipts have been agreed to, once others have been asked about them. */
 const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcClient, second: RpcClient) {
   const { provider, providers } = someProviders(first, second)
+  // Only what has its confirmations is asked about.
+  for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
   yield* makeAgreement(yield* watchOf(providers)).run(provider, model.head)
   return (yield* receipts).map(({ agreed }) => agreed)
 })

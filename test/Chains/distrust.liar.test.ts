@@ -107,23 +107,26 @@ it.scoped("coins that a provider invents for a real transaction are not agreed t
   }).pipe(aroundTwo(liar, other))
 })
 
-it.scoped("a transfer that one provider reports with another amount is refuted, and counted by what the others report", () => {
-  const first = new ModelChain(10)
-  const other = first.twin()
-  first.distort = ({ method }, answer) =>
-    method === "eth_getLogs"
-      ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))
-      : answer
-  return Effect.gen(function* () {
-    yield* watchedPayment(alice)
-    first.mine(token(usdc, alice, 5n))
-    first.mineMany(30)
-    for (let i = 0; i < 100; i++) yield* second
-    yield* upTo(41)
-    const reader = yield* Reader
-    expect(yield* reader.all("SELECT amount, agreed, canonical, refuted FROM receipts ORDER BY amount")).toEqual([
-      { amount: "1", agreed: 0, canonical: 0, refuted: 1 },
-      { amount: "5", agreed: 1, canonical: 1, refuted: 0 }
-    ])
-  }).pipe(aroundTwo(first, other))
-})
+it.scoped(
+  "a transfer that one provider reports with another amount is refuted, and counted by what the others report",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    first.distort = ({ method }, answer) =>
+      method === "eth_getLogs"
+        ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, data: `0x${"1".padStart(64, "0")}` }))
+        : answer
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      first.mine(token(usdc, alice, 5n))
+      first.mineMany(30)
+      for (let i = 0; i < 100; i++) yield* second
+      yield* upTo(41)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT amount, agreed, canonical, refuted FROM receipts ORDER BY amount")).toEqual([
+        { amount: "1", agreed: 0, canonical: 0, refuted: 1 },
+        { amount: "5", agreed: 1, canonical: 1, refuted: 0 }
+      ])
+    }).pipe(aroundTwo(first, other))
+  }
+)

@@ -130,32 +130,38 @@ const untilOver = (chain: ModelChain) =>
   })
 
 describe("silence of one provider out of two", () => {
-  it.scoped("row 4: a log that it withholds, with false hashes of final blocks, is found before the payment ends", () => {
-    const liar = new ModelChain(10)
-    liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
-    withFalseFinalHashes(liar)
-    return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
-      liar.mine(token(usdc, alice, 5n))
-      yield* untilOver(liar)
-      for (let i = 0; i < 30; i++) yield* second
-      expect(yield* stateOf(id)).toBe("confirmed 5")
-    }).pipe(aroundSomeReal([liar, liar.twin()]))
-  })
+  it.scoped(
+    "row 4: a log that it withholds, with false hashes of final blocks, is found before the payment ends",
+    () => {
+      const liar = new ModelChain(10)
+      liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+      withFalseFinalHashes(liar)
+      return Effect.gen(function* () {
+        const { id } = yield* watchedPayment(alice, inUsdc)
+        liar.mine(token(usdc, alice, 5n))
+        yield* untilOver(liar)
+        for (let i = 0; i < 30; i++) yield* second
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+      }).pipe(aroundSomeReal([liar, liar.twin()]))
+    }
+  )
 
-  it.scoped("row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    return Effect.gen(function* () {
-      const { id } = yield* watchedPayment(alice, inUsdc)
-      other.failure = "unreachable"
-      yield* untilOver(first)
-      expect(yield* stateOf(id)).toBe("pending")
-      other.failure = undefined
-      for (let i = 0; i < 30; i++) yield* second
-      expect(yield* stateOf(id)).toBe("expired")
-    }).pipe(aroundSomeReal([first, other]))
-  })
+  it.scoped(
+    "row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      return Effect.gen(function* () {
+        const { id } = yield* watchedPayment(alice, inUsdc)
+        other.failure = "unreachable"
+        yield* untilOver(first)
+        expect(yield* stateOf(id)).toBe("pending")
+        other.failure = undefined
+        for (let i = 0; i < 30; i++) yield* second
+        expect(yield* stateOf(id)).toBe("expired")
+      }).pipe(aroundSomeReal([first, other]))
+    }
+  )
 
   it.scoped("row 4: where the other one stays gone, a payment ends after ten minutes", () => {
     const first = new ModelChain(10)

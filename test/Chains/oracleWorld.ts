@@ -110,7 +110,8 @@ export const firstAsked = (address: string): Asked => ({
   comparedTo: 0,
   credits: [],
   withNonce: false,
-  doubts: []
+  doubts: [],
+  floor: 0n
 })
 
 export const depsOf = (

@@ -38,33 +38,36 @@ it.scoped("the second pass waits while the second provider fails, as long as it 
   }).pipe(aroundTwo(first, other))
 })
 
-it.scoped("a second provider that is gone is waited for ten minutes from a start on; what is read then is read again", () => {
-  const first = new ModelChain(10)
-  const other = first.twin()
-  const settings = { ...withTwo, pollInterval: Duration.seconds(20) }
-  const started = Effect.gen(function* () {
-    const writer = yield* Writer
-    yield* watch
-    yield* pass("1 minute")
-    expect(yield* amounts).toEqual(["5"])
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
-    yield* pass("8 minutes")
-    expect([yield* verified, yield* amounts]).toEqual([0, []])
-    yield* pass("2 minutes")
-    expect([yield* verified, yield* amounts]).toEqual([0, ["5"]])
-    other.failure = undefined
-    yield* pass("2 minutes")
-    expect(yield* verified).toBe(28)
-  })
-  return Effect.flatMap(temporaryDatabase, (path) => {
-    const rpc = modelRpc({ "model:first": first, "model:second": other })
-    const daemon = Layer.fresh(world(path, [settings], rpc, notingSettlement))
-    return Effect.gen(function* () {
-      yield* Effect.scoped(Effect.provide(watchedPayment(alice), daemon))
-      other.failure = "unreachable"
-      first.mine(token(usdc, alice, 5n))
-      first.mineMany(29)
-      yield* Effect.scoped(Effect.provide(started, daemon))
+it.scoped(
+  "a second provider that is gone is waited for ten minutes from a start on; what is read then is read again",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    const settings = { ...withTwo, pollInterval: Duration.seconds(20) }
+    const started = Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* watch
+      yield* pass("1 minute")
+      expect(yield* amounts).toEqual(["5"])
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
+      yield* pass("8 minutes")
+      expect([yield* verified, yield* amounts]).toEqual([0, []])
+      yield* pass("2 minutes")
+      expect([yield* verified, yield* amounts]).toEqual([0, ["5"]])
+      other.failure = undefined
+      yield* pass("2 minutes")
+      expect(yield* verified).toBe(28)
     })
-  })
-})
+    return Effect.flatMap(temporaryDatabase, (path) => {
+      const rpc = modelRpc({ "model:first": first, "model:second": other })
+      const daemon = Layer.fresh(world(path, [settings], rpc, notingSettlement))
+      return Effect.gen(function* () {
+        yield* Effect.scoped(Effect.provide(watchedPayment(alice), daemon))
+        other.failure = "unreachable"
+        first.mine(token(usdc, alice, 5n))
+        first.mineMany(29)
+        yield* Effect.scoped(Effect.provide(started, daemon))
+      })
+    })
+  }
+)

@@ -4,7 +4,19 @@ import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { secondPass } from "../../src/Chains/secondPass.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { alice, around, aroundSome, aroundTwo, health, lostReceipts, readTo, second, upTo, usdc, watchedPayment } from "./around.ts"
+import {
+  alice,
+  around,
+  aroundSome,
+  aroundTwo,
+  health,
+  lostReceipts,
+  readTo,
+  second,
+  upTo,
+  usdc,
+  watchedPayment
+} from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { ledger } from "./world.ts"
 
@@ -114,21 +126,24 @@ const verified = Effect.flatMap(Reader, (reader) =>
   Effect.map(reader.get<{ number: number }>("SELECT verified_number AS number FROM scans"), (row) => row?.number)
 )
 
-it.scoped("two providers that disagree about a final block stay healthy, and the pass stays below it, with an alarm", () => {
-  const first = new ModelChain(10)
-  const other = first.twin()
-  withStranger(other)
-  return Effect.gen(function* () {
-    expect(yield* aMinute(first)).toBe(true)
-    expect((yield* health)?.reason).toContain("disagree about the final block 12")
-    expect((yield* ledger).length).toBe(0)
-    expect(yield* verified).toBeLessThan(12)
-    other.distort = (_, answer) => answer
-    for (let i = 0; i < 70; i++) yield* second
-    expect((yield* health)?.reason).toBeUndefined()
-    expect(yield* verified).toBeGreaterThan(12)
-  }).pipe(aroundTwo(first, other))
-})
+it.scoped(
+  "two providers that disagree about a final block stay healthy, and the pass stays below it, with an alarm",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    withStranger(other)
+    return Effect.gen(function* () {
+      expect(yield* aMinute(first)).toBe(true)
+      expect((yield* health)?.reason).toContain("disagree about the final block 12")
+      expect((yield* ledger).length).toBe(0)
+      expect(yield* verified).toBeLessThan(12)
+      other.distort = (_, answer) => answer
+      for (let i = 0; i < 70; i++) yield* second
+      expect((yield* health)?.reason).toBeUndefined()
+      expect(yield* verified).toBeGreaterThan(12)
+    }).pipe(aroundTwo(first, other))
+  }
+)
 
 it.scoped.each(["second", "third"])(
   "of three providers the %s, which alone has a final block otherwise, is put aside, and holds up nothing",
@@ -143,7 +158,8 @@ it.scoped.each(["second", "third"])(
       for (let i = 0; i < 70; i++) {
         yield* second
         const hosts = (yield* health)?.providers ?? []
-        for (const [n, provider] of hosts.entries()) if (!provider.healthy) healthy.add(["first", "second", "third"][n] ?? "")
+        for (const [n, provider] of hosts.entries())
+          if (!provider.healthy) healthy.add(["first", "second", "third"][n] ?? "")
       }
       expect([...healthy]).toEqual([liar])
       expect(yield* ledger).toEqual([])

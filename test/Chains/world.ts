@@ -30,9 +30,10 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
       lateWindow: Duration.days(3),
       toleranceBps: 0,
       soleProviderPatience: Duration.minutes(10),
-    // Model chains may be mined hours ahead of a test clock.
-    clockTolerance: Duration.days(3650),
-      lookAhead: 200
+      // Model chains may be mined hours ahead of a test clock.
+      clockTolerance: Duration.days(3650),
+      lookAhead: 200,
+      dustFloorUsd: "0.10"
     },
     chains
   })

@@ -17,7 +17,7 @@ const found: Irregular = {
   key: "unknown_payment:base:0xt1:USDC"
 }
 
-const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownOn(tx, network))
+const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownAt(tx, network, place.address))
 const sync = (irregular: ReadonlyArray<Irregular>, at: number) =>
   Effect.flatMap(stored, (before) => Exceptions.sync(place, before, irregular, at))
 
@@ -107,9 +107,36 @@ it.scoped("those that nobody has decided on are listed oldest first, as many as 
         }
         const [oldest] = yield* stored
         yield* Exceptions.close(oldest?.id ?? "", "accepted", 9)
-        const open = yield* Exceptions.open(yield* Tx, 2)
+        const open = yield* Exceptions.open(yield* Tx, { limit: 2 })
         expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
       })
     )
   }).pipe(Effect.provide(tempStore))
+)
+
+it.scoped(
+  "dust: what is listed page by page begins with found_late and reorged, and a decision between loses no page",
+  () =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          const late = Array.from({ length: 5 }, (_, i): Irregular => ({ ...found, kind: "late", key: `late ${i}` }))
+          yield* sync(late, 1)
+          const pressing: ReadonlyArray<Irregular> = [
+            { ...found, kind: "found_late", key: "found" },
+            { ...found, kind: "reorged", key: "reorged" }
+          ]
+          yield* sync([...late, ...pressing], 2)
+          const first = yield* Exceptions.open(tx, { limit: 2 })
+          expect(new Set(first.map(({ kind }) => kind))).toEqual(new Set(["found_late", "reorged"]))
+          yield* Exceptions.close(first[1]?.id ?? "", "accepted", 3)
+          const second = yield* Exceptions.open(tx, { limit: 3, after: first[1]?.id })
+          const last = yield* Exceptions.open(tx, { limit: 3, after: second[2]?.id })
+          expect([...second, ...last].map(({ key }) => key).sort()).toEqual(late.map(({ key }) => key))
+          expect(yield* Exceptions.open(tx, { limit: 9, payment: "pay_other" })).toEqual([])
+        })
+      )
+    }).pipe(Effect.provide(tempStore))
 )

@@ -121,7 +121,7 @@ it.scoped("money at an address of a lost payment is an exception without one, an
       Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', ?, 7, 0)", [lost, wallet]))
     )
     yield* tick({ head: 130, transfers: [{ ...transfer(120, 5n), address: lost.toLowerCase() }] })
-    const unknown = Effect.flatMap(Reader, (reader) => Exceptions.unknownOn(reader, network))
+    const unknown = Effect.flatMap(Reader, (reader) => Exceptions.unknownAt(reader, network, lost.toLowerCase()))
     expect(yield* unknown).toMatchObject([
       { kind: "unknown_payment", status: "open", amount: 5n, txHash: "0xt120", payment: undefined }
     ])
@@ -148,16 +148,19 @@ it.scoped("what belongs to lost payments is found by an index", () =>
           []
         )
     }
-    yield* Receipts.ofNobody(listening, network)
-    yield* Exceptions.unknownOn(listening, network)
+    yield* Receipts.lostAndUnsettled(listening, network)
+    yield* Receipts.ofLost(listening, network, "0x1")
+    yield* Exceptions.unknownAt(listening, network, "0x1")
     const plans = yield* Effect.forEach(
       asked,
       ([sql, params]) => reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params),
       { concurrency: 1 }
     )
     expect(plans.map(([step]) => step?.detail)).toEqual([
-      "SEARCH receipts USING INDEX receipts_payment (payment_id=? AND chain=? AND mode=?)",
-      "SEARCH exceptions USING INDEX exceptions_unknown (chain=? AND mode=?)"
+      "SEARCH receipts USING INDEX receipts_unsettled (payment_id=? AND chain=? AND mode=?)",
+      "SEARCH receipts USING INDEX receipts_lost (address=? AND dust=? AND chain=? AND mode=?)",
+      "SEARCH dust_sums USING PRIMARY KEY (address=? AND mode=?)",
+      "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)"
     ])
   }).pipe(Effect.provide(layer))
 )

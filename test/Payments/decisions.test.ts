@@ -129,12 +129,12 @@ it.scoped("money of a lost payment is decided on by its own id", () =>
       Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 7, 0)", [lost]))
     )
     yield* scanTo(130, transfer(120, 5n, { address: lost.toLowerCase() }))
-    const [open] = yield* Exceptions.open(yield* Reader, 10)
+    const [open] = yield* Exceptions.open(yield* Reader, { limit: 10 })
     const id = open?.id ?? ""
     const closed = yield* refunded(id)
     expect(closed).toMatchObject({ payment: undefined, exceptions: [{ id, status: "refunded" }] })
     expect(yield* accept(id, undefined)).toEqual({ payment: undefined, exceptions: closed?.exceptions })
-    expect(yield* Exceptions.open(yield* Reader, 10)).toEqual([])
+    expect(yield* Exceptions.open(yield* Reader, { limit: 10 })).toEqual([])
   }).pipe(Effect.provide(layer))
 )
 

@@ -48,14 +48,15 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       const withExceptions = {
         ...made,
         exceptions: [
+          // What is open comes first.
+          { kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
           {
             kind: "wrong_token",
             ...common,
             txHash: "0xt",
             detectedAt: "1970-01-01T00:00:01.000Z",
             resolution: "refunded"
-          },
-          { kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" }
+          }
         ]
       }
       expect((yield* api.call("GET", `/v1/payments/${made.id}`, { key })).body).toEqual(withExceptions)

@@ -30,6 +30,7 @@ live = "${masterXpub}"
 settle_grace = "-5 seconds"
 late_window = 30
 tolerance_bps = 10000
+dust_floor_usd = "-0.1"
 [webhooks]
 extra_ca_file = "/nowhere/ca.pem"
 concurrency = "many"
@@ -79,6 +80,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("payments.settle_grace", "duration", "-5 seconds")
       place("payments.late_window", "duration", "found 30")
       place("payments.tolerance_bps", "0 to 5000")
+      place("payments.dust_floor_usd", "decimal", "-0.1")
       place("webhooks.extra_ca_file", "cannot be read")
       place("webhooks.concurrency", "whole number", '"many"')
       place("rates.sources[1]", "kraken", '"binance"')
@@ -105,8 +107,8 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("chains.polygon.live.policy[0].require", "finalized")
       place("chains.polygon.live.policy[1]", "section")
       // And nothing that is right, such as the last proxy and the second RPC.
-      expect(Object.keys(at)).toHaveLength(41)
-      expect(message).toContain("41 problems")
+      expect(Object.keys(at)).toHaveLength(42)
+      expect(message).toContain("42 problems")
     })
   )
 

@@ -46,7 +46,7 @@ it.live("a payment's story is told in the order in which it happened, each attem
     yield* writer.write(Effect.flatMap(Tx, (tx) => Effect.forEach(rows, (row) => tx.run(row), { concurrency: 1 })))
     const payment = yield* byId(reader, id)
     if (payment === undefined) return expect.unreachable()
-    const story = yield* storyOf(reader, payment)
+    const story = yield* storyOf(reader, payment, 200)
 
     expect(story.payment).toMatchObject({ id, account: "default", mode: "test", status: "confirmed" })
     expect(story.transitions).toEqual([

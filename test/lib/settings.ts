@@ -47,7 +47,8 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
     soleProviderPatience: Duration.minutes(10),
     // Model chains may be mined hours ahead of a test clock.
     clockTolerance: Duration.days(3650),
-    lookAhead: 200
+    lookAhead: 200,
+    dustFloorUsd: "0.10"
   },
   webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
   rates: testRates(),

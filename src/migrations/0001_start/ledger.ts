@@ -7,6 +7,8 @@ export const ledger = [
   // provider decides on it. `refuted`: two providers deny it; it is not canonical and does not become so again.
   // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
+  // `dust`: it is part of a sum in `dust_sums`, of the kind that it names ('none': of no sum), and settlement does not read
+  // the row itself. `settled`: what settlement has taken the row for; `unsettled`: that is not what it is by now.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -27,19 +29,50 @@ export const ledger = [
     seen_at INTEGER NOT NULL,
     since_number INTEGER,
     since_time INTEGER,
+    dust TEXT CHECK (dust IN ('paying', 'late', 'stray', 'none')),
+    settled TEXT,
+    unsettled INTEGER AS (settled IS NOT iif(canonical = 1, agreed || ' ' || currency || ' ' || amount, '')) VIRTUAL,
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
     CHECK (canonical + refuted < 2),
     CHECK ((since_number IS NULL) = (since_time IS NULL)),
-    CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number))
+    CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number)),
+    CHECK (dust IS NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX receipts_payment ON receipts (payment_id, dust, currency)",
+  "CREATE INDEX receipts_lost ON receipts (address, dust) WHERE payment_id IS NULL",
   // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
-  "CREATE INDEX receipts_payment ON receipts (payment_id)",
+  "CREATE INDEX receipts_unsettled ON receipts (payment_id) WHERE unsettled = 1",
+  "CREATE INDEX receipts_replaced ON receipts (payment_id, tx_hash, currency, amount) WHERE canonical = 0",
   "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
   // The coins of a chain by address: what its balance is compared with.
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
-  "CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number) WHERE canonical = 1 AND agreed = 0",
+  `CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number)
+   WHERE canonical = 1 AND agreed = 0 AND dust IS NULL`,
+
+  // The running sums of an address's dust: of each currency of a chain, of each kind, and by whether it is agreed to. Only
+  // canonical rows are in them. `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block
+  // that a reorg has taken some from; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it
+  // ended.
+  `CREATE TABLE dust_sums (
+    address TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    chain TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('paying', 'late', 'stray')),
+    agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    payment_id TEXT REFERENCES payments (id),
+    transfers INTEGER NOT NULL CHECK (transfers >= 0),
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount <> ''),
+    newest_number INTEGER NOT NULL,
+    newest_time INTEGER NOT NULL,
+    orphaned_number INTEGER,
+    tx_hash TEXT NOT NULL,
+    decided TEXT CHECK (decided NOT GLOB '*[^0-9]*' AND decided <> ''),
+    PRIMARY KEY (address, mode, chain, currency, kind, agreed)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX dust_sums_payment ON dust_sums (payment_id, chain) WHERE payment_id IS NOT NULL",
 
   // Ends of scanned ranges and blocks with receipts: what a reorg is measured against.
   `CREATE TABLE blocks (
@@ -113,7 +146,8 @@ export const ledger = [
 
   // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
   // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `sent_back`: how much
-  // of it was, in all; while the row is open, `amount` is what is left.
+  // of it was, in all; while the row is open, `amount` is what is left. `rank`: the order in which they are listed, so that
+  // nothing buries what is open and may have cost somebody a delivery.
   `CREATE TABLE exceptions (
     id TEXT PRIMARY KEY,
     address TEXT NOT NULL,
@@ -132,10 +166,10 @@ export const ledger = [
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,
     outcome TEXT CHECK (outcome IN ('accepted', 'refunded', 'gone')),
+    rank INTEGER AS (iif(closed_at IS NULL, 0, 2) + iif(kind IN ('found_late', 'reorged'), 0, 1)) VIRTUAL,
     UNIQUE (address, key),
     CHECK ((closed_at IS NULL) = (outcome IS NULL))
   ) STRICT`,
-  "CREATE INDEX exceptions_payment ON exceptions (payment_id) WHERE payment_id IS NOT NULL",
-  "CREATE INDEX exceptions_unknown ON exceptions (chain, mode) WHERE payment_id IS NULL",
-  "CREATE INDEX exceptions_open ON exceptions (opened_at) WHERE closed_at IS NULL"
+  "CREATE INDEX exceptions_payment ON exceptions (payment_id, rank, opened_at, id) WHERE payment_id IS NOT NULL",
+  "CREATE INDEX exceptions_open ON exceptions (rank, opened_at, id) WHERE closed_at IS NULL"
 ]

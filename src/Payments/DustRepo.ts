@@ -1,0 +1,89 @@
+import { Effect } from "effect"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { DustKind } from "../Domain/Receipt.ts"
+import { type Db, Tx } from "../Sql.ts"
+import type { DustSum } from "./dust.ts"
+
+interface DustRow {
+  readonly address: string
+  readonly mode: Mode
+  readonly chain: ChainName
+  readonly currency: string
+  readonly kind: DustKind
+  readonly agreed: number
+  readonly payment_id: string | null
+  readonly transfers: number
+  readonly amount: string
+  readonly newest_number: number
+  readonly newest_time: number
+  readonly orphaned_number: number | null
+  readonly tx_hash: string
+  readonly decided: string | null
+}
+
+const columns = `address, mode, chain, currency, kind, agreed, payment_id, transfers, amount, newest_number, newest_time,
+  orphaned_number, tx_hash, decided`
+
+const fromRow = (row: DustRow): DustSum => ({
+  address: row.address,
+  mode: row.mode,
+  chain: row.chain,
+  currency: row.currency,
+  kind: row.kind,
+  agreed: row.agreed === 1,
+  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+  transfers: row.transfers,
+  amount: BigInt(row.amount),
+  newest: { number: row.newest_number, time: row.newest_time },
+  orphaned: row.orphaned_number ?? undefined,
+  txHash: row.tx_hash,
+  decided: row.decided === null ? undefined : BigInt(row.decided)
+})
+
+/** The sums of a payment's dust, those that are nought by now included. */
+export const ofPayment = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<DustRow>(
+      `SELECT ${columns} FROM dust_sums WHERE payment_id = ? ORDER BY chain, currency, kind, agreed DESC`,
+      [payment]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** The same of an address in lower case whose payment is lost. */
+export const ofLost = (db: Db, address: string, mode: Mode) =>
+  Effect.map(
+    db.all<DustRow>(
+      `SELECT ${columns} FROM dust_sums WHERE address = ? AND mode = ? AND payment_id IS NULL ORDER BY agreed DESC`,
+      [address, mode]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** Stores what a sum has become. */
+export const keep = (sum: DustSum) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(`INSERT OR REPLACE INTO dust_sums (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+      sum.address,
+      sum.mode,
+      sum.chain,
+      sum.currency,
+      sum.kind,
+      sum.agreed ? 1 : 0,
+      sum.payment ?? null,
+      sum.transfers,
+      sum.amount.toString(),
+      sum.newest.number,
+      sum.newest.time,
+      sum.orphaned ?? null,
+      sum.txHash,
+      sum.decided?.toString() ?? null
+    ])
+  )
+
+/** The payment has ended: what it has by now it had then. */
+export const decide = (payment: PaymentId) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE dust_sums SET decided = amount WHERE payment_id = ? AND kind = 'paying'", [payment])
+  )
