@@ -22,7 +22,27 @@ export interface Watched {
   readonly isGarbled: () => boolean
   /** Logs of these transactions were left out of some answer. */
   readonly withheld: (txHash: string) => boolean
+  /** A provider has told something false about this address. */
+  readonly isLiedAbout: (address: string) => boolean
+  /** Two providers can tell of old blocks what moved inside contracts. */
+  readonly tellsInside: boolean
+  /** Blocks had times that are not theirs. */
+  readonly areTimesWrong: () => boolean
 }
+
+/** What the daemon is held to besides all else; it does not keep all of it yet. */
+export interface Strictness {
+  /** Nothing ends unpaid because one provider has left out its money. */
+  silence: boolean
+  /** No payment fails for a part, or for a wrong token, that one provider has invented. */
+  endings: boolean
+  /** What was invented is gone in the end, and holds no payment open. */
+  leftovers: boolean
+  /** Nor does money hold one open that moved inside a contract, and of which no second provider can tell. */
+  inside: boolean
+}
+
+export const usualStrictness: Readonly<Strictness> = { silence: false, endings: false, leftovers: false, inside: false }
 
 interface Placed {
   readonly block: Block
@@ -44,15 +64,39 @@ const legal: Readonly<Record<string, ReadonlyArray<string>>> = {
  * lines of their own, and compared with the database after each commit.
  */
 export class Ledger {
-  readonly #db: Database.Database
-  readonly #statements: ReturnType<typeof statements>
+  readonly #path: string
+  #db: Database.Database
+  #statements: ReturnType<typeof statements>
   readonly #chains: ReadonlyMap<ChainName, Watched>
+  readonly #requires: "safe" | "finalized" | undefined
+  readonly #strict: Readonly<Strictness>
   readonly #seen = new Map<string, PaymentRow>()
+  /** Exceptions that are as they should be. */
+  readonly #checked = new Set<string>()
 
-  constructor(path: string, chains: ReadonlyMap<ChainName, Watched>) {
+  /** `requires`: the tag that every payment waits for. */
+  constructor(
+    path: string,
+    chains: ReadonlyMap<ChainName, Watched>,
+    requires?: "safe" | "finalized",
+    strict = usualStrictness
+  ) {
+    this.#path = path
     this.#db = new Database(path, { readonly: true })
     this.#statements = statements(this.#db)
     this.#chains = chains
+    this.#requires = requires
+    this.#strict = strict
+  }
+
+  /** Another file has taken the place of the database: what was seen in that one counts no more. */
+  reopen(): void {
+    this.#db.close()
+    this.#db = new Database(this.#path, { readonly: true })
+    this.#statements = statements(this.#db)
+    this.#seen.clear()
+    this.#checked.clear()
+    for (const payment of this.payments()) this.#seen.set(payment.id, payment)
   }
 
   close(): void {
@@ -141,6 +185,8 @@ export class Ledger {
     )
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
     const surely = right.filter(({ block }) => isOnTime(block))
+    // What a provider made of the times may be taken for them as long as it lies within what can be.
+    if (watched.areTimesWrong()) return { surely, atMost: right }
     // On time in a block that is gone, and late in the one that has it now: on time, if the daemon saw the first.
     const atMost = right.filter(({ credit }) => watched.chain.inclusions.get(credit.txHash)?.some(isOnTime))
     return { surely, atMost }
@@ -149,6 +195,7 @@ export class Ledger {
   /** After each commit. */
   check(): void {
     this.#checkReceipts()
+    this.#checkExceptions()
     for (const payment of this.payments()) {
       const before = this.#seen.get(payment.id)
       if (before?.status !== payment.status) this.#checkTransition(before, payment)
@@ -174,25 +221,38 @@ export class Ledger {
       }
     }
     const totals = new Map<string, bigint>()
+    const branches = new Map<Block, boolean>()
+    const isOn = (head: Block, block: Block): boolean => {
+      const found = branches.get(block) ?? isOnBranch(head, block)
+      branches.set(block, found)
+      return found
+    }
     for (const row of this.#receipts()) {
       const head = scanned.get(row.chain)
       if (head === undefined) continue
       const watched = this.#watched(row.chain)
+      // What one provider says may be noted. What follows from it is looked at below.
+      if (watched.isLiedAbout(row.address)) continue
       const block = watched.chain.byHash.get(row.block_hash)
-      const what = `${row.amount} ${row.currency} at ${row.position} of ${block?.number ?? row.block_hash} on ${row.chain}`
-      if (block === undefined || !isOnBranch(head, block)) {
+      const what = () =>
+        `${row.amount} ${row.currency} at ${row.position} of ${block?.number ?? row.block_hash} on ${row.chain}`
+      if (block === undefined || !isOn(head, block)) {
         throw new Violation(
-          `${what} is canonical, and the chain that was read up to ${head.number} does not have its block`
+          `${what()} is canonical, and the chain that was read up to ${head.number} does not have its block`
         )
       }
-      const credits = block.credits.filter(
-        (credit) => credit.address === row.address && this.#currencyOf(watched, credit.contract) === row.currency
-      )
       // Of what moves inside contracts the block tells no more than the sum: that is looked at below.
+      const amount = BigInt(row.amount)
       const isThere =
         /^(unattributed|call:)/.test(row.position) ||
-        credits.some((credit) => credit.amount === BigInt(row.amount) && credit.txHash === row.tx_hash)
-      if (!isThere) throw new Violation(`${what} is a receipt, and the block has no such thing`)
+        block.credits.some(
+          (credit) =>
+            credit.txHash === row.tx_hash &&
+            credit.amount === amount &&
+            credit.address === row.address &&
+            this.#currencyOf(watched, credit.contract) === row.currency
+        )
+      if (!isThere) throw new Violation(`${what()} is a receipt, and the block has no such thing`)
       const key = [row.chain, row.address, row.currency].join(" ")
       totals.set(key, (totals.get(key) ?? 0n) + BigInt(row.amount))
     }
@@ -202,6 +262,37 @@ export class Ledger {
       const held = head === undefined ? total : this.#total(chain, address, currency, head)
       if (total > held)
         throw new Violation(`${total} ${currency} counted for ${address} on ${chain}, which has ${held}`)
+    }
+  }
+
+  /** What a transaction brought to an address of one currency, in whatever block; of coins, what came at all. */
+  #broughtBy(hash: string, chain: ChainName, address: string, currency: string): bigint {
+    const watched = this.#watched(chain)
+    const isOf = ({ address: to, contract }: Credit) =>
+      to === address && this.#currencyOf(watched, contract) === currency
+    const amountOf = (block: Block, txHash: string) =>
+      block.credits.reduce((total, one) => total + (one.txHash === txHash && isOf(one) ? one.amount : 0n), 0n)
+    const inAny = (txHash: string) =>
+      (watched.chain.inclusions.get(txHash) ?? []).reduce((most, block) => {
+        const amount = amountOf(block, txHash)
+        if (amount > most) return amount
+        return most
+      }, 0n)
+    if (currency !== watched.plan.coin) return inAny(hash)
+    // Nobody can always tell apart which transaction moved how much inside of contracts.
+    return [...watched.chain.inclusions.keys()].reduce((total, txHash) => total + inAny(txHash), 0n)
+  }
+
+  /** What invites somebody to send money back has come. */
+  #checkExceptions(): void {
+    for (const { address, amount, chain, currency, id, kind, outcome, tx_hash } of this.exceptions()) {
+      const key = `${id} ${amount}`
+      if (outcome !== null || tx_hash === null || kind === "reorged" || this.#checked.has(key)) continue
+      const came = this.#broughtBy(tx_hash, chain, address, currency)
+      if (came < BigInt(amount)) {
+        throw new Violation(`${kind}: ${amount} ${currency} on ${chain} with ${tx_hash}, which brought ${came}`)
+      }
+      this.#checked.add(key)
     }
   }
 
@@ -226,11 +317,17 @@ export class Ledger {
     if (from !== after.status && !legal[from]?.includes(after.status)) {
       throw new Violation(`${name} went from ${from} to ${after.status}`)
     }
-    const head = this.#scanned(after.chain)
+    const watched = this.#watched(after.chain)
+    const { chain, plan } = watched
+    // Where the daemon was made to believe in blocks that are nobody's, the chain itself tells what it may end with.
+    const isEnd = ["confirmed", "expired", "failed"].includes(after.status)
+    const head = this.#scanned(after.chain) ?? (isEnd ? chain.head : undefined)
     if (head === undefined) return
-    const { plan } = this.#watched(after.chain)
     const { atMost, surely } = this.#counted(after, head)
-    const isDeep = ({ block }: Placed) => head.number - block.number + 1 >= plan.confirmations
+    const isDeep = ({ block }: Placed) =>
+      head.number - block.number + 1 >= plan.confirmations &&
+      (this.#requires === undefined || block.number <= chain[this.#requires])
+    const isLiedAbout = watched.isLiedAbout(after.address)
     const fail = (why: string) => {
       throw new Violation(`${name} is ${[after.status, after.failure_reason ?? []].flat().join(" ")}, ${why}`)
     }
@@ -241,11 +338,11 @@ export class Ledger {
       const isPayer = deep.some(({ block }) => block.transactions.some(({ hash }) => hash === after.tx_hash))
       if (!isPayer) fail(`by ${after.tx_hash}, which is not among what paid`)
     }
-    if (after.status === "detecting" && atMost.length === 0) fail("and nothing came")
+    if (after.status === "detecting" && atMost.length === 0 && !isLiedAbout) fail("and nothing came")
     // What a reorg mines again is in the same commit, but for coins that only the balance tells of.
-    const { withheld } = this.#watched(after.chain)
+    const { withheld } = watched
     const told = surely.filter(({ credit }) => !withheld(credit.txHash) && !this.#isToldByBalance(after, credit))
-    const isBack = after.status === "pending" && from === "detecting" && told.length > 0
+    const isBack = after.status === "pending" && from === "detecting" && told.length > 0 && !isLiedAbout
     if (isBack) fail(`and ${sum(told)} came`)
     const isDecided = after.status === "expired" || (after.status === "failed" && after.failure_reason !== "reorged")
     if (isDecided) this.#checkDecision(after, head, fail)
@@ -265,10 +362,14 @@ export class Ledger {
     let settled: Block | undefined = head
     for (let i = 1; i < watched.plan.confirmations; i++) settled = settled?.parent
     if ((settled?.time ?? 0) * 1000 <= payment.expires_at + settleGrace) fail("and its time is not over")
-    const known = surely.filter(({ credit }) => !watched.withheld(credit.txHash))
+    const isDoubtful = watched.isLiedAbout(payment.address)
+    const known = surely.filter(
+      ({ credit }) => this.#strict.silence || !(isDoubtful || watched.withheld(credit.txHash))
+    )
     if (sum(known) >= BigInt(payment.amount)) fail(`and ${sum(known)} came in time`)
     const reason = payment.failure_reason
     if (reason !== "insufficient_amount" && known.length > 0) fail(`and ${sum(known)} came in time`)
+    if (isDoubtful && !this.#strict.endings) return
     if (reason === "insufficient_amount" && atMost.length === 0) fail("and nothing came")
     const isCertain = surely.length === atMost.length && known.length === surely.length
     if (reason === "insufficient_amount" && isCertain && BigInt(payment.amount_received ?? 0) !== sum(surely)) {
@@ -276,7 +377,7 @@ export class Ledger {
     }
     const others = this.#othersTo(payment)
     const here = others.filter(({ chain, credit, number }) => {
-      if (watched.withheld(credit.txHash)) return false
+      if (!this.#strict.silence && watched.withheld(credit.txHash)) return false
       const isLog = credit.contract !== undefined || payment.chain === "ethereum"
       return chain === payment.chain && isLog && number <= (settled?.number ?? 0)
     })
@@ -329,7 +430,10 @@ export class Ledger {
       const isEmptied =
         accountAt(chain.head, payment.address).nonce > 0 &&
         deep.some(({ credit }) => this.#isToldByBalance(payment, credit))
-      const isKnown = everything || deep.every(({ credit }) => !this.#watched(payment.chain).withheld(credit.txHash))
+      const isLiedAbout = this.#watched(payment.chain).isLiedAbout(payment.address)
+      const isKnown =
+        everything ||
+        (!isLiedAbout && deep.every(({ credit }) => !this.#watched(payment.chain).withheld(credit.txHash)))
       if (isOpen && isKnown && !isEmptied && !this.#isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
         throw new Violation(
           `payment ${this.#number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`
@@ -342,7 +446,11 @@ export class Ledger {
   /** Every token that came to a payment's address has its receipt, on whatever chain, and coins where blocks are read. */
   #checkComplete(): void {
     const counted = new Map<string, bigint>()
-    for (const { address, amount, chain, currency } of this.#receipts()) {
+    const rows = this.#receipts()
+    const invented = new Set(this.#strict.leftovers ? [] : this.#notThere(rows))
+    for (const row of rows) {
+      if (invented.has(row)) continue
+      const { address, amount, chain, currency } = row
       const key = [chain, address, currency].join(" ")
       counted.set(key, (counted.get(key) ?? 0n) + BigInt(amount))
     }
@@ -363,18 +471,65 @@ export class Ledger {
     }
   }
 
-  /** When every deadline is long over. */
-  checkEnd(): void {
+  /** Receipts of what no block has, each as often as it is there too often. */
+  #notThere(rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<ReceiptRow> {
+    const taken = new Set<Credit>()
+    return rows.filter((row) => {
+      const watched = this.#watched(row.chain)
+      if (!watched.isLiedAbout(row.address)) return false
+      const credit = watched.chain.byHash
+        .get(row.block_hash)
+        ?.credits.find(
+          (one) =>
+            !taken.has(one) &&
+            one.txHash === row.tx_hash &&
+            one.address === row.address &&
+            one.amount === BigInt(row.amount) &&
+            this.#currencyOf(watched, one.contract) === row.currency
+        )
+      if (credit !== undefined) taken.add(credit)
+      return credit === undefined
+    })
+  }
+
+  /** When every deadline is long over. `lost`: payments that are no longer in the database. */
+  checkEnd(lost: ReadonlyArray<PaymentRow> = []): void {
+    const held = this.#strict.leftovers ? [] : this.#notThere(this.#receipts()).map(({ address }) => address)
     for (const payment of this.payments()) {
       const isOpen = payment.status === "pending" || payment.status === "detecting"
-      if (isOpen && !this.#isUnattributed(payment)) {
+      if (isOpen && !this.#isUnattributed(payment) && !held.includes(payment.address)) {
         throw new Violation(`payment ${this.#number(payment)} is still ${payment.status} long after its time`)
+      }
+      const { atMost } = this.#counted(payment, this.#watched(payment.chain).chain.head)
+      if (payment.status === "confirmed" && sum(atMost) < BigInt(payment.amount)) {
+        throw new Violation(`payment ${this.#number(payment)} is confirmed, and ${sum(atMost)} is there in the end`)
+      }
+    }
+    for (const { address } of lost) this.#checkLost(address)
+  }
+
+  /** Tokens at an address whose payment was lost are told of. */
+  #checkLost(address: string): void {
+    for (const [name, { chain, plan }] of this.#chains) {
+      for (const currency of plan.tokens) {
+        const held = this.#total(name, address, currency, chain.head, this.#startOf(name))
+        const told = this.exceptions()
+          .filter((one) => one.kind === "unknown_payment" && one.address === address && one.chain === name)
+          .reduce(
+            (total, one) => total + (one.currency === currency && one.outcome === null ? BigInt(one.amount) : 0n),
+            0n
+          )
+        if (told !== held) {
+          throw new Violation(`${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${told} is told`)
+        }
       }
     }
   }
 
-  #isUnattributed({ address }: PaymentRow): boolean {
-    return this.#receipts().some((row) => row.address === address && row.position === "unattributed")
+  #isUnattributed({ address, chain }: PaymentRow): boolean {
+    const isUntold = !this.#strict.inside && !this.#watched(chain).tellsInside
+    const isOf = (position: string) => position === "unattributed" || (isUntold && position.startsWith("call:"))
+    return this.#receipts().some((row) => row.address === address && isOf(row.position))
   }
 
   /** What an address holds now, for those who want to spend it. */

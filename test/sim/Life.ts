@@ -34,7 +34,7 @@ export const merchant: Owner = { account: AccountId.make("default"), mode: "test
 /** What a life of the daemon finds outside of itself. */
 export interface Surroundings {
   readonly settings: SettingsShape
-  readonly clientOf: (url: string, isAlive: () => boolean) => RpcClient
+  readonly clientOf: (url: string, isAlive: () => boolean, time: () => number) => RpcClient
   readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
   /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
   readonly beforeCommit: () => boolean
@@ -44,6 +44,8 @@ export interface Surroundings {
 const gone = new StoreUnavailable({ code: "GONE", message: "this life of the daemon is over" })
 /** Virtual time that the fibers of a dead process have to let go of what they hold: of files, above all. */
 const burial = 60_000
+/** Milliseconds of real time that a thread may take. */
+const threadPatience = 5_000
 
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */
 export class Life {
@@ -84,6 +86,15 @@ export class Life {
       if (!this.#died) this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "the workers ended"
     })
     await this.time.rest()
+    await this.#letThreadsWork(() => this.#services !== undefined || this.failure !== undefined || this.#died)
+  }
+
+  /** A thread takes real time, and none of the simulation's: addresses that are skipped are derived on one. */
+  async #letThreadsWork(isDone: () => boolean): Promise<void> {
+    for (let waited = 0; !isDone() && waited < threadPatience; waited++) {
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      await this.time.rest()
+    }
   }
 
   #run<A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
@@ -139,6 +150,7 @@ export class Life {
     })
     root.unsafeInterruptAsFork(root.id())
     for (let waited = 0; !isOver && waited < burial; waited += 1_000) await this.time.passTo(this.time.now + 1_000)
+    await this.#letThreadsWork(() => isOver)
     if (!isOver) throw new Error("a life of the daemon does not end")
   }
 
@@ -196,7 +208,7 @@ export class Life {
   get #layer() {
     const { clientOf, deliver, settings } = this.#surroundings
     const isAlive = () => !this.#died
-    const rpc = Layer.succeed(Rpc, { client: (url) => clientOf(Redacted.value(url), isAlive) })
+    const rpc = Layer.succeed(Rpc, { client: (url) => clientOf(Redacted.value(url), isAlive, () => this.time.now) })
     const receiver = Layer.succeed(DeliveryClient, {
       post: (request) => Effect.suspend(() => (this.#died ? Effect.never : deliver(request, this.time.now)))
     })

@@ -1,8 +1,21 @@
 import { Dice } from "./Dice.ts"
 import type { Watched } from "./Ledger.ts"
-import { type ChainPlan, providers, urlOf } from "./plans.ts"
+import {
+  falseFinals,
+  hidden,
+  highTags,
+  invention,
+  type Lie,
+  longBranch,
+  multiplied,
+  shifted,
+  wrongTimes
+} from "./Lie.ts"
+import { type ChainPlan, urlOf } from "./plans.ts"
 import { SimChain } from "./SimChain.ts"
 import { type FaultKind, lies, SimProvider, type Traits } from "./SimProvider.ts"
+import type { Conditions } from "./steps.ts"
+import { hashOf, type Transaction } from "./transactions.ts"
 
 /** When every simulation begins, Unix milliseconds, and the blocks that each chain has by then. */
 export const epoch = 1_700_000_000_000
@@ -10,6 +23,29 @@ export const firstHeight = 30
 
 /** By then the daemon has asked a provider that was put aside, in milliseconds. */
 const firstAnswers = 15_000
+
+/** What a provider may make of the chain for a while. */
+export type LieKind =
+  | "invention"
+  | "multiplied"
+  | "hidden"
+  | "shifted"
+  | "longBranch"
+  | "times"
+  | "tags"
+  | "falseFinals"
+
+/** A lie about an address, where it is about one. */
+export interface LieOrder {
+  readonly kind: LieKind
+  /** Lower case. */
+  readonly address: string | undefined
+  /** What was never sent. */
+  readonly transaction: Transaction | undefined
+  /** Blocks, hours, base units or times, whatever the kind wants. */
+  readonly size: bigint
+  readonly name: string
+}
 
 /** A chain and its providers. */
 export class Place {
@@ -19,13 +55,21 @@ export class Place {
   #isGarbled = false
   /** When its providers answer for the first time, Unix milliseconds. */
   #begins = epoch
-  /** Until when the first provider lies and the second must not fail, Unix milliseconds. */
-  #liesUntil = 0
-  /** Until when the second one has a fault. */
-  #secondFailsUntil = 0
+  /** By provider, until when it must neither fail nor lie: it is the one that says what is true. Unix milliseconds. */
+  readonly #honestUntil = new Map<number, number>()
+  /** By provider, until when it has a fault, or lies. */
+  readonly #failsUntil = new Map<number, number>()
+  readonly #liedAbout = new Set<string>()
+  #areTimesWrong = false
+  #hasLied = false
 
   /** `over`: what its providers are like; the rest is as the dice say. */
-  constructor(plan: ChainPlan, dice: Dice, over: Partial<Traits> = {}) {
+  constructor(
+    plan: ChainPlan,
+    dice: Dice,
+    over: Partial<Traits> = {},
+    { capped = [], providers = 2 }: Conditions = {}
+  ) {
     const { chain: name, chainId, confirmations, interval, layer2 } = plan
     const shape = { name, interval, safe: confirmations + 1, finalized: confirmations + 4 }
     this.plan = plan
@@ -42,6 +86,7 @@ export class Place {
         tags: true,
         layer2,
         stateDepth: dice.chance(0.7) ? 10_000 : 40,
+        capsLogs: capped.includes(i),
         ...over
       }
       return new SimProvider(traits, this.chain, elsewhere, new Dice(`${dice.below(2 ** 32)} ${i}`))
@@ -61,16 +106,15 @@ export class Place {
   }
 
   /**
-   * Something goes wrong with a provider until then, Unix milliseconds. Not while the other lies, and no lie while the
-   * other has something: what both leave out nobody can know.
+   * Something goes wrong with a provider until then, Unix milliseconds. Not where another lies and this one alone says
+   * what is true: what all leave out nobody can know. "gone" goes wrong in any case.
    */
   breaks(provider: number, kind: FaultKind, size: number, now: number, until: number): void {
     if (lies.has(kind)) {
-      if (this.#secondFailsUntil > now) return
-      this.#liesUntil = Math.max(this.#liesUntil, until)
-    } else if (provider === 1) {
-      if (this.#liesUntil > now) return
-      this.#secondFailsUntil = Math.max(this.#secondFailsUntil, until)
+      if (!this.#mayLie(provider, now, until)) return
+    } else if (kind !== "gone") {
+      if (this.#isHonest(provider, now)) return
+      this.#failsUntil.set(provider, Math.max(this.#failsUntil.get(provider) ?? 0, until))
     }
     // Who answers first is believed which block is the chain's first.
     const isOfAnother = kind === "wrongHash" || kind === "wrongChain"
@@ -79,12 +123,73 @@ export class Place {
     this.providers[provider]?.breaks(kind, size, until)
   }
 
+  #isHonest(provider: number, now: number): boolean {
+    return (this.#honestUntil.get(provider) ?? 0) > now
+  }
+
+  /** Whether a provider may lie until then: another one answers, and does not lie meanwhile. */
+  #mayLie(provider: number, now: number, until: number): boolean {
+    if (this.#isHonest(provider, now)) return false
+    const isFit = (_: SimProvider, i: number) => i !== provider && (this.#failsUntil.get(i) ?? 0) <= now
+    const honest = this.providers.findLastIndex(isFit)
+    if (honest < 0) return false
+    this.#honestUntil.set(honest, Math.max(this.#honestUntil.get(honest) ?? 0, until))
+    this.#failsUntil.set(provider, Math.max(this.#failsUntil.get(provider) ?? 0, until))
+    return true
+  }
+
+  /** A provider lies until then, Unix milliseconds, unless nobody else would say what is true. */
+  tells(provider: number, order: LieOrder, now: number, until: number): void {
+    const liar = this.providers[provider]
+    if (liar === undefined || now < this.#begins + firstAnswers * Number(!this.isPunctual)) return
+    const lie = this.#lieOf(liar, order)
+    if (lie === undefined || !this.#mayLie(provider, now, until)) return
+    liar.tells(lie, until)
+    this.#hasLied = true
+    if (order.address !== undefined) this.#liedAbout.add(order.address)
+    if (order.kind === "times") this.#areTimesWrong = true
+    if (order.kind === "longBranch" || order.kind === "falseFinals") this.#isGarbled = true
+  }
+
+  #lieOf(liar: SimProvider, { address, kind, name, size, transaction }: LieOrder): Lie | undefined {
+    const next = this.chain.head.number + 1
+    switch (kind) {
+      case "longBranch":
+        return longBranch(this.chain.head, Number(size), hashOf(name).slice(2, 10))
+      case "times":
+        return wrongTimes(Number(size) * 3_600)
+      case "tags":
+        return highTags
+      case "falseFinals":
+        return falseFinals(this.chain)
+      case "invention":
+        // In a block that has been read, or is being read, or is yet to come.
+        if (address === undefined || transaction === undefined) return undefined
+        return invention(address, next - 1 + (Number(size) % 3), transaction)
+      case "multiplied":
+        return address === undefined ? undefined : multiplied(address, next, Number(size))
+      case "hidden":
+        if (address === undefined) return undefined
+        return hidden(address, next, size % 2n === 0n, (txHash) => liar.withheld.add(txHash))
+      case "shifted":
+        return address === undefined ? undefined : shifted(address, next, size)
+    }
+  }
+
+  /** One of its providers has told less than the truth, or something else. */
+  get hasLied(): boolean {
+    return this.#hasLied || this.providers.some(({ withheld }) => withheld.size > 0)
+  }
+
   /** As the ledger looks at it. */
   get watched(): Watched {
     return {
       plan: this.plan,
       chain: this.chain,
       isGarbled: () => this.#isGarbled,
+      isLiedAbout: (address) => this.#liedAbout.has(address),
+      tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
+      areTimesWrong: () => this.#areTimesWrong,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))
     }
   }

@@ -16,7 +16,7 @@ const legalOrder = /^created( detecting)*( expired| failed| detecting confirmed(
 /** The merchant's side: takes webhooks, or does not, and remembers each. */
 export class Receiver {
   answer: "works" | "fails" | "hangs" = "works"
-  readonly #arrivals: Array<Arrival> = []
+  #arrivals: Array<Arrival> = []
 
   readonly take = ({ body, url }: DeliveryRequest): Effect.Effect<Outcome> =>
     Effect.suspend((): Effect.Effect<Outcome> => {
@@ -26,6 +26,12 @@ export class Receiver {
       if (this.answer === "hangs") return Effect.as(Clock.sleep("30 seconds"), { error: "timeout" })
       return Effect.succeed({ status: this.answer === "works" ? 200 : 500 })
     })
+
+  /** The database is an older one again: what came that it knows nothing of is forgotten. */
+  restored(rows: ReadonlyArray<DeliveryRow>): void {
+    const known = new Set(rows.map(({ body, id, url }) => `${id} ${url} ${body}`))
+    this.#arrivals = this.#arrivals.filter(({ body, id, url }) => known.has(`${id} ${url} ${body}`))
+  }
 
   /** Every event was told, byte for byte as it is stored, and each payment's in their order. */
   check(rows: ReadonlyArray<DeliveryRow>): void {

@@ -2,7 +2,8 @@ import { Clock, Effect, Predicate } from "effect"
 import { type Failed, inOrder } from "../../src/Chains/answers.ts"
 import { makeClient, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import type { Dice } from "./Dice.ts"
-import { answer, Refusal, type View } from "./node.ts"
+import { type Lie, together } from "./Lie.ts"
+import { answer, type LogCap, Refusal, type View } from "./node.ts"
 import { type Block, blockAt, type SimChain } from "./SimChain.ts"
 
 /** What may go wrong with a provider for a while. */
@@ -26,10 +27,21 @@ export const faultKinds = [
   "pruned",
   "wrongChain"
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+
+/** What may go wrong in the kinds of seeds that `kinds.ts` names, and in no other. */
+export const namedFaults = [
+  // Logs are numbered otherwise; many logs are cut off without a word; nothing answers, whatever others do.
+  "renumbers",
+  "cutsLogs",
+  "gone"
+] as const
+export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaults)[number]
 
 /** Faults in which a provider tells less than the truth, and what it tells looks right. */
-export const lies: ReadonlySet<FaultKind> = new Set(["emptyLogs", "partialLogs", "balancer"])
+export const lies: ReadonlySet<FaultKind> = new Set(["emptyLogs", "partialLogs", "balancer", "cutsLogs"])
+
+/** So many logs are an answer where they are capped or cut. */
+export const logCap = 1_000
 
 interface Fault {
   readonly kind: FaultKind
@@ -46,6 +58,8 @@ export interface Traits extends Pick<View, "overrides" | "traces" | "tags" | "st
   readonly chainId: number
   /** Milliseconds that an answer takes at most. */
   readonly latency: number
+  /** Many logs are refused. */
+  readonly capsLogs?: boolean
 }
 
 const isLog = (value: unknown): value is { readonly transactionHash: string } =>
@@ -62,6 +76,8 @@ export class SimProvider {
   /** Calls answered, by method. */
   readonly calls = new Map<string, number>()
   #faults: Array<Fault> = []
+  #lies: Array<{ readonly lie: Lie; readonly until: number }> = []
+  #lie: Lie | undefined
 
   /** `elsewhere`: what it serves while it serves another chain. */
   constructor(traits: Traits, chain: SimChain, elsewhere: SimChain, dice: Dice) {
@@ -76,12 +92,27 @@ export class SimProvider {
     this.#faults.push({ kind, size, until, head: this.#chain.head })
   }
 
-  heal(): void {
-    this.#faults = []
+  /** Tells this until then, Unix milliseconds, besides what else it may tell. */
+  tells(lie: Lie, until: number): void {
+    this.#lies.push({ lie, until })
+    this.#lie = together(this.#lies.map((one) => one.lie))
   }
 
-  /** What a life of the daemon reaches it by. Nobody answers a process that is dead. */
-  client(isAlive: () => boolean): RpcClient {
+  heal(): void {
+    this.#faults = []
+    this.#lies = []
+    this.#lie = undefined
+  }
+
+  #forget(now: number): void {
+    this.#faults = this.#faults.filter(({ until }) => until > now)
+    if (this.#lies.every(({ until }) => until > now)) return
+    this.#lies = this.#lies.filter(({ until }) => until > now)
+    this.#lie = together(this.#lies.map((one) => one.lie))
+  }
+
+  /** What a life of the daemon reaches it by, by the time that it is. Nobody answers a process that is dead. */
+  client(isAlive: () => boolean, time: () => number): RpcClient {
     const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
     return makeClient({
       host: this.traits.host,
@@ -90,10 +121,10 @@ export class SimProvider {
         Effect.gen(this, function* () {
           if (this.traits.latency > 0) yield* Clock.sleep(this.#dice.below(this.traits.latency))
           if (!isAlive()) return yield* Effect.never
-          const now = yield* Clock.currentTimeMillis
+          const now = time()
           this.#chain.mineUntil(now)
           this.#elsewhere.mineUntil(now)
-          this.#faults = this.#faults.filter(({ until }) => until > now)
+          this.#forget(now)
           return yield* this.#reply(calls)
         })
     })
@@ -107,7 +138,7 @@ export class SimProvider {
     const methods = [...new Set(calls.map((call) => call.method))].join(", ")
     const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
       new RpcError({ host: this.traits.host, method, reason, detail, ...more })
-    if (this.#fault("down")) return failed("unreachable", "ECONNREFUSED")
+    if (this.#fault("down") || this.#fault("gone")) return failed("unreachable", "ECONNREFUSED")
     if (this.#fault("hang")) return Effect.zipRight(Clock.sleep("5 seconds"), failed("timeout", "no answer within 5s"))
     if (this.#fault("tooMany") && this.#dice.chance(0.7)) {
       return failed("rate_limited", "HTTP 429: Too Many Requests", { retryAfter: this.#dice.pick([0, 1_000, 7_000]) })
@@ -124,17 +155,28 @@ export class SimProvider {
       return { result: this.#distort(call, this.#result(call)) }
     } catch (cause) {
       if (!(cause instanceof Refusal)) throw cause
-      return { error: { code: -32_000, message: cause.message } }
+      return { error: { code: cause.code, message: cause.message } }
     }
   }
 
   #head(): Block {
     const stuck = this.#fault("stuck")
     if (stuck) return stuck.head
-    const { head } = this.#chain
+    const head = this.#lie?.head(this.#chain.head) ?? this.#chain.head
     const behind = this.#fault("behind")?.size ?? 0
     const drawn = this.#fault("balancer") && this.#dice.chance(0.5) ? this.#dice.between(1, 4) : 0
     return blockAt(head, Math.max(1, head.number - behind - drawn)) ?? head
+  }
+
+  get #cap(): LogCap | undefined {
+    const cuts = this.#fault("cutsLogs") !== undefined
+    return cuts || this.traits.capsLogs ? { logs: logCap, silent: cuts } : undefined
+  }
+
+  /** Of uneven size by transaction. */
+  get #logNumbers(): View["logNumbers"] {
+    const { size = 0 } = this.#fault("renumbers") ?? {}
+    return size % 2 === 0 ? size : "byTransaction"
   }
 
   #result(call: RpcRequest): unknown {
@@ -153,7 +195,10 @@ export class SimProvider {
         chain: isElsewhere ? this.#elsewhere : this.#chain,
         chainId: isElsewhere ? chainId + 1 : chainId,
         head: isElsewhere ? this.#elsewhere.head : this.#head(),
-        stateDepth: this.#fault("pruned")?.size ?? stateDepth
+        stateDepth: this.#fault("pruned")?.size ?? stateDepth,
+        lie: isElsewhere ? undefined : this.#lie,
+        cap: this.#cap,
+        logNumbers: this.#logNumbers
       },
       call
     )

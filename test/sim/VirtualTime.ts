@@ -24,11 +24,14 @@ export class VirtualTime {
   #timers: Array<Timer> = []
   #stopped = false
 
+  /** By how many milliseconds the system's clock is ahead. Timers run as they should all the same. */
+  skew = 0
+
   constructor(now: number) {
     this.#now = now
   }
 
-  /** Unix milliseconds. */
+  /** Unix milliseconds, by a clock that is right. */
   get now(): number {
     return this.#now
   }
@@ -40,10 +43,10 @@ export class VirtualTime {
 
   readonly clock: Clock.Clock = {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
-    unsafeCurrentTimeMillis: () => this.#now,
-    unsafeCurrentTimeNanos: () => BigInt(this.#now) * 1_000_000n,
-    currentTimeMillis: Effect.sync(() => this.#now),
-    currentTimeNanos: Effect.sync(() => BigInt(this.#now) * 1_000_000n),
+    unsafeCurrentTimeMillis: () => this.#now + this.skew,
+    unsafeCurrentTimeNanos: () => BigInt(this.#now + this.skew) * 1_000_000n,
+    currentTimeMillis: Effect.sync(() => this.#now + this.skew),
+    currentTimeNanos: Effect.sync(() => BigInt(this.#now + this.skew) * 1_000_000n),
     sleep: (duration) =>
       Effect.async<void>((resume) => {
         const timer = { at: this.#now + Duration.toMillis(duration), fire: () => resume(Effect.void) }

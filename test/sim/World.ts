@@ -1,19 +1,24 @@
-import { copyFileSync, rmSync } from "node:fs"
+import { copyFileSync, existsSync, rmSync } from "node:fs"
 import { Duration } from "effect"
 import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "../lib/settings.ts"
-import { Ledger, Violation } from "./Ledger.ts"
+import { Ledger, type Strictness, usualStrictness, Violation } from "./Ledger.ts"
 import { Life, merchant } from "./Life.ts"
 import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
+import type { PaymentRow } from "./rows.ts"
+import type { Conditions } from "./steps.ts"
 
 const second = 1_000
 const hour = 3_600 * second
 const endpoint = "https://192.0.1.1/hook"
+
+/** The files of the database that a copy of its directory has. */
+const databaseFiles = ["", "-wal"]
 
 /** When the process dies: before or after the commit of this number, and for how many milliseconds. */
 interface Crash {
@@ -33,6 +38,12 @@ export class World {
   /** What was acknowledged. */
   readonly #payments = new Set<string>()
   readonly #addresses = new Set<string>()
+  /** Payments by the names that steps have for them. */
+  readonly names = new Map<string, string>()
+  /** Payments that were lost with the newest files. */
+  readonly lost: Array<PaymentRow> = []
+  #clockRightAt = Number.POSITIVE_INFINITY
+  #skew = 0
   #life: Life
   #lives = 0
   #created = 0
@@ -42,7 +53,14 @@ export class World {
   #watches = true
 
   /** Begins with a copy of `template`, an empty database. */
-  constructor(seed: string, places: ReadonlyArray<Place>, template: string, path: string) {
+  constructor(
+    seed: string,
+    places: ReadonlyArray<Place>,
+    template: string,
+    path: string,
+    strict: Readonly<Strictness> = usualStrictness,
+    { requires }: Conditions = {}
+  ) {
     copyFileSync(template, path)
     this.#path = path
     this.#seed = seed
@@ -52,9 +70,9 @@ export class World {
       ...base,
       payments: { ...base.payments, settleGrace: Duration.millis(settleGrace) },
       webhooks: { ...base.webhooks, allowTargets: ["192.0.1.0/24"], concurrency: 8 },
-      chains: places.map(({ plan }) => settingsOf(plan))
+      chains: places.map(({ plan, providers }) => settingsOf(plan, providers.length, requires))
     }
-    this.ledger = new Ledger(path, new Map(places.map((place) => [place.plan.chain, place.watched])))
+    this.ledger = new Ledger(path, new Map(places.map((place) => [place.plan.chain, place.watched])), requires, strict)
     this.#life = this.#newLife(epoch)
   }
 
@@ -67,13 +85,13 @@ export class World {
     const byUrl = new Map(
       this.places.flatMap(({ plan, providers }) => providers.map((one, i) => [urlOf(plan, i), one] as const))
     )
-    return new Life(
+    const life = new Life(
       {
         settings: this.#settings,
-        clientOf: (url, isAlive) => {
+        clientOf: (url, isAlive, time) => {
           const provider = byUrl.get(url)
           if (provider === undefined) throw new Error(`no provider at ${url}`)
-          return provider.client(isAlive)
+          return provider.client(isAlive, time)
         },
         deliver: this.receiver.take,
         beforeCommit: () => {
@@ -94,6 +112,20 @@ export class World {
       `${this.#seed} ${this.#lives++}`,
       now
     )
+    life.time.skew = this.#skew
+    return life
+  }
+
+  /** By how many milliseconds the system's clock is ahead. */
+  get skew(): number {
+    return this.#skew
+  }
+
+  /** The system's clock is so many milliseconds ahead, until the time `until`. */
+  setClock(skew: number, until = Number.POSITIVE_INFINITY): void {
+    this.#skew = skew
+    this.#clockRightAt = until
+    this.#life.time.skew = skew
   }
 
   /** The daemon's first start. */
@@ -122,6 +154,52 @@ export class World {
     this.#throwIfBroken()
   }
 
+  /** What the daemon keeps in a folder that backups leave out. */
+  get #marks(): string {
+    return this.#settings.database.markFolder
+  }
+
+  /** Puts a copy of the files aside, as they are between two transactions. */
+  copy(): void {
+    for (const suffix of databaseFiles) {
+      rmSync(`${this.#path}.copy${suffix}`, { force: true })
+      if (existsSync(this.#path + suffix)) copyFileSync(this.#path + suffix, `${this.#path}.copy${suffix}`)
+    }
+  }
+
+  /**
+   * Ends the process, has the copy take the place of the files, and starts it again after `down` milliseconds.
+   *
+   * @param elsewhere on another machine, which has nothing but the copy
+   */
+  async restore(elsewhere: boolean, down: number): Promise<void> {
+    if (!existsSync(`${this.#path}.copy`)) return
+    this.#crash = undefined
+    const { now } = this
+    await this.#life.bury()
+    this.#throwIfBroken()
+    const before = this.ledger.payments()
+    rmSync(`${this.#path}-shm`, { force: true })
+    if (elsewhere) rmSync(this.#marks, { force: true, recursive: true })
+    for (const suffix of databaseFiles) {
+      rmSync(this.#path + suffix, { force: true })
+      const copy = `${this.#path}.copy${suffix}`
+      if (existsSync(copy)) copyFileSync(copy, this.#path + suffix)
+    }
+    this.ledger.reopen()
+    const left = new Set(this.ledger.payments().map(({ id }) => id))
+    for (const payment of before) {
+      if (left.has(payment.id)) continue
+      this.#payments.delete(payment.id)
+      this.lost.push(payment)
+    }
+    this.receiver.restored(this.ledger.deliveries())
+    this.#life = this.#newLife(now + down)
+    for (const { chain } of this.places) chain.mineUntil(this.now)
+    await this.#life.start(this.#watches)
+    this.#throwIfBroken()
+  }
+
   /** The process dies with the commit that is `commits` ahead. */
   crashAt(when: "before" | "after", commits: number, down: number): void {
     this.#crash = { when, at: this.#commits + commits, down }
@@ -134,6 +212,12 @@ export class World {
 
   /** Lets time pass up to `until`, Unix milliseconds, through whatever crash comes meanwhile. */
   async passTo(until: number): Promise<void> {
+    if (this.#clockRightAt <= until) {
+      const right = Math.max(this.#clockRightAt, this.now)
+      this.#clockRightAt = Number.POSITIVE_INFINITY
+      await this.passTo(right)
+      this.setClock(0)
+    }
     while (true) {
       await this.#life.time.passTo(until)
       this.#throwIfBroken()
@@ -165,6 +249,7 @@ export class World {
   /** Everything works from now on. */
   async heal(): Promise<void> {
     for (const { providers } of this.places) for (const provider of providers) provider.heal()
+    this.setClock(0)
     this.#crash = undefined
     if (this.#life.died) await this.restart(0)
   }
@@ -213,8 +298,9 @@ export class World {
       await this.#life.bury()
     } finally {
       this.ledger.close()
-      for (const suffix of ["", "-wal", "-shm", ".marks"]) {
-        rmSync(`${this.#path}${suffix}`, { force: true, recursive: true })
+      rmSync(this.#marks, { force: true, recursive: true })
+      for (const suffix of [...databaseFiles, "-shm"]) {
+        for (const copy of ["", ".copy"]) rmSync(`${this.#path}${copy}${suffix}`, { force: true })
       }
     }
   }

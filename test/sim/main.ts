@@ -1,15 +1,56 @@
 import { parseArgs } from "node:util"
-import { Stage, seedsSteps, shrink } from "./simulate.ts"
+import { type Strictness, usualStrictness } from "./Ledger.ts"
+import { type Choice, leftOut, Stage, seedsSteps, shrink, usual } from "./simulate.ts"
+import { type Kind, kinds } from "./stories.ts"
 
 // `npm run sim -- --seeds 10000` plays the seeds 1 to 10,000; `--seed 4711` that one, or from it on. A seed that fails is
 // printed with the fewest of its steps that still fail.
+//
+// About every second seed tells one of the stories of `stories.ts`. `--only a,b`: each seed tells one of these;
+// `--without a,b`: none does these; `--with a,b`: these too, where they are left out otherwise ("all": all of them).
 
-const { values } = parseArgs({ options: { seeds: { type: "string" }, seed: { type: "string" } } })
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string" },
+    seed: { type: "string" },
+    only: { type: "string" },
+    without: { type: "string" },
+    with: { type: "string" },
+    strict: { type: "string" }
+  }
+})
+
+const kindsIn = (text = ""): ReadonlyArray<Kind> =>
+  text.split(",").flatMap((name) => {
+    if (name === "") return []
+    if (name === "all") return kinds
+    const kind = kinds.find((one) => one === name)
+    if (kind === undefined) throw new Error(`${name} is none of ${kinds.join(", ")}`)
+    return [kind]
+  })
+
+const without = kindsIn(values.without)
+const choice: Choice =
+  values.only === undefined
+    ? {
+        kinds: kinds.filter(
+          (kind) => (usual.kinds.includes(kind) || kindsIn(values.with).includes(kind)) && !without.includes(kind)
+        ),
+        always: false
+      }
+    : { kinds: kindsIn(values.only), always: true }
 const first = Number(values.seed ?? 1)
 const count = Number(values.seeds ?? (values.seed === undefined ? 40 : 1))
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const stage = await Stage.make()
+/** `--strict silence,leftovers`: what the daemon is held to besides the usual. */
+const strict = { ...usualStrictness }
+for (const name of values.strict?.split(",") ?? []) {
+  if (!(name in strict)) throw new Error(`${name} is none of ${Object.keys(strict).join(", ")}`)
+  strict[name as keyof Strictness] = true
+}
+
+const stage = await Stage.make(strict)
 const failed: Array<number> = []
 let played = 0
 let millis = 0
@@ -19,7 +60,7 @@ const kindOf = (why: string | undefined): string | undefined => why?.replaceAll(
 
 const report = async (seed: number, why: string): Promise<void> => {
   say(`\nseed ${seed} fails: ${why}\n`)
-  const steps = await shrink(seedsSteps(String(seed)), async (fewer) => {
+  const steps = await shrink(seedsSteps(String(seed), choice), async (fewer) => {
     return kindOf(await stage.run(String(seed), fewer)) === kindOf(why)
   })
   say(`${steps.length} steps are enough:`)
@@ -30,7 +71,7 @@ const report = async (seed: number, why: string): Promise<void> => {
 try {
   for (let seed = first; seed < first + count; seed++) {
     const began = performance.now()
-    const why = await stage.run(String(seed), seedsSteps(String(seed)))
+    const why = await stage.run(String(seed), seedsSteps(String(seed), choice))
     millis += performance.now() - began
     played++
     if (why !== undefined) {
@@ -45,6 +86,7 @@ try {
   stage.close()
 }
 
+if (leftOut.length > 0 && values.only === undefined) say(`left out: ${leftOut.join(", ")}`)
 if (failed.length > 0) say(`failed: ${failed.join(", ")}`)
 say(`${played} seeds, ${failed.length} failed, ${(millis / Math.max(1, played)).toFixed(0)} ms a seed`)
 process.exitCode = failed.length > 0 ? 1 : 0

@@ -1,6 +1,14 @@
 import type { RpcRequest } from "../../src/Chains/Rpc.ts"
+import type { Lie } from "./Lie.ts"
 import { accountAt, type Block, blockAt, type SimChain } from "./SimChain.ts"
 import { type Log, type Transaction, word } from "./transactions.ts"
+
+/** How a node answers for logs when they are many. */
+export interface LogCap {
+  readonly logs: number
+  /** The first of them are the whole answer; else it is an error. */
+  readonly silent: boolean
+}
 
 /** What a node of a provider knows and can do. */
 export interface View {
@@ -15,36 +23,62 @@ export interface View {
   readonly layer2: boolean
   /** Blocks behind the head whose state is kept. */
   readonly stateDepth: number
+  /** What it makes of the chain, where that is not the truth. */
+  readonly lie?: Lie | undefined
+  readonly cap?: LogCap | undefined
+  /**
+   * Added to the number of each log in its block, or "byTransaction": each transaction's logs are numbered from 0.
+   * Honest nodes differ in this: erigon issues 13542 and 17249.
+   */
+  readonly logNumbers?: number | "byTransaction" | undefined
 }
 
 /** The node answers a call with an error in these words. */
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly code = -32_000
+  ) {
+    super(message)
+  }
+}
 
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`
 const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
 
-const header = ({ bloom, hash, number, parent, time, transactions }: Block, full: boolean) => ({
-  number: hex(number),
-  hash,
-  parentHash: parent?.hash ?? word(0n),
-  timestamp: hex(time),
-  logsBloom: bloom,
-  transactions: transactions.map((one, i) =>
-    full
-      ? {
-          hash: one.hash,
-          blockHash: hash,
-          blockNumber: hex(number),
-          transactionIndex: hex(i),
-          from: one.from,
-          to: one.to,
-          value: hex(one.value),
-          gas: hex(one.gasUsed),
-          input: one.input
-        }
-      : one.hash
-  )
-})
+/** The block as the node shows it. */
+const shown = ({ lie }: View, block: Block): Block => lie?.alter(block) ?? block
+
+const balanceOf = ({ lie }: View, block: Block, address: string): bigint => {
+  const { balance } = accountAt(block, address)
+  return lie?.balance(block, address, balance) ?? balance
+}
+
+const header = (view: View, block: Block, full: boolean) => {
+  const { bloom, hash, number, parent, time, transactions } = shown(view, block)
+  return {
+    number: hex(number),
+    hash,
+    parentHash: parent === undefined ? word(0n) : shown(view, parent).hash,
+    timestamp: hex(time),
+    logsBloom: bloom,
+    transactions: transactions.map((one, i) =>
+      full
+        ? {
+            hash: one.hash,
+            blockHash: hash,
+            blockNumber: hex(number),
+            transactionIndex: hex(i),
+            from: one.from,
+            to: one.to,
+            value: hex(one.value),
+            gas: hex(one.gasUsed),
+            input: one.input
+          }
+        : one.hash
+    )
+  }
+}
 
 interface LogFilter {
   readonly fromBlock?: string
@@ -63,27 +97,29 @@ const passes = (log: Log, { address, topics = [] }: LogFilter): boolean => {
   )
 }
 
-const logsOf = (block: Block) => {
+const logsOf = (view: View, of: Block) => {
+  const block = shown(view, of)
+  const { logNumbers = 0 } = view
   let logIndex = 0
   return block.transactions.flatMap((one, i) =>
     one.fails
       ? []
-      : one.logs.map((log) => ({
+      : one.logs.map((log, own) => ({
           ...log,
           blockNumber: hex(block.number),
           blockHash: block.hash,
           transactionHash: one.hash,
           transactionIndex: hex(i),
-          logIndex: hex(logIndex++),
+          logIndex: hex(logNumbers === "byTransaction" ? own : logNumbers + logIndex++),
           removed: false
         }))
   )
 }
 
-const receipt = (view: View, block: Block, one: Transaction) => ({
+const receipt = (view: View, block: Block, one: Transaction, logs = logsOf(view, block)) => ({
   transactionHash: one.hash,
-  transactionIndex: hex(block.transactions.indexOf(one)),
-  blockHash: block.hash,
+  transactionIndex: hex(shown(view, block).transactions.findIndex(({ hash }) => hash === one.hash)),
+  blockHash: shown(view, block).hash,
   blockNumber: hex(block.number),
   from: one.from,
   to: one.to,
@@ -91,21 +127,21 @@ const receipt = (view: View, block: Block, one: Transaction) => ({
   gasUsed: hex(one.gasUsed),
   effectiveGasPrice: hex(one.gasPrice),
   ...(view.layer2 ? { l1Fee: hex(one.l1Fee) } : {}),
-  logs: logsOf(block).filter((log) => log.transactionHash === one.hash)
+  logs: logs.filter((log) => log.transactionHash === one.hash)
 })
 
 /** A block by number, tag, hash or `{ blockHash }`; undefined for what the node does not have. */
-const find = ({ chain, head, tags }: View, at: unknown): Block | undefined => {
-  if (typeof at === "object" && at !== null && "blockHash" in at)
-    return find({ chain, head, tags } as View, at.blockHash)
+const find = (view: View, at: unknown): Block | undefined => {
+  const { chain, head, lie, tags } = view
+  if (typeof at === "object" && at !== null && "blockHash" in at) return find(view, at.blockHash)
   if (typeof at === "string" && at.length === 66) {
-    const block = chain.byHash.get(at)
-    return block !== undefined && block.number <= head.number ? block : undefined
+    const block = lie?.byHash(at) ?? chain.byHash.get(at)
+    return block !== undefined && block.number <= head.number && shown(view, block).hash === at ? block : undefined
   }
   if (at === "latest" || at === undefined) return head
   if (at === "safe" || at === "finalized") {
     if (!tags) throw new Refusal(`unknown block tag ${at}`)
-    return blockAt(head, Math.max(0, Math.min(chain[at], head.number)))
+    return blockAt(head, Math.max(0, Math.min(lie?.tag(chain[at]) ?? chain[at], head.number)))
   }
   return blockAt(head, Number(at))
 }
@@ -117,23 +153,38 @@ const stateAt = (view: View, at: unknown): Block => {
   return block
 }
 
+const capped = <A>({ cap }: View, found: ReadonlyArray<A>): ReadonlyArray<A> => {
+  if (cap === undefined || found.length <= cap.logs) return found
+  if (cap.silent) return found.slice(0, cap.logs)
+  // Nethermind's words and code.
+  throw new Refusal(`Too many logs requested. Max logs per response is ${cap.logs}.`, -32_005)
+}
+
 const logs = (view: View, filter: LogFilter) => {
   if (filter.blockHash !== undefined) {
     const block = find(view, filter.blockHash)
     if (block === undefined) throw new Refusal("unknown block")
-    return logsOf(block).filter((log) => passes(log, filter))
+    return capped(
+      view,
+      logsOf(view, block).filter((log) => passes(log, filter))
+    )
   }
   // A node says nothing of blocks that it does not have: there are no logs up there.
   const to = Math.min(Number(filter.toBlock), view.head.number)
   const blocks: Array<Block> = []
   let block = blockAt(view.head, to)
   for (; block !== undefined && block.number >= Number(filter.fromBlock); block = block.parent) blocks.unshift(block)
-  return blocks.flatMap(logsOf).filter((log) => passes(log, filter))
+  return capped(
+    view,
+    blocks.flatMap((one) => logsOf(view, one)).filter((log) => passes(log, filter))
+  )
 }
 
-const inclusion = ({ chain, head }: View, hash: unknown) => {
-  const block = chain.inclusions.get(String(hash))?.find((one) => blockAt(head, one.number) === one)
-  const one = block?.transactions.find((found) => found.hash === hash)
+const inclusion = (view: View, hash: unknown) => {
+  const { chain, head, lie } = view
+  const blocks = [...(chain.inclusions.get(String(hash)) ?? []), ...(lie?.including(String(hash), head) ?? [])]
+  const block = blocks.find((one) => blockAt(head, one.number) === one)
+  const one = block && shown(view, block).transactions.find((found) => found.hash === hash)
   return block === undefined || one === undefined ? undefined : { block, one }
 }
 
@@ -162,14 +213,14 @@ interface EthCall {
 const uint = (text: string, at: number): number => Number(`0x${text.slice(at * 64, at * 64 + 64)}`)
 
 /** Multicall3's `aggregate3` of its own `getEthBalance`, https://github.com/mds1/multicall3. */
-const aggregate3 = (block: Block, words: string): string => {
+const aggregate3 = (view: View, block: Block, words: string): string => {
   const count = uint(words, 1)
   const results = Array.from({ length: count }, (_, i) => {
     // (target, allowFailure, bytes): the bytes come fourth, after their length.
     const start = 2 + uint(words, 2 + i) / 32
     const data = words.slice((start + 4) * 64, (start + 4) * 64 + uint(words, start + 3) * 2)
     if (!data.startsWith("4d2301cc")) throw new Refusal("execution reverted")
-    const { balance } = accountAt(block, `0x${data.slice(32, 72)}`)
+    const balance = balanceOf(view, block, `0x${data.slice(32, 72)}`)
     return [word(1n), word(64n), word(32n), word(balance)].map((one) => one.slice(2)).join("")
   })
   const offsets = results.map((_, i) => word(BigInt(count * 32 + i * 128)).slice(2))
@@ -177,17 +228,17 @@ const aggregate3 = (block: Block, words: string): string => {
 }
 
 /** The oracle's contract, which an override puts where there is none: balances of packed addresses. */
-const balancesOf = (block: Block, packed: string): string =>
-  `0x${(packed.match(/.{40}/g) ?? []).map((address) => word(accountAt(block, `0x${address}`).balance).slice(2)).join("")}`
+const balancesOf = (view: View, block: Block, packed: string): string =>
+  `0x${(packed.match(/.{40}/g) ?? []).map((address) => word(balanceOf(view, block, `0x${address}`)).slice(2)).join("")}`
 
 const call = (view: View, { data, input, to }: EthCall, at: unknown, overrides: unknown): string => {
   const block = stateAt(view, at)
   const bytes = (data ?? input ?? "0x").slice(2).toLowerCase()
   if (typeof overrides === "object" && overrides !== null && Object.keys(overrides).length > 0) {
     if (!view.overrides) throw new Refusal("too many arguments, want at most 2")
-    return balancesOf(block, bytes)
+    return balancesOf(view, block, bytes)
   }
-  if (to.toLowerCase() === multicall3 && bytes.startsWith("82ad56cb")) return aggregate3(block, bytes.slice(8))
+  if (to.toLowerCase() === multicall3 && bytes.startsWith("82ad56cb")) return aggregate3(view, block, bytes.slice(8))
   // Nobody's token: the vetting of addresses asks for balances of all.
   return bytes.startsWith("70a08231") ? word(0n) : "0x"
 }
@@ -203,7 +254,7 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
     case "eth_getBlockByNumber":
     case "eth_getBlockByHash": {
       const block = find(view, first)
-      return block === undefined ? null : header(block, second === true)
+      return block === undefined ? null : header(view, block, second === true)
     }
     case "eth_getLogs":
       return logs(view, first as LogFilter)
@@ -211,7 +262,7 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
       const found = inclusion(view, first)
       return found === undefined
         ? null
-        : header(found.block, true).transactions[found.block.transactions.indexOf(found.one)]
+        : header(view, found.block, true).transactions[shown(view, found.block).transactions.indexOf(found.one)]
     }
     case "eth_getTransactionReceipt": {
       const found = inclusion(view, first)
@@ -219,10 +270,12 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
     }
     case "eth_getBlockReceipts": {
       const block = find(view, first)
-      return block === undefined ? null : block.transactions.map((one) => receipt(view, block, one))
+      if (block === undefined) return null
+      const logs = logsOf(view, block)
+      return shown(view, block).transactions.map((one) => receipt(view, block, one, logs))
     }
     case "eth_getBalance":
-      return hex(accountAt(stateAt(view, second), String(first).toLowerCase()).balance)
+      return hex(balanceOf(view, stateAt(view, second), String(first).toLowerCase()))
     case "eth_getTransactionCount":
       return hex(accountAt(stateAt(view, second), String(first).toLowerCase()).nonce)
     case "eth_call":

@@ -3,7 +3,7 @@ import type { PaymentRow } from "./rows.ts"
 import type { Part, Way } from "./steps.ts"
 import { addressOf, nonFungibleLog, paymaster, type Transaction, transaction, transferLog } from "./transactions.ts"
 
-const amountOf = (part: Part, needed: bigint, paid: bigint): bigint => {
+export const amountOf = (part: Part, needed: bigint, paid: bigint): bigint => {
   switch (part) {
     case "all":
       return needed
@@ -162,4 +162,23 @@ export const spend = (
   const to = addressOf("the merchant's own wallet")
   const value = all ? left : left / 2n
   return { chain, transaction: transaction(name, { from: address, to, value, gasPrice, l1Fee }) }
+}
+
+/** Many transfers of one base unit each, to a payment's address in what it asks for, or to people whom nobody watches. */
+export const dustOf = (
+  name: string,
+  plan: ChainPlan,
+  payment: PaymentRow | undefined,
+  transfers: number
+): ReadonlyArray<Transaction> => {
+  const each = Array.from({ length: transfers }, (_, i) => i)
+  if (payment?.currency === plan.coin) {
+    return each.map((i) => transaction(`${name} dust ${i}`, { to: payment.address, value: 1n }))
+  }
+  const contract = contractOf(plan, payment?.currency ?? plan.tokens[0] ?? "USDC")
+  const log = (i: number) => transferLog(contract, payment?.address ?? addressOf(`a stranger ${i % 8}`), 1n)
+  return [0, 1, 2].map((part) => {
+    const logs = each.filter((i) => i % 3 === part).map(log)
+    return transaction(`${name} dust ${part}`, { to: contract, logs })
+  })
 }

@@ -55,15 +55,22 @@ export const plansOf = (dice: Dice): ReadonlyArray<ChainPlan> => {
   return Array.from({ length: count }, () => left.splice(dice.below(left.length), 1)).flat()
 }
 
-/** Lower case. */
-export const contractOf = ({ chain }: ChainPlan, symbol: string): string => addressOf(`${symbol} on ${chain}`)
+const contracts = new Map<string, string>()
 
-export const providers = 2
+/** Lower case. */
+export const contractOf = ({ chain }: ChainPlan, symbol: string): string => {
+  const name = `${symbol} on ${chain}`
+  const contract = contracts.get(name) ?? addressOf(name)
+  contracts.set(name, contract)
+  return contract
+}
+
 export const urlOf = ({ chain }: ChainPlan, provider: number): string => `https://${chain}-${provider}.example`
 
 export const settleGrace = 20_000
 
-export const settingsOf = (one: ChainPlan): ChainSettings => ({
+/** `providers`: how many it has; `requires`: the tag that every payment waits for. */
+export const settingsOf = (one: ChainPlan, providers: number, requires?: "safe" | "finalized"): ChainSettings => ({
   chain: one.chain,
   mode: "test",
   rpcUrls: Array.from({ length: providers }, (_, i) => Redacted.make(urlOf(one, i))),
@@ -74,6 +81,6 @@ export const settingsOf = (one: ChainPlan): ChainSettings => ({
   startBlock: "latest",
   tokens: one.tokens.map((symbol) => ({ symbol, address: contractOf(one, symbol), decimals: 6 })),
   wrongTokens: one.wrongTokens.map((name) => ({ name, address: contractOf(one, name) })),
-  policies: [],
+  policies: requires === undefined ? [] : [{ aboveUsd: "0", require: requires }],
   knownBlocks: []
 })

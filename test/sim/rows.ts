@@ -35,11 +35,16 @@ export interface ScanRow {
 }
 
 export interface ExceptionRow {
+  readonly id: string
   readonly payment_id: string | null
+  /** Lower case. */
+  readonly address: string
+  readonly tx_hash: string | null
   readonly kind: string
   readonly chain: ChainName
   readonly currency: string
   readonly amount: string
+  readonly outcome: string | null
 }
 
 export interface DeliveryRow {
@@ -59,7 +64,8 @@ export const statements = (db: Database.Database) => ({
        amount_received, failure_reason FROM payments ORDER BY sequence`
   ),
   exceptions: db.prepare<[], ExceptionRow>(
-    "SELECT payment_id, kind, chain, currency, amount FROM exceptions ORDER BY rowid"
+    `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome
+     FROM exceptions ORDER BY rowid`
   ),
   deliveries: db.prepare<[], DeliveryRow>(
     `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e

@@ -1,7 +1,14 @@
+import { isDeepStrictEqual } from "node:util"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { Dice } from "./Dice.ts"
 import { Stage, seedsSteps, shrink } from "./simulate.ts"
 import type { Step } from "./steps.ts"
+import { kinds } from "./stories.ts"
+
+/** What a seed does without any story. */
+const plain = (seed: string) => seedsSteps(seed, { kinds: [], always: false })
+
+const all = { kinds, always: false }
 
 let stage: Stage
 beforeAll(async () => {
@@ -20,9 +27,11 @@ it("40 seeds: nothing is missed, nothing is counted twice, and everything is tol
 
 it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   // A reorg while the second pass reads; blocks that a liar read first and alone; a provider that stands still and comes back.
-  for (const seed of ["2635", "2503", "3741"]) expect(await stage.run(seed, seedsSteps(seed), false)).toBeUndefined()
+  for (const seed of ["2635", "2503", "3741"]) expect(await stage.run(seed, plain(seed), false)).toBeUndefined()
   // Providers of a new chain that answer only when payments have been made and paid.
-  expect(await stage.run("3", seedsSteps("3"))).toBeUndefined()
+  expect(await stage.run("3", plain("3"))).toBeUndefined()
+  // Coins that a reorg takes and brings again, and that their owner collects before anybody looks.
+  expect(await stage.run("7000134", plain("7000134"))).toBeUndefined()
 })
 
 it("a seed has its steps", () => {
@@ -30,8 +39,30 @@ it("a seed has its steps", () => {
   expect(seedsSteps("7")).not.toEqual(seedsSteps("8"))
 })
 
+it("a kind that is left out changes no other seed", () => {
+  const seeds = Array.from({ length: 200 }, (_, i) => String(i))
+  const tells = (seed: string) => seedsSteps(seed, all).some((step) => "of" in step && step.of?.startsWith("dust"))
+  const without = { ...all, kinds: kinds.filter((kind) => kind !== "dust") }
+  const changed = seeds.filter((seed) => !isDeepStrictEqual(seedsSteps(seed, all), seedsSteps(seed, without)))
+  expect(changed.length).toBeGreaterThan(2)
+  expect(changed).toEqual(seeds.filter(tells))
+})
+
+it("every kind is told by some of 1,000 seeds", () => {
+  const told = new Map<string, number>()
+  for (let seed = 1; seed <= 1_000; seed++) {
+    for (const step of seedsSteps(String(seed), all)) {
+      if (step.does !== "create" || step.name === undefined) continue
+      const [kind = ""] = step.name.split(" ")
+      told.set(kind, (told.get(kind) ?? 0) + 1)
+    }
+  }
+  for (const kind of kinds)
+    expect([kind, told.get(kind) ?? 0]).toEqual([kind, expect.toSatisfy((n: number) => n >= 20)])
+})
+
 it("a failure is cut down to the steps that it needs", async () => {
-  const steps = seedsSteps("12")
+  const steps = plain("12")
   const needed = [steps[3], steps[7]]
   const fails = async (some: ReadonlyArray<Step>) => needed.every((step) => step !== undefined && some.includes(step))
   expect(await shrink(steps, fails)).toEqual(needed)

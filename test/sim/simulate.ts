@@ -1,26 +1,35 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
+import { getAddress, type Hex } from "viem"
 import { migrateFile } from "../../src/Sql/migrate.ts"
 import { Dice } from "./Dice.ts"
-import { Place } from "./Place.ts"
+import { type Strictness, usualStrictness } from "./Ledger.ts"
+import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
-import { type Step, stepsOf } from "./steps.ts"
+import { type Conditions, type Step, stepsOf } from "./steps.ts"
+import { type Kind, kinds, tell } from "./stories.ts"
+import { addressOf } from "./transactions.ts"
 import { World } from "./World.ts"
 
 /** Where databases live for a moment: in memory, where the system has such a folder. */
 const folder = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+
+const conditionsOf = (steps: ReadonlyArray<Step>): Conditions =>
+  Object.assign({}, ...steps.filter(({ does }) => does === "given"))
 
 /** A folder for worlds, with an empty database that each of them begins with a copy of. */
 export class Stage {
   readonly #folder = mkdtempSync(join(folder, "tilld-sim-"))
   #worlds = 0
 
-  static async make(): Promise<Stage> {
-    const stage = new Stage()
+  constructor(readonly strict: Readonly<Strictness>) {}
+
+  static async make(strict = usualStrictness): Promise<Stage> {
+    const stage = new Stage(strict)
     await Effect.runPromise(migrateFile(stage.#template))
     const database = new Database(stage.#template)
     database.pragma("journal_mode = WAL")
@@ -33,8 +42,24 @@ export class Stage {
     return join(this.#folder, "empty.db")
   }
 
-  world(seed: string, places: ReadonlyArray<Place>): World {
-    return new World(seed, places, this.#template, join(this.#folder, `${this.#worlds++}.db`))
+  /** The same with so many addresses to be watched that no list of them is given to a provider. */
+  get #crowded(): string {
+    const path = join(this.#folder, "crowded.db")
+    if (existsSync(path)) return path
+    copyFileSync(this.#template, path)
+    const database = new Database(path)
+    database.exec("INSERT INTO wallets (fingerprint, next_index) VALUES ('a lost wallet', 520)")
+    const insert = database.prepare(
+      "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, 'test', 'a lost wallet', ?, ?)"
+    )
+    for (let i = 0; i < 520; i++) insert.run(getAddress(addressOf(`lost ${i}`) as Hex), i, epoch)
+    database.close()
+    return path
+  }
+
+  world(seed: string, places: ReadonlyArray<Place>, conditions: Conditions = {}): World {
+    const template = conditions.crowded ? this.#crowded : this.#template
+    return new World(seed, places, template, join(this.#folder, `${this.#worlds++}.db`), this.strict, conditions)
   }
 
   /**
@@ -43,10 +68,11 @@ export class Stage {
    */
   async run(seed: string, steps: ReadonlyArray<Step>, isLate = true): Promise<string | undefined> {
     const dice = new Dice(`places ${seed}`)
-    const places = plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice))
+    const conditions = conditionsOf(steps)
+    const places = plansOf(new Dice(`chains ${seed}`)).map((plan) => new Place(plan, dice, {}, conditions))
     const lateness = new Dice(`late ${seed}`)
     for (const place of isLate ? places : []) if (lateness.chance(0.15)) place.beginsAfter(lateness.pick([5, 20, 60]))
-    const world = this.world(seed, places)
+    const world = this.world(seed, places, conditions)
     try {
       await play(world, steps)
       return undefined
@@ -62,8 +88,57 @@ export class Stage {
   }
 }
 
-export const seedsSteps = (seed: string): ReadonlyArray<Step> =>
-  stepsOf(new Dice(`steps ${seed}`), plansOf(new Dice(`chains ${seed}`)))
+/** Which stories seeds may tell. `always`: each seed tells one of them, and else about every second seed does. */
+export interface Choice {
+  readonly kinds: ReadonlyArray<Kind>
+  readonly always: boolean
+}
+
+/** Kinds that the daemon does not withstand yet. */
+export const leftOut: ReadonlyArray<Kind> = [
+  "inventions",
+  "falseFinals",
+  "deniedThenGone",
+  "balances",
+  "multiples",
+  "longBranches",
+  "futureTimes",
+  "highTags",
+  "logNumbers",
+  "cappedLogs",
+  "cutLogs"
+]
+
+export const usual: Choice = { kinds: kinds.filter((kind) => !leftOut.includes(kind)), always: false }
+
+/** Puts the steps of a story among others, in their order and mostly close together. */
+const mix = (dice: Dice, story: ReadonlyArray<Step>, others: ReadonlyArray<Step>): ReadonlyArray<Step> => {
+  const mixed: Array<Step> = []
+  const [left, right] = [[...story], [...others]]
+  while (left.length + right.length > 0) {
+    const next = (dice.chance(0.75) ? left.shift() : right.shift()) ?? left.shift() ?? right.shift()
+    if (next !== undefined) mixed.push(next)
+  }
+  return mixed
+}
+
+/**
+ * What a seed does. A kind that is left out takes the place of no other one: the seeds that would tell its story go on
+ * without, and all others are as they were.
+ */
+export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usual): ReadonlyArray<Step> => {
+  const chains = plansOf(new Dice(`chains ${seed}`))
+  const steps = stepsOf(new Dice(`steps ${seed}`), chains)
+  const dice = new Dice(`kinds ${seed}`)
+  if (dice.chance(0.45) && !always) return steps
+  const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () => dice.pick(always ? chosen : kinds))
+  const told = picked.filter((kind) => chosen.includes(kind))
+  const few = steps.slice(0, dice.below(8))
+  return told.reduce(
+    (others, kind, i) => mix(dice, tell(kind, new Dice(`${kind} ${seed}`), chains, `${kind} ${i}`), others),
+    told.length === 0 ? steps : few
+  )
+}
 
 /** Fewer steps that still fail: halves first, then ever smaller parts, down to single steps. */
 export const shrink = async (

@@ -1,6 +1,7 @@
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import type { Dice } from "./Dice.ts"
+import type { LieKind } from "./Place.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { Fate } from "./SimChain.ts"
 import { type FaultKind, faultKinds, lies } from "./SimProvider.ts"
@@ -29,9 +30,29 @@ export type Way = (typeof ways)[number]
 /** How much of what a payment asks for. */
 export type Part = "all" | "half" | "rest" | "more" | "dust"
 
+/** What holds for a seed from its beginning. */
+export interface Conditions {
+  /** Of each chain. */
+  readonly providers?: number
+  /** The tag that every payment waits for. */
+  readonly requires?: "safe" | "finalized"
+  /** More addresses are watched than a provider picks logs for. */
+  readonly crowded?: boolean
+  /** Providers, by their place, that refuse to give many logs at once. */
+  readonly capped?: ReadonlyArray<number>
+}
+
+/** A payment: the one that was made under this name, or by its place in their order. */
+interface OfPayment {
+  readonly payment: number
+  readonly of?: string
+}
+
 export type Action =
   | {
       readonly does: "create"
+      /** What other steps call it by. */
+      readonly name?: string
       readonly chain: ChainName
       readonly currency: PaymentCurrency
       /** Base units. */
@@ -40,8 +61,38 @@ export type Action =
       readonly expiresIn: number
       readonly ownUrl: boolean
     }
-  | { readonly does: "pay"; readonly payment: number; readonly way: Way; readonly part: Part; readonly other: number }
-  | { readonly does: "spend"; readonly payment: number; readonly all: boolean }
+  | (OfPayment & { readonly does: "pay"; readonly way: Way; readonly part: Part; readonly other: number })
+  | (OfPayment & { readonly does: "spend"; readonly all: boolean })
+  | {
+      readonly does: "lie"
+      readonly chain: number
+      readonly provider: number
+      readonly kind: LieKind
+      readonly of?: string
+      readonly way: Way
+      readonly part: Part
+      readonly size: number
+      /** Seconds. */
+      readonly seconds: number
+    }
+  | {
+      /** Many transfers at once, to a payment or to people whom nobody watches. */
+      readonly does: "flood"
+      readonly chain: number
+      readonly of?: string
+      readonly transfers: number
+    }
+  | {
+      readonly does: "clock"
+      /** By which the system's clock is ahead. */
+      readonly hours: number
+      /** Until it is right again. */
+      readonly seconds: number
+    }
+  /** The files as they are now are put aside; they take the place of newer ones. `elsewhere`: on another machine. */
+  | { readonly does: "copy" }
+  | { readonly does: "restore"; readonly elsewhere: boolean; readonly down: number }
+  | ({ readonly does: "given" } & Conditions)
   | {
       readonly does: "reorg"
       readonly chain: number
