@@ -14,9 +14,10 @@ import type { Connected } from "./Networks.ts"
 import { overtaken } from "./overtaken.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
-import { type Outcome, tick, type Watch } from "./tick.ts"
+import { type Outcome, tick } from "./tick.ts"
 import { contractsOf } from "./transfers.ts"
 import * as Watched from "./WatchedRepo.ts"
+import type { Watch } from "./watch.ts"
 
 /** Pace while no payment of the mode is open. */
 export const idleInterval = Duration.minutes(1)

@@ -8,8 +8,8 @@ import type { Provider } from "./Providers.ts"
 import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import { testimonyOf } from "./testimony.ts"
-import { decidesSolely, type Watch } from "./tick.ts"
 import { Waits } from "./waits.ts"
+import { decidesSolely, type Watch } from "./watch.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500

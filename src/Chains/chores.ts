@@ -16,8 +16,8 @@ import type { Provider } from "./Providers.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
 import { makeSearch } from "./search.ts"
 import { finalNumber, secondPass, startPass } from "./secondPass.ts"
-import { isAlone, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
+import { isAlone, type Watch } from "./watch.ts"
 
 /** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
 export const idleTagInterval = Duration.toMillis("10 minutes")

@@ -11,9 +11,9 @@ import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
 import { RpcError } from "./Rpc.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
-import type { Watch } from "./tick.ts"
 import { nativeTransfers, type Transfer, transfersAmong, transferTopic } from "./transfers.ts"
 import type { Watcher } from "./Watcher.ts"
+import type { Watch } from "./watch.ts"
 
 const Included = Schema.Struct({
   transactionHash: Hash,

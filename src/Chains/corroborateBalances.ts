@@ -13,7 +13,7 @@ import type { Provider } from "./Providers.ts"
 import { readPacked } from "./packedBalances.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
 import { type Asking, pointAt } from "./states.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** Unattributed receipts that one round asks other providers about, the newest first. */
 const askedPerRound = 50

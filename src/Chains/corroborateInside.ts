@@ -11,7 +11,7 @@ import { gotBy } from "./inside.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
 import { stateOf } from "./states.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 50

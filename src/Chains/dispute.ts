@@ -2,7 +2,7 @@ import { Effect, Either } from "effect"
 import { ask, findHeader } from "./calls.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** What came of a question about a final block: who has it otherwise than two providers, or that nobody can tell. */
 export type Dispute =

@@ -7,8 +7,8 @@ import { ask, getTagged, type Header } from "./calls.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { RpcError, RpcReason } from "./Rpc.ts"
-import { decidesSolely, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
+import { decidesSolely, type Watch } from "./watch.ts"
 
 type Tag = "safe" | "finalized"
 

@@ -6,9 +6,9 @@ import { claimOnce } from "./claim.ts"
 import * as Gaps from "./GapsRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { sizeErrors } from "./Span.ts"
-import type { Watch } from "./tick.ts"
 import { readTokens } from "./tokenBalances.ts"
 import { transfersAmong, transferTopic } from "./transfers.ts"
+import type { Watch } from "./watch.ts"
 
 /** Blocks of one call, which asks for the logs of a few receivers; fewer where the provider refuses. */
 const blocksAtOnce = 10_000

@@ -9,7 +9,7 @@ import type { Provider } from "./Providers.ts"
 import { isRefusal } from "./packedBalances.ts"
 import * as Repair from "./RepairRepo.ts"
 import type { RpcClient } from "./Rpc.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** The transactions that an address sent in a block. */
 const sentBy = (address: string, transactions: ReadonlyArray<unknown>): ReadonlyArray<Transaction> =>

@@ -6,7 +6,7 @@ import { ask, type Header } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import { mayBeAble } from "./packedBalances.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** Gas that a transaction takes which runs no code. */
 const plainTransfer = 21_000n

@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import { ask, getHead } from "./calls.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
-import type { Watch } from "./tick.ts"
+import type { Watch } from "./watch.ts"
 
 /** Two providers that both follow the chain may see a block at different times. */
 const usualLag = 1

@@ -11,8 +11,8 @@ import * as Repair from "./RepairRepo.ts"
 import { RpcError } from "./Rpc.ts"
 import { readRange } from "./range.ts"
 import { refusals } from "./Span.ts"
-import { isAlone, sourceOf, type Watch } from "./tick.ts"
 import type { Watcher } from "./Watcher.ts"
+import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
 /** Between two attempts at the same blocks. */
 const tryAgain = Schedule.intersect(Schedule.exponential("500 millis"), Schedule.recurs(3))

@@ -15,7 +15,7 @@ import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
 import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
-import { decidesSolely, sourceOf, type Watch } from "./tick.ts"
+import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
 const atOnce = 500

@@ -11,7 +11,7 @@ import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import { refusals } from "./Span.ts"
-import { isAlone, sourceOf, type Watch } from "./tick.ts"
+import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
 const finalDepths = 4

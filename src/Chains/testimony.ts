@@ -6,8 +6,8 @@ import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
 import { insideCorroborated, isInside } from "./corroborateInside.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
-import type { Watch } from "./tick.ts"
 import { nativeTransfers, type Transfer, transfersAmong } from "./transfers.ts"
+import type { Watch } from "./watch.ts"
 
 // What one provider says of receipts that another one has reported.
 

@@ -1,62 +1,19 @@
 import { Effect, Either } from "effect"
-import type { Network } from "../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
-import type { Settlement } from "../Payments/Settlement.ts"
-import type { ChainSettings } from "../Settings.ts"
-import type { Db, Writer } from "../Sql.ts"
-import type { AddressSet } from "./AddressSet.ts"
 import { findAncestor } from "./ancestor.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
 import { checkAhead } from "./farAhead.ts"
 import { type Gas, gasOf } from "./gas.ts"
-import type { HeadClock } from "./HeadClock.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
-import type { Provider, Providers } from "./Providers.ts"
+import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Range, readRange } from "./range.ts"
 import { sizeErrors } from "./Span.ts"
-import type { Source } from "./source.ts"
 import { latestStart } from "./startBlock.ts"
-import type { Contracts } from "./transfers.ts"
-
-/** What a watcher works with. It is the only one to change this network's rows. */
-export interface Watch {
-  readonly network: Network
-  readonly chain: ChainSettings
-  readonly contracts: Contracts
-  readonly watched: AddressSet
-  readonly providers: Providers
-  readonly reader: Db
-  readonly writer: Writer["Type"]
-  readonly settlement: Settlement["Type"]
-  /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
-  readonly headClock: HeadClock
-  /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
-  readonly solePatience: number
-}
-
-/** The chain as one provider shows it. */
-export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provider: Provider): Source => ({
-  client: provider.client,
-  chain,
-  contracts,
-  watched,
-  stuck: provider.span.stuck,
-  other: Effect.map(providers.other(provider), (other) => other?.client)
-})
-
-/**
- * Whether the serving one of several providers decides alone on something that has waited since `since`: no other one has
- * testified for the configured patience. Times are Unix milliseconds.
- */
-export const decidesSolely = (watch: Watch, provider: Provider, since: number, now: number): boolean =>
-  now - Math.max(since, watch.providers.silentSince(provider, now)) >= watch.solePatience
-
-/** Nobody has to be asked about what a chain's only provider says. */
-export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
+import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
 /**
  * `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why.
