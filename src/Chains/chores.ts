@@ -1,23 +1,21 @@
-import { Clock, Duration, Effect, Either } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { Asked } from "./balances.ts"
+import { compareBalances } from "./balanceRound.ts"
 import { ask, getHeader } from "./calls.ts"
-import { type Checked, commitBalances } from "./commitBalances.ts"
-import { takeBackDenied, withoutDenied } from "./corroborateBalances.ts"
+import { takeBackDenied } from "./corroborateBalances.ts"
 import { makeFinality } from "./finality.ts"
 import * as Gaps from "./GapsRepo.ts"
 import { findGapTokens } from "./gapMoney.ts"
 import * as Ledger from "./LedgerRepo.ts"
-import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
 import { makeSearch } from "./search.ts"
 import { finalNumber, secondPass, startPass } from "./secondPass.ts"
 import * as Watched from "./WatchedRepo.ts"
-import { isAlone, type Watch } from "./watch.ts"
+import type { Watch } from "./watch.ts"
 
 /** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
 export const idleTagInterval = Duration.toMillis("10 minutes")
@@ -30,8 +28,6 @@ const passParts = 16
 const sweepInterval = Duration.toMillis("1 day")
 /** Addresses that one tick looks at for that. */
 const sweepPage = 1000
-/** Rounds that an address may fail in until it holds up the others no longer. */
-const failingRounds = 3
 /** How often skipped addresses are looked for that are new, and how many one tick looks at. */
 const gapInterval = Duration.toMillis("5 seconds")
 const gapPage = 500
@@ -77,88 +73,6 @@ type Sweep =
   | { readonly of: "ended"; readonly after: Balances.Cursor | undefined }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
-/** Reads balances from one provider, and from another one what the first cannot tell of. */
-const readBoth = Effect.fnUntraced(function* (
-  { chain, providers }: Watch,
-  provider: Provider,
-  head: BlockRef,
-  asked: ReadonlyArray<Asked>,
-  hopeless: ReadonlySet<string>
-) {
-  const other = yield* providers.other(provider)
-  if (other === undefined) return yield* readBalances({ provider, others: [], chain }, head, asked, hopeless)
-  const second = (part: ReadonlyArray<Asked>) =>
-    readBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
-  const first = yield* readBalances({ provider, others: [other], chain }, head, asked).pipe(
-    // What this one refuses for good may be all that keeps payments from ending.
-    Effect.catchIf(
-      ({ reason }) => !providerTrouble.has(reason),
-      () => second(asked)
-    )
-  )
-  if (first.failed.length === 0) return first
-  const left = new Set(first.failed.map(({ address }) => address))
-  // What has been told of is not asked about again: a part that stays unattributed would be added twice.
-  const isTold = (address: string, blockHash: string) =>
-    first.replaced.some((one) => one.address === address && one.blockHash === blockHash)
-  const untold = asked
-    .filter(({ address }) => left.has(address))
-    .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isTold(one.address, credit.blockHash)) }))
-  const again = yield* second(untold).pipe(
-    Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(other, error) : Effect.void)),
-    // One that tells of nothing at all keeps nobody from being given up.
-    Effect.orElse(() => readBalances({ provider, others: [other], chain }, head, untold, hopeless)),
-    Effect.either
-  )
-  if (Either.isLeft(again)) return first
-  const { failed, replaced, rows, transfers } = again.right
-  return {
-    ...first,
-    transfers: [...first.transfers, ...transfers],
-    rows: [...first.rows, ...rows],
-    replaced: [...first.replaced, ...replaced],
-    failed
-  }
-})
-
-/** How many rounds running each address has failed in. */
-type Failures = Map<string, number>
-
-/** Counts who has failed, and tells the log of it. */
-const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: ReadonlyArray<Failed>) => {
-  const now = new Set(failed.map(({ address }) => address))
-  for (const { address } of asked) if (!now.has(address)) failures.delete(address)
-  return Effect.forEach(
-    failed,
-    ({ address, error, givenUp }) => {
-      const rounds = (failures.get(address) ?? 0) + 1
-      failures.set(address, rounds)
-      const logged = Effect.annotateLogs({ address, reason: error.message })
-      if (rounds === 1) return Effect.logWarning("what came to an address cannot be told").pipe(logged)
-      return givenUp && rounds === failingRounds
-        ? Effect.logError("what came to an address cannot be told, and is kept as unattributed").pipe(logged)
-        : Effect.void
-    },
-    { concurrency: 1, discard: true }
-  )
-}
-
-const look = Effect.fnUntraced(function* (
-  watch: Watch,
-  { disputed, failures }: { readonly failures: Failures; readonly disputed: Set<string> },
-  provider: Provider,
-  head: BlockRef,
-  asked: ReadonlyArray<Asked>,
-  of: Checked["of"]
-) {
-  const { settlement, writer } = watch
-  const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
-  const told = yield* readBoth(watch, provider, head, asked, hopeless)
-  const reading = yield* withoutDenied(watch, provider, told, disputed)
-  yield* noteFailed(failures, asked, reading.failed)
-  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
-})
-
 /** Whether it is time again for what was last done at `last`, Unix milliseconds: also where the clock was set back since. */
 const isTime = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
 
@@ -190,7 +104,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const scan = yield* Ledger.scan(reader, network)
     const final = finalNumber(watch, head.number, scan?.finalized)
     const asked = yield* Balances.asked(reader, network, head, grace, final)
-    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "round")
+    if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     yield* takeBackDenied(watch, provider, head, scan?.checked)
   })
 
@@ -249,7 +163,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
       done.next = { of: "ended", after: undefined }
     }
     const { asked, next } = yield* pageOf(done.next, now)
-    if (asked.length > 0) yield* look(watch, noted, provider, head, asked, "page")
+    if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "page")
     done.next = next
   })
 
@@ -263,7 +177,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const addresses = yield* Gaps.unlooked(reader, network, gapPage)
     if (addresses.length < gapPage) done.gaps = now
     if (addresses.length === 0) return
-    yield* look(watch, noted, provider, head, yield* Balances.gapsAsked(reader, network, addresses), "page")
+    yield* compareBalances(watch, noted, provider, head, yield* Balances.gapsAsked(reader, network, addresses), "page")
     yield* findGapTokens(watch, provider, head, addresses)
     yield* writer.write(Gaps.looked(network, addresses))
   })
