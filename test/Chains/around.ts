@@ -2,6 +2,7 @@ import { Effect, type Layer, Queue, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { Chains } from "../../src/Chains.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { type ModelChain, type ModelTransaction, modelRpc, token } from "./ModelChain.ts"
@@ -57,12 +58,12 @@ export const withTwo = {
 
 const aroundProviders =
   <S, E, R>(settlement: Layer.Layer<Settlement | S, E, R>) =>
-  (nodes: ReadonlyArray<ModelChain>, settings = withTokens) => {
+  (nodes: ReadonlyArray<ModelChain>, settings = withTokens, payments: Partial<SettingsShape["payments"]> = {}) => {
     const chains = Object.fromEntries(nodes.map((node, i) => [`model:${["first", "second"][i] ?? i}`, node]))
     const rpcUrls = Object.keys(chains).map((url) => Redacted.make(url))
     return <A, E2, R2>(test: Effect.Effect<A, E2, R2>) =>
       Effect.flatMap(temporaryDatabase, (path) =>
-        Effect.provide(test, world(path, [{ ...settings, rpcUrls }], modelRpc(chains), settlement))
+        Effect.provide(test, world(path, [{ ...settings, rpcUrls }], modelRpc(chains), settlement, payments))
       )
   }
 

@@ -23,7 +23,10 @@ export const chainSettings = (over: Partial<ChainSettings> = {}): ChainSettings 
   testChain({ chain: "ethereum", rpcUrls: [Redacted.make("model:ethereum")], chainId: 77, ...over })
 
 /** Money counts as late for three days. */
-export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
+export const settings = (
+  chains: ReadonlyArray<ChainSettings>,
+  payments: Partial<SettingsShape["payments"]> = {}
+): SettingsShape =>
   testSettings("", {
     payments: {
       settleGrace: Duration.seconds(60),
@@ -33,7 +36,8 @@ export const settings = (chains: ReadonlyArray<ChainSettings>): SettingsShape =>
       // Model chains may be mined hours ahead of a test clock.
       clockTolerance: Duration.days(3650),
       lookAhead: 200,
-      dustFloorUsd: "0.10"
+      dustFloorUsd: "0.10",
+      ...payments
     },
     chains
   })
@@ -112,13 +116,14 @@ export const world = <S, E, R>(
   path: string,
   chains: ReadonlyArray<ChainSettings>,
   rpc: Layer.Layer<Rpc>,
-  settlement: Layer.Layer<Settlement | S, E, R>
+  settlement: Layer.Layer<Settlement | S, E, R>,
+  payments: Partial<SettingsShape["payments"]> = {}
 ) =>
   Chains.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(MatchSet.layer, Networks.layer)),
     Layer.provideMerge(settlement),
     Layer.provideMerge(commits),
-    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains)), rpc)),
+    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains, payments)), rpc)),
     Layer.provideMerge(Logger.remove(Logger.defaultLogger))
   )
 
