@@ -27,7 +27,11 @@ const shop = Effect.gen(function* () {
     rpcUrls: new Map([["base", [`${chain.url}/?key=${providersKey}`, `${other.url}/${providersKey}`]]]),
     caFile: inbox.caFile
   })
-  const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+  const daemon = yield* serve(home, undefined, {
+    TILLD_ADMIN__PORT: "0",
+    // One of the two is gone for good.
+    TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds"
+  })
   const admin = yield* adminOf(daemon)
   const scrape = Effect.map(admin("GET", "/metrics"), (answer): Scrape => {
     expect(answer.status, answer.text).toBe(200)

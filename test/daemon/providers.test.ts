@@ -6,6 +6,9 @@ import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, sto
 import { type FaultName, faultNames, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
 
+/** One of the two fails for as long as a test takes: nobody waits for it. */
+const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds" }
+
 const path = "/hook"
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 
@@ -23,7 +26,7 @@ const shop = Effect.gen(function* () {
     rpcUrls: new Map([["base", [first.url, second.url]]]),
     caFile: inbox.caFile
   })
-  const daemon = yield* serve(home)
+  const daemon = yield* serve(home, undefined, hasty)
   yield* daemon.create(order)
   yield* chain.mine()
   yield* daemon.hasRead(chain)
@@ -133,7 +136,7 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
       const { chain, daemon, first, home, inbox } = yield* shop
       yield* daemon.end("SIGTERM")
       yield* first.set("wrongChain")
-      const again = yield* serve(home, daemon.key)
+      const again = yield* serve(home, daemon.key, hasty)
       const aside = yield* firstProvider(again, (provider) => !provider.healthy)
       expect(aside.reason).toMatch(/serves chain 1337/)
       const payment = yield* again.create({ ...order, webhookUrl: inbox.url + path })

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises"
 import Database from "better-sqlite3"
 import { Cause, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Redacted } from "effect"
 import { History } from "../../src/Chains/History.ts"
@@ -92,7 +93,7 @@ export class Life {
   /** A thread takes real time, and none of the simulation's: addresses that are skipped are derived on one. */
   async #letThreadsWork(isDone: () => boolean): Promise<void> {
     for (let waited = 0; !isDone() && waited < threadPatience; waited++) {
-      await new Promise((resolve) => setTimeout(resolve, 1))
+      await delay(1)
       await this.time.rest()
     }
   }
