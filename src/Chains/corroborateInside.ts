@@ -105,8 +105,9 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
 }
 
 /**
- * The block's balances must show at least the sum of the ledger's receipts, and the transaction must concern the address.
- * Where they show less, or nothing, what the transaction itself moved by its trace may do.
+ * The block's balances must show at least the sum of the ledger's receipts, and the transaction must concern the address,
+ * by a trace where the provider offers one. Where they show less, or nothing, what the transaction itself moved by its
+ * trace may do.
  */
 const verdictOn = Effect.fnUntraced(function* (
   question: Question,
@@ -118,7 +119,8 @@ const verdictOn = Effect.fnUntraced(function* (
   if (came !== undefined && came.amount >= wanted && concerns(address, transaction)) return "corroborated"
   const traced = yield* concernsByTrace(question, receipt)
   if (traced !== undefined) return traced ? "corroborated" : "denied"
-  return came?.exact === true && came.amount < wanted ? "denied" : "unable"
+  if (came === undefined) return "unable"
+  return came.amount >= wanted ? "corroborated" : came.exact ? "denied" : "unable"
 })
 
 /** The receipts of one address in one block. */

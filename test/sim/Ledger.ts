@@ -492,6 +492,14 @@ export class Ledger {
     })
   }
 
+  /** Whether what was invented on a chain has been in the database for long enough that others were asked about it. */
+  isInventionKnown(name: ChainName, now: number): boolean {
+    const { chain, isLiedAbout, plan } = this.#watched(name)
+    const untrue = this.#notThere(this.#receipts()).filter((row) => row.chain === name && isLiedAbout(row.address))
+    const isDeep = (row: ReceiptRow) => chain.head.number - row.block_number > plan.confirmations + 3
+    return untrue.length > 0 && untrue.every((row) => isDeep(row) && row.seen_at <= now - 20_000)
+  }
+
   /** When every deadline is long over. `lost`: payments that are no longer in the database. */
   checkEnd(lost: ReadonlyArray<PaymentRow> = []): void {
     const held = this.#strict.leftovers ? [] : this.#notThere(this.#receipts()).map(({ address }) => address)

@@ -17,6 +17,9 @@ const second = 1_000
 const hour = 3_600 * second
 const endpoint = "https://192.0.1.1/hook"
 
+/** Shorter than a provider of a story is gone, which has denied by then what another one has invented. */
+const solePatience = Duration.minutes(1)
+
 /** The files of the database that a copy of its directory has. */
 const databaseFiles = ["", "-wal"]
 
@@ -44,6 +47,7 @@ export class World {
   readonly lost: Array<PaymentRow> = []
   #clockRightAt = Number.POSITIVE_INFINITY
   #skew = 0
+  #isElsewhere = false
   #life: Life
   #lives = 0
   #created = 0
@@ -68,7 +72,12 @@ export class World {
     const base = testSettings(path)
     this.#settings = {
       ...base,
-      payments: { ...base.payments, settleGrace: Duration.millis(settleGrace) },
+      payments: {
+        ...base.payments,
+        settleGrace: Duration.millis(settleGrace),
+        clockTolerance: Duration.minutes(15),
+        soleProviderPatience: solePatience
+      },
       webhooks: { ...base.webhooks, allowTargets: ["192.0.1.0/24"], concurrency: 8 },
       chains: places.map(({ plan, providers }) => settingsOf(plan, providers.length, requires))
     }
@@ -180,7 +189,9 @@ export class World {
     this.#throwIfBroken()
     const before = this.ledger.payments()
     rmSync(`${this.#path}-shm`, { force: true })
-    if (elsewhere) rmSync(this.#marks, { force: true, recursive: true })
+    // Two machines that begin with one copy cannot know of each other.
+    if (elsewhere && !this.#isElsewhere) rmSync(this.#marks, { force: true, recursive: true })
+    this.#isElsewhere ||= elsewhere
     for (const suffix of databaseFiles) {
       rmSync(this.#path + suffix, { force: true })
       const copy = `${this.#path}.copy${suffix}`

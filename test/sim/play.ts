@@ -135,7 +135,10 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       return placeAt(world, step.chain).chain.mineMany(step.blocks, world.now)
     case "break": {
       const until = world.now + step.seconds * second
-      return placeAt(world, step.chain).breaks(step.provider, step.kind, step.size, world.now, until)
+      const place = placeAt(world, step.chain)
+      // What nobody has denied, who is left may decide alone.
+      if (step.kind === "gone" && !world.ledger.isInventionKnown(place.plan.chain, world.now)) return
+      return place.breaks(step.provider, step.kind, step.size, world.now, until)
     }
     case "given":
     case "wait":

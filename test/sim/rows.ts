@@ -25,6 +25,9 @@ export interface ReceiptRow {
   readonly currency: string
   readonly amount: string
   readonly tx_hash: string | null
+  readonly block_number: number
+  /** Unix milliseconds. */
+  readonly seen_at: number
 }
 
 export interface ScanRow {
@@ -60,7 +63,8 @@ export interface DeliveryRow {
 /** What is asked of it, over and over. */
 export const statements = (db: Database.Database) => ({
   payments: db.prepare<[], PaymentRow>(
-    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head, expires_at, tx_hash,
+    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head,
+       coalesce(due_at, expires_at) AS expires_at, tx_hash,
        amount_received, failure_reason FROM payments ORDER BY sequence`
   ),
   exceptions: db.prepare<[], ExceptionRow>(
@@ -73,6 +77,7 @@ export const statements = (db: Database.Database) => ({
   ),
   scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash FROM scans"),
   receipts: db.prepare<[], ReceiptRow>(
-    "SELECT chain, block_hash, address, position, currency, amount, tx_hash FROM receipts WHERE canonical = 1"
+    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at
+     FROM receipts WHERE canonical = 1`
   )
 })

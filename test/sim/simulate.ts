@@ -11,7 +11,7 @@ import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
 import { type Conditions, type Step, stepsOf } from "./steps.ts"
-import { type Kind, kinds, tell } from "./stories.ts"
+import { type Kind, kinds, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
 import { World } from "./World.ts"
 
@@ -131,11 +131,13 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
   const steps = stepsOf(new Dice(`steps ${seed}`), chains)
   const dice = new Dice(`kinds ${seed}`)
   if (dice.chance(0.45) && !always) return steps
-  const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () => dice.pick(always ? chosen : kinds))
+  const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () =>
+    always ? dice.pick(chosen) : dice.weighted(weights)
+  )
   const told = picked.filter((kind) => chosen.includes(kind))
   const few = steps.slice(0, dice.below(8))
   return told.reduce(
-    (others, kind, i) => mix(dice, tell(kind, new Dice(`${kind} ${seed}`), chains, `${kind} ${i}`), others),
+    (others, kind, i) => mix(dice, tell(kind, new Dice(`${kind} ${i} ${seed}`), chains, `${kind} ${i}`), others),
     told.length === 0 ? steps : few
   )
 }
