@@ -9,7 +9,7 @@ import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import { testimonyOf } from "./testimony.ts"
 import { Waits } from "./waits.ts"
-import { decidesSolely, type Watch } from "./watch.ts"
+import { decidesSolely, isAlone, type Watch } from "./watch.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
@@ -205,14 +205,15 @@ export const makeAgreement = (watch: Watch): Agreement => {
         )
 
   const run = Effect.fn("Watcher.agree")(function* (provider: Provider, head: BlockRef) {
-    if (providers.all.length < quorum) return undefined
+    // Of receipts that were reported while there were more of them.
+    const isSingle = isAlone(watch)
     const settledAt = head.number - chain.confirmations + 1
     const receipts = yield* candidates(settledAt)
     if (receipts.length === 0) return undefined
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.others(provider)
     const isLone = ({ deniedBy, seenAt }: Unagreed) =>
-      deniedBy === undefined && decidesSolely(watch, provider, seenAt, now)
+      deniedBy === undefined && (isSingle || decidesSolely(watch, provider, seenAt, now))
     const open = receipts.filter((receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt)))
     // All providers are asked about the same: who is not asked has not been silent.
     const due = byTransaction(open).slice(0, askedPerTick).flat()
@@ -228,7 +229,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
         return host === undefined || one.deniedBy !== undefined || isCorroborated(one) ? [] : [[one, host] as const]
       })
     }
-    if (verdict.corroborated.some((one) => votes.has(one) < quorum)) decidedAloneAt = now
+    if (!isSingle && verdict.corroborated.some((one) => votes.has(one) < quorum)) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
     if (verdict.refuted.length > 0) {
       yield* Effect.logError("two providers deny receipts that one has reported: they do not count").pipe(
@@ -253,7 +254,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     }
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
     const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
-    return [overdue ? waitsForSecond : undefined, others.length > 0 ? undefined : alone]
+    return [overdue ? waitsForSecond : undefined, others.length > 0 || isSingle ? undefined : alone]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })
@@ -261,8 +262,8 @@ export const makeAgreement = (watch: Watch): Agreement => {
   /** Until another provider testifies, that one has decided alone stays to be seen. */
   const told = (provider: Provider, reason: string | undefined) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
-      const isAlone = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
-      return reason || (isAlone ? decidesAlone : undefined)
+      const isTold = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
+      return reason || (isTold ? decidesAlone : undefined)
     })
 
   return { run: (provider, head) => Effect.flatMap(run(provider, head), (reason) => told(provider, reason)) }

@@ -5,7 +5,7 @@ import { makeClient, type RpcClient } from "../../src/Chains/Rpc.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { someProviders } from "../lib/soleProvider.ts"
+import { soleProvider, someProviders } from "../lib/soleProvider.ts"
 import { alice, inStore, network, noting, owing, watchOf } from "./oracleWorld.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
@@ -89,6 +89,25 @@ const agreeing = Effect.fnUntraced(function* (second: RpcClient) {
 })
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+it.scoped(
+  "a chain's only provider decides on what was reported while there was another, but for what that denied",
+  () =>
+    Effect.gen(function* () {
+      yield* owing("single")
+      yield* unagreed(10, 11)
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
+      )
+      const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
+      const { run } = makeAgreement(yield* watchOf(providers, noting().settlement))
+      expect(yield* run(provider, at(50))).toBeUndefined()
+      expect(yield* agreed).toEqual([10])
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* run(provider, at(50))).toBe(waitsForSecond)
+    }).pipe(quiet, inStore)
+)
 
 describe("a receipt that nobody has agreed to", () => {
   it.scoped("is asked about once it has its confirmations, no sooner, and then after twice the time of before", () =>
