@@ -234,6 +234,7 @@ export class Ledger {
       // What one provider says may be noted. What follows from it is looked at below.
       if (watched.isLiedAbout(row.address)) continue
       const block = watched.chain.byHash.get(row.block_hash)
+      if (block === undefined && watched.isGarbled()) continue
       const what = () =>
         `${row.amount} ${row.currency} at ${row.position} of ${block?.number ?? row.block_hash} on ${row.chain}`
       if (block === undefined || !isOn(head, block)) {
@@ -266,21 +267,34 @@ export class Ledger {
   }
 
   /** What a transaction brought to an address of one currency, in whatever block; of coins, what came at all. */
-  #broughtBy(hash: string, chain: ChainName, address: string, currency: string): bigint {
-    const watched = this.#watched(chain)
-    const isOf = ({ address: to, contract }: Credit) =>
-      to === address && this.#currencyOf(watched, contract) === currency
-    const amountOf = (block: Block, txHash: string) =>
-      block.credits.reduce((total, one) => total + (one.txHash === txHash && isOf(one) ? one.amount : 0n), 0n)
-    const inAny = (txHash: string) =>
-      (watched.chain.inclusions.get(txHash) ?? []).reduce((most, block) => {
-        const amount = amountOf(block, txHash)
-        if (amount > most) return amount
-        return most
-      }, 0n)
-    if (currency !== watched.plan.coin) return inAny(hash)
+  #broughtBy(hash: string, name: ChainName, address: string, currency: string): bigint {
+    const watched = this.#watched(name)
     // Nobody can always tell apart which transaction moved how much inside of contracts.
-    return [...watched.chain.inclusions.keys()].reduce((total, txHash) => total + inAny(txHash), 0n)
+    if (currency === watched.plan.coin) return this.#came(name, address, currency)
+    const amounts = (watched.chain.inclusions.get(hash) ?? []).map((block) =>
+      block.credits.reduce(
+        (total, { address: to, amount, contract, txHash }) =>
+          txHash === hash && to === address && this.#currencyOf(watched, contract) === currency
+            ? total + amount
+            : total,
+        0n
+      )
+    )
+    const [most = 0n] = amounts.toSorted((a, b) => Number(b > a) - Number(a > b))
+    return most
+  }
+
+  /** What ever came to an address of one currency, in whatever block. */
+  #came(name: ChainName, address: string, currency: string): bigint {
+    const watched = this.#watched(name)
+    let total = 0n
+    for (const [hash, [block]] of watched.chain.inclusions) {
+      for (const credit of block?.credits ?? []) {
+        const isOf = credit.txHash === hash && credit.address === address
+        if (isOf && this.#currencyOf(watched, credit.contract) === currency) total += credit.amount
+      }
+    }
+    return total
   }
 
   /** What invites somebody to send money back has come. */
@@ -288,7 +302,9 @@ export class Ledger {
     for (const { address, amount, chain, currency, id, kind, outcome, tx_hash } of this.exceptions()) {
       const key = `${id} ${amount}`
       if (outcome !== null || tx_hash === null || kind === "reorged" || this.#checked.has(key)) continue
-      const came = this.#broughtBy(tx_hash, chain, address, currency)
+      // What is too much may have come with the transactions before the one that it is noted with.
+      const came =
+        kind === "overpaid" ? this.#came(chain, address, currency) : this.#broughtBy(tx_hash, chain, address, currency)
       if (came < BigInt(amount)) {
         throw new Violation(`${kind}: ${amount} ${currency} on ${chain} with ${tx_hash}, which brought ${came}`)
       }
@@ -476,17 +492,17 @@ export class Ledger {
     const taken = new Set<Credit>()
     return rows.filter((row) => {
       const watched = this.#watched(row.chain)
+      const block = watched.chain.byHash.get(row.block_hash)
+      if (block === undefined && watched.isGarbled()) return true
       if (!watched.isLiedAbout(row.address)) return false
-      const credit = watched.chain.byHash
-        .get(row.block_hash)
-        ?.credits.find(
-          (one) =>
-            !taken.has(one) &&
-            one.txHash === row.tx_hash &&
-            one.address === row.address &&
-            one.amount === BigInt(row.amount) &&
-            this.#currencyOf(watched, one.contract) === row.currency
-        )
+      const credit = block?.credits.find(
+        (one) =>
+          !taken.has(one) &&
+          one.txHash === row.tx_hash &&
+          one.address === row.address &&
+          one.amount === BigInt(row.amount) &&
+          this.#currencyOf(watched, one.contract) === row.currency
+      )
       if (credit !== undefined) taken.add(credit)
       return credit === undefined
     })

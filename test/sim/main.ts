@@ -54,6 +54,7 @@ const stage = await Stage.make(strict)
 const failed: Array<number> = []
 let played = 0
 let millis = 0
+let computing = 0
 
 /** Whether two failures are of one kind: they differ in numbers and names at most. */
 const kindOf = (why: string | undefined): string | undefined => why?.replaceAll(/0x[0-9a-f]+|[0-9]+/g, "").slice(0, 60)
@@ -71,8 +72,11 @@ const report = async (seed: number, why: string): Promise<void> => {
 try {
   for (let seed = first; seed < first + count; seed++) {
     const began = performance.now()
+    const computed = process.cpuUsage()
     const why = await stage.run(String(seed), seedsSteps(String(seed), choice))
     millis += performance.now() - began
+    const { system, user } = process.cpuUsage(computed)
+    computing += (system + user) / 1_000
     played++
     if (why !== undefined) {
       failed.push(seed)
@@ -88,5 +92,6 @@ try {
 
 if (leftOut.length > 0 && values.only === undefined) say(`left out: ${leftOut.join(", ")}`)
 if (failed.length > 0) say(`failed: ${failed.join(", ")}`)
-say(`${played} seeds, ${failed.length} failed, ${(millis / Math.max(1, played)).toFixed(0)} ms a seed`)
+const each = (all: number) => (all / Math.max(1, played)).toFixed(0)
+say(`${played} seeds, ${failed.length} failed, ${each(millis)} ms a seed, ${each(computing)} of them computing`)
 process.exitCode = failed.length > 0 ? 1 : 0

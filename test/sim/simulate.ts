@@ -95,19 +95,7 @@ export interface Choice {
 }
 
 /** Kinds that the daemon does not withstand yet. */
-export const leftOut: ReadonlyArray<Kind> = [
-  "inventions",
-  "falseFinals",
-  "deniedThenGone",
-  "balances",
-  "multiples",
-  "longBranches",
-  "futureTimes",
-  "highTags",
-  "logNumbers",
-  "cappedLogs",
-  "cutLogs"
-]
+export const leftOut: ReadonlyArray<Kind> = []
 
 export const usual: Choice = { kinds: kinds.filter((kind) => !leftOut.includes(kind)), always: false }
 
