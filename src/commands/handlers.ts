@@ -124,9 +124,7 @@ const listExceptions = on(
 )
 
 const orNotFound = <A>(id: string, decided: A | undefined) =>
-  decided === undefined
-    ? notFound(`payment ${id}, nor an exception of a lost one`)
-    : Effect.succeed(decided)
+  decided === undefined ? notFound(`payment ${id}, nor an exception of a lost one`) : Effect.succeed(decided)
 
 const acceptPayment = on(
   Requests.AcceptPayment,
