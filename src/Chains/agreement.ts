@@ -24,9 +24,11 @@ const named = 10
 /** So many providers must have a receipt, and so many refute it. */
 const quorum = 2
 
-export const decidesAlone = "one provider decides alone: no other one answers"
-export const waitsForOthers = "no other provider answers: payments wait for one before one decides alone"
-export const waitsForSecond = "receipts wait for a second provider to corroborate them"
+export const decidesAlone = "one provider decides alone: no other one answers. Remedy: add another provider to rpc_urls"
+export const waitsForOthers =
+  "no other provider answers: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
+export const waitsForSecond =
+  "receipts wait for a second provider to corroborate them: the log names who denies them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
 
 /** What one provider answers. */
 interface Answer {

@@ -44,6 +44,6 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
     if (hash === ours) return wrong(other, number, theirs, hash)
     if (hash === theirs) return wrong(serving, number, ours, hash)
   }
-  const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or take out the wrong one`
+  const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or another one in the place of the wrong one`
   return { _tag: "Open", reason } satisfies Dispute
 })

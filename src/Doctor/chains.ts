@@ -209,7 +209,7 @@ export const examineWallet = Effect.fn("Doctor.wallet")(function* (
   return Array.from(found, ([key, used]): Finding => {
     if (Either.isLeft(used)) return failedCall(`${name} on ${key}`, used.left, "ask another provider")
     const { length } = used.right
-    if (length === 0) return ok(`${name} on ${key}`, `nothing is known of ${indexes}`)
+    if (length === 0) return ok(`${name} on ${key}`, `no address of ${indexes} has a history`)
     const shown = `${used.right.slice(0, shownIndexes).join(", ")}${length > shownIndexes ? ` and ${length - shownIndexes} more` : ""}`
     return warn(
       `${name} on ${key}`,

@@ -93,7 +93,8 @@ const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
   const mined = yield* Effect.mapError(minedTransaction(networks.connected(network).providers, hash), (error) =>
     refuse(`${key} does not tell whether it has ${hash}: ${error.message}`)
   )
-  if (mined === undefined) return yield* refuse(`${key} has no transaction ${hash} in any block`)
+  if (mined === undefined)
+    return yield* refuse(`${key} has no transaction ${hash} in any block: check the hash, and that it is on this chain`)
   if (!mined.succeeded) return yield* refuse(`The transaction ${hash} failed in block ${mined.blockNumber} of ${key}`)
   if (mined.confirmations < chain.confirmations) {
     return yield* refuse(

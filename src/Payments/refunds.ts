@@ -22,8 +22,10 @@ export interface Refunded extends Decided {
   readonly closed: ReadonlyArray<PaymentException>
 }
 
-const told = ({ amount, currency, id, kind, txHash }: PaymentException): string =>
-  `${id} (${kind}, ${amount} ${currency}, ${txHash ?? "transaction unknown"})`
+const told = (exception: PaymentException): string => {
+  const { amount, currency, id, kind, txHash = "transaction unknown" } = exception
+  return `${id} (${kind}, ${amount} ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
+}
 
 const unclear = (message: string) => new RefundUnclear({ message })
 
@@ -36,7 +38,8 @@ const chosen = Effect.fnUntraced(function* (
   const open = all.filter(({ status }) => status === "open")
   for (const id of exceptions) {
     const named = all.find((one) => one.id === id)
-    if (named === undefined) return yield* unclear(`${of} has no exception ${id}: nothing was closed`)
+    if (named === undefined)
+      return yield* unclear(`${of} has no exception ${id}: nothing was closed. See tilld payments show`)
     if (named.status !== "open") return yield* unclear(`${id} is ${named.status}, not open: nothing was closed`)
   }
   const meant = exceptions.length === 0 ? open : open.filter(({ id }) => exceptions.includes(id))
@@ -47,7 +50,7 @@ const chosen = Effect.fnUntraced(function* (
   if (second !== undefined && exceptions.length === 0) {
     const list = open.map(told).join(", ")
     return yield* unclear(
-      `${of} has ${open.length} open exceptions: ${list}. Name those you sent back with --exception`
+      `${of} has ${open.length} open exceptions: ${list}. Name those you sent back: --exception EXC_ID, once for each`
     )
   }
   if (second !== undefined && amount !== undefined) {
@@ -55,7 +58,9 @@ const chosen = Effect.fnUntraced(function* (
   }
   const growing = meant.find((one) => isOfDust(one) || (!isNamed(one) && one.kind !== "reorged"))
   if (growing !== undefined && amount === undefined) {
-    return yield* unclear(`${told(growing)} may grow at any time: say with --amount how much you sent back`)
+    return yield* unclear(
+      `${told(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
+    )
   }
   if (amount !== undefined && amount > one.amount) {
     return yield* unclear(`${told(one)} is open, which is less than ${amount}: nothing was closed`)
@@ -78,7 +83,7 @@ const refundUnknown = Effect.fnUntraced(function* (id: string, amount: bigint | 
   const tx = yield* Tx
   const before = yield* Exceptions.byId(tx, id)
   if (before === undefined || before.payment !== undefined) return undefined
-  const closed = before.status === "open" ? yield* close(id, [before], { exceptions: [id], amount }) : []
+  const closed = yield* close(id, [before], { exceptions: [id], amount })
   const after = yield* Exceptions.byId(tx, id)
   const result: Refunded = { payment: undefined, exceptions: after === undefined ? [] : [after], closed }
   return result

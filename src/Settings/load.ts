@@ -78,7 +78,7 @@ const markFolderFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   const [database, folder] = paths.map((path) => [resolve(base(path), String(at(tree, path))), at(tree, path)] as const)
   if (database === undefined || folder === undefined || folder[1] === "" || !isBeside(database[0], folder[0])) return []
   const message =
-    "is in the folder of the database: whoever copies and restores that folder would restore the mark with it"
+    "is in the folder of the database: whoever copies and restores that folder would restore the mark with it; give one elsewhere"
   return [{ path: paths[1], message }]
 }
 

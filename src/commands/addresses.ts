@@ -12,7 +12,7 @@ const farthest = 50_000
 
 const by = Options.integer("by").pipe(
   Options.withPseudoName("N"),
-  Options.withDescription(`How many indexes to skip, 1 to ${farthest}`),
+  Options.withDescription(`How many addresses to skip, 1 to ${farthest}; otherwise ${blindJump}`),
   Options.withDefault(blindJump),
   Options.mapEffect((count) =>
     count >= 1 && count <= farthest ? Effect.succeed(count) : refuse(`--by must be 1 to ${farthest}`)

@@ -98,12 +98,15 @@ const listPayments = on(
   })
 )
 
+const notFound = (what: string) =>
+  new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
+
 const showPayment = on(
   Requests.ShowPayment,
   Effect.fnUntraced(function* ({ id, limit }) {
     const reader = yield* Reader
     const payment = yield* PaymentsRepo.byId(reader, id)
-    if (payment === undefined) return yield* new Requests.NotFound({ message: `There is no payment ${id}` })
+    if (payment === undefined) return yield* notFound(`payment ${id}`)
     return yield* storyOf(reader, payment, limit)
   })
 )
@@ -111,15 +114,17 @@ const showPayment = on(
 const listExceptions = on(
   Requests.ListExceptions,
   Effect.fnUntraced(function* (filter) {
-    const open = yield* ExceptionsRepo.open(yield* Reader, filter)
-    return open.map(exceptionView)
+    const reader = yield* Reader
+    const { after, payment } = filter
+    // An empty list would say that nothing waits for a decision.
+    if (payment && !(yield* PaymentsRepo.byId(reader, payment))) return yield* notFound(`payment ${payment}`)
+    if (after && !(yield* ExceptionsRepo.byId(reader, after))) return yield* notFound(`exception ${after}`)
+    return (yield* ExceptionsRepo.open(reader, filter)).map(exceptionView)
   })
 )
 
 const orNotFound = <A>(id: string, decided: A | undefined) =>
-  decided === undefined
-    ? Effect.fail(new Requests.NotFound({ message: `There is no payment ${id}, and no exception without one` }))
-    : Effect.succeed(decided)
+  decided === undefined ? notFound(`payment ${id}, nor an exception of a lost one`) : Effect.succeed(decided)
 
 const acceptPayment = on(
   Requests.AcceptPayment,

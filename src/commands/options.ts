@@ -47,7 +47,7 @@ const longestPage = 1000
 
 export const limitOf = (otherwise: number) =>
   Options.integer("limit").pipe(
-    Options.withDescription(`How many, 1 to ${longestPage}`),
+    Options.withDescription(`How many of each list, 1 to ${longestPage}; otherwise ${otherwise}`),
     Options.withDefault(otherwise),
     Options.mapEffect((count) =>
       count >= 1 && count <= longestPage ? Effect.succeed(count) : refuse(`--limit must be 1 to ${longestPage}`)

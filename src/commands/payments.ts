@@ -60,12 +60,12 @@ const list = Command.make(
 const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
 
-const transactionOf = ({ dust, txHash = "unknown" }: ExceptionView): string => (dust === true ? "dust" : txHash)
+const transactionOf = ({ dust, txHash = "transaction unknown" }: ExceptionView): string =>
+  dust === true ? "many small transfers" : txHash
 
 const renderException = (exception: ExceptionView): string =>
   `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${exception.amount} ${exception.currency}  ` +
-  `${exception.chain}  ${exception.dust === true ? "many small transfers" : (exception.txHash ?? "transaction unknown")}  ` +
-  exception.id +
+  `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
   (exception.sentBack === undefined ? "" : `  after ${exception.sentBack} that were sent back`)
 
 const renderDust = (sum: Story["dust"][number]): string =>
@@ -131,7 +131,7 @@ const renderOpen = (open: ReadonlyArray<ExceptionView>): string =>
       exception.payment ?? "lost",
       `${exception.chain}.${exception.mode}`,
       `${exception.amount} ${exception.currency}`,
-      transactionOf(exception),
+      exception.dust === true ? "dust" : (exception.txHash ?? "unknown"),
       exception.address
     ])
   )
@@ -144,7 +144,7 @@ const exceptions = Command.make(
     payment: Options.text("payment").pipe(Options.withDescription("Only those of this payment"), Options.optional),
     after: Options.text("after").pipe(
       Options.withPseudoName("ID"),
-      Options.withDescription("The page after this exception"),
+      Options.withDescription("The page after the exception with this ID"),
       Options.optional
     )
   },
@@ -185,7 +185,7 @@ const accept = Command.make(
     id: decidable,
     tx: Options.text("tx").pipe(
       Options.withPseudoName("HASH"),
-      Options.withDescription("The transaction that paid, where tilld could not tell"),
+      Options.withDescription("The transaction that paid, where tilld does not know it"),
       Options.mapEffect((hash) =>
         /^0x[0-9a-fA-F]{64}$/.test(hash)
           ? Effect.succeed(hash.toLowerCase())
@@ -204,15 +204,17 @@ const accept = Command.make(
       }),
       renderDecision
     )
-).pipe(Command.withDescription("Take what has come for a payment as its payment: it becomes confirmed"))
+).pipe(
+  Command.withDescription(
+    "Take what has come, however little, as the payment: it becomes confirmed, and its exceptions are closed"
+  )
+)
 
 const renderRefund = ({ closed, ...decision }: RefundView): string =>
   [
     ...title(
       "sent back",
-      closed.map(({ amount, currency, id, kind, txHash }) =>
-        [id, kind, `${amount} ${currency}`, txHash ?? "transaction unknown"].join("  ")
-      )
+      closed.map((one) => [one.id, one.kind, `${one.amount} ${one.currency}`, transactionOf(one)].join("  "))
     ),
     renderDecision(decision)
   ].join("\n")
@@ -230,10 +232,12 @@ const refunded = Command.make(
     amount: Options.text("amount").pipe(
       Options.withPseudoName("AMOUNT"),
       Options.withDescription(
-        "How much of it you sent back, in base units as tilld payments exceptions shows it; the rest stays open"
+        "How much of the one exception you sent back, in base units; the rest stays open. Needed where its amount may grow"
       ),
       Options.mapEffect((amount) =>
-        /^[1-9][0-9]{0,77}$/.test(amount) ? Effect.succeed(amount) : refuse("--amount must be a number of base units")
+        /^[1-9][0-9]{0,77}$/.test(amount)
+          ? Effect.succeed(amount)
+          : refuse("--amount must be a whole number of base units, 1 or more")
       ),
       Options.optional
     )

@@ -256,7 +256,7 @@ export type RefundView = typeof RefundView.Type
 export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
   payload: { limit: Schema.Number, payment: optional(Schema.String), after: optional(Schema.String) },
   success: Schema.Array(ExceptionView),
-  failure: StoreUnavailable
+  failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
 export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("AcceptPayment", {

@@ -116,6 +116,10 @@ it.scoped("refunded: money of a lost payment, in part", () =>
     yield* refunded(open.id, { exceptions: [], amount: 2n })
     yield* scanTo(131, transfer(125, 6n, to))
     expect((yield* Exceptions.open(reader, { limit: 10 })).map(({ amount }) => amount)).toEqual([3n, 6n])
+    yield* refunded(open.id, { exceptions: [], amount: 3n })
+    expect(yield* Effect.flip(refunded(open.id, none))).toMatchObject({
+      message: expect.stringContaining(`${open.id} is refunded, not open`)
+    })
   }).pipe(Effect.provide(layer))
 )
 

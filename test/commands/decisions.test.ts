@@ -154,6 +154,8 @@ it.scopedLive("what cannot be decided ends with its reason", () =>
       [1, "There is no payment", "refunded", "pay_none"],
       [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
       [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
+      [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],
+      [1, "There is no exception exc_none", "exceptions", "--after", "exc_none"],
       [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],
       [2, "--chain", "abandon", "--mode", "test"]
     ] as const) {
