@@ -101,25 +101,32 @@ export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, se
     (row) => row !== undefined
   )
 
-/** Whether any receipt of a block up to `upTo` is not corroborated, dust among them. */
-export const anyUncorroborated = (db: Db, { chain, mode }: Network, upTo: number) =>
+/** Whether any receipt of a block up to `upTo` is not corroborated, dust among them, or one above `after` is refuted. */
+export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ? LIMIT 1`,
-      [chain, mode, upTo]
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?
+       UNION ALL
+       SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
+       LIMIT 1`,
+      [chain, mode, upTo, chain, mode, after, upTo]
     ),
     (row) => row !== undefined
   )
 
-/** Marks a receipt as corroborated. Gives whose it is; nothing where there is none. */
-export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+/**
+ * Marks a receipt as corroborated, with the time of its block as two providers have it, Unix seconds: the one that
+ * reported it may have told another. Gives whose it is; nothing where there is none.
+ */
+export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, blockTime?: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const rows = yield* tx.all<{ payment_id: string | null }>(
-      `UPDATE receipts SET agreed = 1
+      `UPDATE receipts SET agreed = 1, block_time = coalesce(?, block_time)
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-      [chain, mode, blockHash, address, position]
+      [blockTime ?? null, chain, mode, blockHash, address, position]
     )
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
@@ -147,14 +154,38 @@ export const refute = ({ chain, mode }: Network, { address, blockHash, position 
   )
 
 /**
- * Notes that a second provider has these receipts, dust among them. Gives whose they are: with those settled in the same
- * transaction, the sums of their dust follow.
+ * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had
+ * denied, one of them on another branch. Gives whose they are: with those settled in the same transaction, the sums of
+ * their dust follow.
  */
-export const setCorroborated = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+export const setCorroborated = (
+  { chain, mode }: Network,
+  receipts: ReadonlyArray<ReceiptKey & { readonly blockTime: number }>
+) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
-      `UPDATE receipts SET agreed = 1
-       WHERE agreed = 0 AND chain = ? AND mode = ? AND (block_hash, address, position) IN (
+      `UPDATE receipts SET agreed = 1, canonical = 1, refuted = 0, block_time = told.value ->> 3
+       FROM json_each(?) AS told
+       WHERE agreed = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
+         AND position = told.value ->> 2
+       RETURNING payment_id`,
+      [
+        JSON.stringify(
+          receipts.map(({ address, blockHash, blockTime, position }) => [blockHash, address, position, blockTime])
+        ),
+        chain,
+        mode
+      ]
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })
+
+/** Has the agreement ask once more about receipts that were refuted, and that two providers tell of. Gives whose. */
+export const reinstate = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
+      `UPDATE receipts SET canonical = 1, refuted = 0
+       WHERE refuted = 1 AND chain = ? AND mode = ? AND (block_hash, address, position) IN (
          SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))
        RETURNING payment_id`,
       [chain, mode, JSON.stringify(receipts.map(({ address, blockHash, position }) => [blockHash, address, position]))]

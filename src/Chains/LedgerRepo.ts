@@ -183,8 +183,11 @@ const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer
     return [since, stored?.time ?? 0] as const
   })
 
-/** What a transaction sends is in its hash: of two that tell otherwise one lies, and the last word counts until two agree. */
-const isRetold = "agreed = 0 AND position GLOB 'tx:*' AND amount <> excluded.amount"
+/**
+ * One transaction sends one amount, by its value or from inside a contract: of two that tell otherwise one lies, and the
+ * last word counts until two agree.
+ */
+const isRetold = "agreed = 0 AND (position GLOB 'tx:*' OR position GLOB 'call:*') AND amount <> excluded.amount"
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical

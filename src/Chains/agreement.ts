@@ -15,8 +15,8 @@ import { decidesSolely, isAlone, type Watch } from "./watch.ts"
 const page = 500
 /** Transactions that one tick asks about; the next ones wait for the next tick. */
 const askedPerTick = 200
-/** Transactions in one batch; providers allow from 100 calls up. */
-const transactionsPerBatch = 48
+/** Transactions in one batch, of up to three calls each; providers allow from 100 calls up. */
+const transactionsPerBatch = 32
 /** A receipt with all its confirmations that has been seen for this long should have been corroborated. */
 const patience = Duration.toMillis("10 minutes")
 /** Transactions that one warning names. */
@@ -33,13 +33,17 @@ export const waitsForSecond =
 /** What one provider answers. */
 interface Answer {
   readonly asked: ReadonlyArray<Unagreed>
-  readonly has: ReadonlyArray<Unagreed>
+  readonly has: ReadonlyArray<Dated>
   readonly lacks: ReadonlyArray<Unagreed>
 }
 
+/** A receipt that a provider has, and the time that its block has to it, Unix seconds. */
+type Dated = readonly [Unagreed, number]
+
 /** What the providers say of receipts, counted. */
 class Votes {
-  readonly #has = new Map<Unagreed, number>()
+  /** By the time of its block: who has another one has not the same. */
+  readonly #has = new Map<Unagreed, Map<number, number>>()
   readonly #lacks = new Map<Unagreed, Array<string>>()
   /** By other providers than the serving one. */
   readonly #heard = new Set<Unagreed>()
@@ -47,14 +51,23 @@ class Votes {
 
   add({ client: { host } }: Provider, serves: boolean, { asked, has, lacks }: Answer) {
     for (const one of asked) this.#asked.add(one)
-    for (const one of has) this.#has.set(one, (this.#has.get(one) ?? 0) + 1)
+    for (const [one, time] of has) {
+      const times = this.#has.get(one) ?? new Map<number, number>()
+      this.#has.set(one, times.set(time, (times.get(time) ?? 0) + 1))
+    }
     for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), host])
-    if (!serves) for (const one of [...has, ...lacks]) this.#heard.add(one)
+    if (!serves) for (const one of [...has.map(([receipt]) => receipt), ...lacks]) this.#heard.add(one)
   }
 
-  /** How many providers have it. */
+  /** How many providers have it, at the time that most of them tell. */
   has(receipt: Unagreed): number {
-    return this.#has.get(receipt) ?? 0
+    return Math.max(0, ...(this.#has.get(receipt)?.values() ?? []))
+  }
+
+  /** The time of its block that most providers tell, Unix seconds. */
+  timeOf(receipt: Unagreed): number | undefined {
+    const most = this.has(receipt)
+    return [...(this.#has.get(receipt) ?? [])].find(([, count]) => count === most)?.[0]
   }
 
   /** The hosts of those that have its height, and not it. */
@@ -75,7 +88,7 @@ class Votes {
 
 /** What follows from the votes. */
 interface Verdict {
-  readonly corroborated: ReadonlyArray<Unagreed>
+  readonly corroborated: ReadonlyArray<readonly [Unagreed, number | undefined]>
   readonly refuted: ReadonlyArray<Unagreed>
   /** To be stored: the first host that lacks it. */
   readonly denied: ReadonlyArray<readonly [Unagreed, string]>
@@ -86,8 +99,8 @@ const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, re
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
-      for (const receipt of corroborated) {
-        for (const payment of yield* AgreementRepo.setAgreed(network, receipt)) touched.add(payment)
+      for (const [receipt, time] of corroborated) {
+        for (const payment of yield* AgreementRepo.setAgreed(network, receipt, time)) touched.add(payment)
       }
       for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
       for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
@@ -104,7 +117,7 @@ const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
 /** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
 const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, receipts: ReadonlyArray<Unagreed>) {
   const asked: Array<Unagreed> = []
-  const has: Array<Unagreed> = []
+  const has: Array<Dated> = []
   const lacks: Array<Unagreed> = []
   /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
@@ -122,7 +135,11 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
       answered = false
       break
     }
-    has.push(...found.right.has)
+    const { times } = found.right
+    for (const receipt of found.right.has) {
+      const time = times.get(receipt.blockHash)
+      if (time !== undefined) has.push([receipt, time])
+    }
     lacks.push(...found.right.lacks)
     const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
     if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
@@ -224,14 +241,14 @@ export const makeAgreement = (watch: Watch): Agreement => {
       votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
     const isRefuted = (one: Unagreed) => !isCorroborated(one) && votes.lacks(one).length >= quorum
     const verdict: Verdict = {
-      corroborated: due.filter(isCorroborated),
+      corroborated: due.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
       refuted: due.filter(isRefuted),
       denied: due.flatMap((one) => {
         const [host] = votes.lacks(one)
         return host === undefined || one.deniedBy !== undefined || isCorroborated(one) ? [] : [[one, host] as const]
       })
     }
-    if (!isSingle && verdict.corroborated.some((one) => votes.has(one) < quorum)) decidedAloneAt = now
+    if (!isSingle && verdict.corroborated.some(([one]) => votes.has(one) < quorum)) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
     if (verdict.refuted.length > 0) {
       yield* Effect.logError("two providers deny receipts that one has reported: they do not count").pipe(

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Duration, Effect, Either } from "effect"
 import { ask, findHeader } from "./calls.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
@@ -15,6 +15,9 @@ const hashAt = ({ client }: Provider, number: number) =>
     Either.isRight(found) ? found.right[0]?.hash : undefined
   )
 
+/** For how long a provider that is wrong about a final block is left alone: another one serves from then on. Milliseconds. */
+const leftAlone = Duration.toMillis("5 minutes")
+
 const wrong = (provider: Provider, number: number, theirs: string, hash: string): Dispute => ({
   _tag: "Wrong",
   provider,
@@ -22,6 +25,7 @@ const wrong = (provider: Provider, number: number, theirs: string, hash: string)
     host: provider.client.host,
     method: "eth_getBlockByNumber",
     reason: "inconsistent",
+    retryAfter: leftAlone,
     detail: `the final block ${number} is ${theirs} to it, and ${hash} to two other providers`
   })
 })

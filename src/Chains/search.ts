@@ -1,8 +1,9 @@
-import { Clock, Duration, Effect } from "effect"
+import { Array as Arr, Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
@@ -22,10 +23,13 @@ const atOnce = 500
 /** Block ranges that one search may take; what is below is the verification pass's to read first. */
 const maxRanges = 16
 
+/** So many providers must have looked before a payment ends. */
+const quorum = 2
+
 /** What a provider answers that has other blocks than those that were read, or not yet. */
 const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
 
-/** What another provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
+/** What a provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
 const searchLogs = Effect.fnUntraced(function* (
   watch: Watch,
   other: Provider,
@@ -59,29 +63,25 @@ const searchLogs = Effect.fnUntraced(function* (
   return found
 })
 
-/** What another provider's balances tell of the addresses at `settled`, beyond what the ledger has up to there. */
+/** What a provider's balances tell of the addresses at `settled`, beyond what the ledger has up to there. */
 const searchBalances = Effect.fnUntraced(function* (
   watch: Watch,
-  serving: Provider,
+  others: ReadonlyArray<Provider>,
   other: Provider,
   due: ReadonlyArray<Searches.Due>,
   settled: BlockRef
 ) {
   const asked = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
-  const { failed, transfers } = yield* readBalances(
-    { provider: other, others: [serving], chain: watch.chain },
-    settled,
-    asked
-  )
+  const { failed, transfers } = yield* readBalances({ provider: other, others, chain: watch.chain }, settled, asked)
   const [first] = failed
   if (first !== undefined) return yield* first.error
   return transfers
 })
 
-/** What another provider tells of the addresses, or why it does not. */
+/** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
 const tell = (
   watch: Watch,
-  serving: Provider,
+  others: ReadonlyArray<Provider>,
   other: Provider,
   due: ReadonlyArray<Searches.Due>,
   after: number,
@@ -89,17 +89,27 @@ const tell = (
 ) =>
   Effect.zipWith(
     searchLogs(watch, other, due, after, settled),
-    searchBalances(watch, serving, other, due, settled),
+    searchBalances(watch, others, other, due, settled),
     (logs, balances) => ({ transfers: [...logs, ...balances] })
   ).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
+/** What a search has found: all of it, and what two providers told of alike. */
+interface Found {
+  readonly transfers: ReadonlyArray<DatedTransfer>
+  readonly alike: ReadonlyArray<DatedTransfer>
+}
+
+/** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
+const together = (first: ReadonlyArray<DatedTransfer>, second: ReadonlyArray<DatedTransfer>): Found => {
+  const keys = new Set(first.map(Ledger.keyOf))
+  const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
+  const withCoins = new Set(first.filter((one) => !isLog(one)).map(({ address }) => address))
+  const [added, alike] = Arr.partition(second, (one) => keys.has(Ledger.keyOf(one)))
+  return { transfers: [...first, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))], alike }
+}
+
 /** Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. */
-const store = (
-  watch: Watch,
-  due: ReadonlyArray<Searches.Due>,
-  transfers: ReadonlyArray<DatedTransfer>,
-  settled: BlockRef
-) =>
+const store = (watch: Watch, due: ReadonlyArray<Searches.Due>, { alike, transfers }: Found, settled: BlockRef) =>
   watch.writer.write(
     Effect.gen(function* () {
       const { network, settlement } = watch
@@ -109,7 +119,10 @@ const store = (
       if (scan === undefined || block?.hash !== settled.hash) return
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
-      const touched = yield* keepIncome(network, unknown, false)
+      const touched = [
+        ...(yield* keepIncome(network, unknown, false)),
+        ...(yield* AgreementRepo.reinstate(network, alike))
+      ]
       const asked = due.map(({ payment }) => payment)
       yield* Searches.keep(network, asked, settled.number)
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
@@ -132,9 +145,9 @@ export interface Search {
 
 /**
  * Silence needs a quorum as money does: before a payment expires, fails, or is undone by a reorg, another provider is asked
- * for logs by receiver and for the balances of the addresses that end, on the branch that was read. What it tells of is
- * stored, and keeps the payments open. While no other one answers, the one that serves decides after
- * `sole_provider_patience`.
+ * for logs by receiver and for the balances of the addresses that end, on the branch that was read. So is the serving one:
+ * who read the blocks may have been the other one. What they tell of is stored, and keeps the payments open. While no other
+ * one answers, the one that serves decides after `sole_provider_patience`.
  */
 export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): Search => {
   const { chain, network, providers, reader } = watch
@@ -159,31 +172,44 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
 
   const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
     if (providers.all.length < 2) return undefined
-    const found = yield* dueAt(head)
-    if (found === undefined) return undefined
-    const { due, scan, settled } = found
+    const page = yield* dueAt(head)
+    if (page === undefined) return undefined
+    const { due, scan, settled } = page
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     let reason = "no other provider answers"
-    for (const other of yield* providers.others(provider)) {
-      if ((settled.number - after) / other.span.blocks > maxRanges) {
+    const told: Array<ReadonlyArray<DatedTransfer>> = []
+    const others = yield* providers.others(provider)
+    // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
+    for (const asked of [...others, provider]) {
+      if (told.length === quorum) break
+      // While it is the only one, the verification pass goes no further.
+      const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges
+      if (isTooFar) {
         reason = `the verification pass has not come further than block ${scan.verified}`
         continue
       }
-      const told = yield* tell(watch, provider, other, due, after, settled)
-      if ("error" in told) {
-        reason = told.error.summary
-        yield* failedBy(other, told.error, settled)
-        continue
+      const helping = [...others, provider].filter((one) => one !== asked)
+      const answer = yield* tell(watch, helping, asked, due, after, settled)
+      if ("transfers" in answer) {
+        told.push(answer.transfers)
+        yield* providers.testified(asked)
+      } else {
+        reason = answer.error.summary
+        yield* failedBy(asked, answer.error, settled)
       }
-      yield* providers.testified(other)
-      yield* warnOf(told.transfers)
-      yield* store(watch, due, told.transfers, settled)
+    }
+    const [first = [], second = []] = told
+    const found = together(first, second)
+    if (told.length === quorum) {
+      yield* warnOf(found.transfers)
+      yield* store(watch, due, found, settled)
       return undefined
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
-    if (sole.length > 0) yield* store(watch, sole, [], settled)
+    if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
+    if (sole.length > 0) yield* store(watch, sole, found, settled)
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 

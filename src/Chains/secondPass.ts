@@ -56,7 +56,10 @@ const disagree = Effect.fnUntraced(function* (
   state: PassState
 ) {
   const dispute = yield* settleDispute(watch, serving, reader, number)
-  if (dispute._tag === "Wrong" && dispute.provider === serving) return yield* dispute.error
+  if (dispute._tag === "Wrong" && dispute.provider === serving) {
+    yield* watch.providers.failed(serving, dispute.error)
+    return yield* dispute.error
+  }
   if (dispute._tag !== "Open") {
     yield* watch.providers.failed(reader, dispute._tag === "Wrong" ? dispute.error : error)
     return false
@@ -150,27 +153,30 @@ const headOf = ({ providers }: Watch, reader: Provider) =>
   )
 
 /**
- * What two of the providers have told of alike, where the ledger has anything uncorroborated, as deep as the confirmations by the heads that
- * they have themselves.
+ * What two of the providers have told of alike, block times included, where the ledger has anything uncorroborated, as
+ * deep as the confirmations by the heads that they have themselves.
  */
 const corroborated = Effect.fnUntraced(function* (
   watch: Watch,
   provider: Provider,
   scan: Scan,
   told: ReadonlyArray<Told>,
+  after: number,
   to: number
 ) {
-  if (told.length < 2 || !(yield* AgreementRepo.anyUncorroborated(watch.reader, watch.network, to))) return []
-  const votes = new Map<string, number>()
+  if (told.length < 2 || !(yield* AgreementRepo.anyUncorroborated(watch.reader, watch.network, after, to))) return []
+  const votes = new Map<string, { readonly one: DatedTransfer; count: number }>()
   for (const { reader, transfers } of told) {
     const head = reader === provider ? scan.head.number : yield* headOf(watch, reader)
     for (const transfer of transfers) {
       if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
-      votes.set(Ledger.keyOf(transfer), (votes.get(Ledger.keyOf(transfer)) ?? 0) + 1)
+      const key = `${Ledger.keyOf(transfer)} ${transfer.blockTime}`
+      const vote = votes.get(key) ?? { one: transfer, count: 0 }
+      vote.count++
+      votes.set(key, vote)
     }
   }
-  const all = new Map(told.flatMap(({ transfers }) => transfers.map((one) => [Ledger.keyOf(one), one] as const)))
-  return [...all].flatMap(([key, one]) => ((votes.get(key) ?? 0) > 1 ? [one] : []))
+  return [...votes.values()].flatMap(({ count, one }) => (count > 1 ? [one] : []))
 })
 
 /** `waits`: for another provider. `more`: final blocks are left to be read. */
@@ -239,7 +245,7 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
     if (!isVerified && patient) return undefined
     const found = yield* missed(watch, provider, scan, told, state)
     if (found === undefined) return undefined
-    const agreed = yield* corroborated(watch, provider, scan, told, to)
+    const agreed = yield* corroborated(watch, provider, scan, told, after, to)
     return { ...verified, missed: found, corroborated: agreed, isVerified } satisfies Part
   })
   const part = yield* read()

@@ -2,7 +2,7 @@ import { Array as Arr, Effect, Either, Schema } from "effect"
 import { nativeToken } from "../Domain/Currency.ts"
 import { AddressSet } from "./AddressSet.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
-import { ask, badAnswer, type Call, decoder, getHead, Hash } from "./calls.ts"
+import { ask, badAnswer, type Call, decoder, findHeader, getHead, Hash, type Header } from "./calls.ts"
 import { insideCorroborated, isInside } from "./corroborateInside.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
@@ -47,6 +47,8 @@ const findListed = (number: number): Call<Listed | undefined> => ({
 
 /** What a provider says of receipts; of those in neither list it cannot tell. */
 export interface Testimony {
+  /** The times of the blocks of those that it has, by hash; Unix seconds. Nothing but the header's hash vouches for one. */
+  readonly times: ReadonlyMap<string, number>
   /** It has them, in the same block, as deep as the chain's confirmations. */
   readonly has: ReadonlyArray<Unagreed>
   /** It has that depth, and not these. */
@@ -112,11 +114,18 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   const byHash = Arr.groupBy(outside, (receipt) => receipt.txHash)
   const hashes = Object.keys(byHash)
   const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
-  const [head, ...answers] = yield* ask(provider.client, [
+  const numbers = [...new Set(receipts.map(({ blockNumber }) => blockNumber))]
+  const [head, ...all] = yield* ask(provider.client, [
     getHead,
+    ...numbers.map(findHeader),
     ...hashes.map(findVouched),
     ...paying.map(findTransaction)
   ])
+  const headers = all.slice(0, numbers.length) as ReadonlyArray<Header | undefined>
+  const times = new Map(
+    headers.flatMap((header) => (header === undefined ? [] : [[header.hash, header.time] as const]))
+  )
+  const answers = all.slice(numbers.length)
   const isDeep = ({ blockNumber }: Unagreed) => head.number - blockNumber + 1 >= watch.chain.confirmations
   const transactions = new Map(Arr.zip(paying, answers.slice(hashes.length)))
   const has: Array<Unagreed> = []
@@ -136,7 +145,12 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   }
   lacks.push(...(yield* reallyLacked(provider, unknown)))
   const deepInside = inside.filter(isDeep)
-  if (deepInside.length === 0) return { has, lacks, head: head.number } satisfies Testimony
+  if (deepInside.length === 0) return { has, lacks, times, head: head.number } satisfies Testimony
   const { corroborated, denied } = yield* insideCorroborated(provider, watch, deepInside)
-  return { has: [...has, ...corroborated], lacks: [...lacks, ...denied], head: head.number } satisfies Testimony
+  return {
+    has: [...has, ...corroborated],
+    lacks: [...lacks, ...denied],
+    times,
+    head: head.number
+  } satisfies Testimony
 })

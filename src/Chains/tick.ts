@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Either, Option } from "effect"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { findAncestor } from "./ancestor.ts"
 import * as Balances from "./BalancesRepo.ts"
@@ -65,7 +65,8 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
 
 /**
  * Fails unless another provider, where one can be used, has the same block in the place of the last scanned one: a reorg
- * that is too deep to be one takes back what was confirmed, and is not believed of one node alone.
+ * that is too deep to be one takes back what was confirmed, and is not believed of one node alone. Any of them is enough:
+ * the first one asked may be the one whose branch was read.
  */
 const confirmReorg = Effect.fnUntraced(function* (
   { providers }: Watch,
@@ -73,6 +74,7 @@ const confirmReorg = Effect.fnUntraced(function* (
   now: Header,
   others: ReadonlyArray<Provider>
 ) {
+  const told: Array<string> = []
   for (const other of others) {
     const found = yield* Effect.either(ask(other.client, [findHeader(now.number)]))
     if (Either.isLeft(found)) {
@@ -81,9 +83,31 @@ const confirmReorg = Effect.fnUntraced(function* (
     }
     const [theirs] = found.right
     if (theirs?.hash === now.hash) return
-    const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and another provider has ${theirs?.hash ?? "none"}`
-    return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+    told.push(theirs?.hash ?? "none")
   }
+  if (told.length === 0) return
+  const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${told.join(", ")}`
+  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+})
+
+/**
+ * Whether the last scanned block is of a branch that a provider has made up: this provider's head and another one's are
+ * below it, and newer than it by their times, which no chain's lower blocks are. They would be behind it for as long as
+ * its number is above the chain's.
+ */
+const isMadeUp = Effect.fnUntraced(function* (
+  { providers }: Watch,
+  provider: Provider,
+  { head: last }: Scan,
+  head: Header
+) {
+  const isNewer = ({ number, time }: BlockRef) => number < last.number && time > last.time
+  if (!isNewer(head)) return false
+  for (const { client } of yield* providers.others(provider)) {
+    const found = yield* Effect.option(ask(client, [getHead]))
+    if (Option.exists(found, ([theirs]) => isNewer(theirs))) return true
+  }
+  return false
 })
 
 /** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
@@ -154,9 +178,9 @@ const read = Effect.fnUntraced(function* (
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     }),
     Effect.catchIf(
-      // A limit below the reorg's depth would refuse that for ever.
       ({ reason }) => reorgedTo > after.number && sizeErrors.has(reason),
-      () => read(watch, provider, after, head, after.number)
+      // A limit below the reorg's depth would refuse that for ever.
+      () => read(watch, provider, after, head, to > reorgedTo ? reorgedTo : after.number)
     )
   )
 })
@@ -260,7 +284,11 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     const { number } = scan.head
     // Watched since the batch was put together: the last scanned block must be looked at first.
     if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
-    if (head.number < number || (watching && atLast === undefined)) {
+    const isBelow = head.number < number || (watching && atLast === undefined)
+    if (isBelow && watching && (yield* isMadeUp(watch, provider, scan, head))) {
+      return yield* advance(watch, provider, scan, head, head)
+    }
+    if (isBelow) {
       // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
       const detail = `its head is ${head.number}, and ${number}, which it lacks, has been read`
       const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
