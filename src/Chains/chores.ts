@@ -20,8 +20,8 @@ import { isAlone, type Watch } from "./tick.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 /** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
-export const idleTagInterval = Duration.toMillis("10 minutes")
-export const tagInterval = Duration.toMillis("30 seconds")
+export const idleTagInterval = Duration.toMillis("30 minutes")
+export const tagInterval = Duration.toMillis("1 minute")
 /** Where a payment may wait for a tag. */
 export const policyTagInterval = Duration.toMillis("12 seconds")
 /** Spans that the second pass reads between two ticks. */
