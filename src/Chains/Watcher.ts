@@ -22,6 +22,8 @@ import * as Watched from "./WatchedRepo.ts"
 export const idleInterval = Duration.minutes(4)
 /** While payments are open, and all of them on other chains: only money gone astray can come. */
 const asideInterval = Duration.minutes(2)
+/** Where nothing can be read yet, so that what is missing is soon seen. */
+const waitingInterval = Duration.toMillis("1 minute")
 /** Pause after the store could not be written. */
 const storeRetry = Duration.toMillis("1 second")
 /** When a head has stood still for this long, another provider is asked for its own. */
@@ -179,7 +181,8 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   // Another provider may have what this one lacks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.activity = yield* activityOf(watch)
-  return started + paceOf(watch.chain, state.activity)
+  const pace = paceOf(watch.chain, state.activity)
+  return started + (outcome._tag === "Waiting" ? Math.min(pace, waitingInterval) : pace)
 })
 
 /** Notes why a tick failed, and gives the time of the next. */

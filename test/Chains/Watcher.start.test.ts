@@ -216,7 +216,7 @@ describe("the first head", () => {
       yield* committedTo(10)
       chain.chainId = 1
       chain.mine()
-      yield* pass("1 minute")
+      yield* pass("4 minutes")
       expect(yield* reason).toContain("model serves chain 1")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))
