@@ -186,7 +186,7 @@ describe("the first head", () => {
       wrong.intercept = () => {}
       wrong.failure = undefined
       right.failure = "unreachable"
-      yield* seconds(60)
+      yield* seconds(240)
       const [first] = (yield* health)?.providers ?? []
       expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("serves another chain") })
       expect(yield* scanned).toMatchObject({ head_number: 20 })
