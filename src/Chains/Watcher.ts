@@ -252,7 +252,6 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   }
   const mailbox = yield* Queue.sliding<Message>(1)
   const mine = yield* Effect.makeSemaphore(1)
-  const longestPace = Math.max(Duration.toMillis(idleInterval), Duration.toMillis(chain.pollInterval))
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
@@ -270,7 +269,8 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
       Effect.catchAll((error) => failed(providers, state, error))
     )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
-    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longestPace)
+    const longest = Math.max(waitingInterval, paceOf(chain, state.activity))
+    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
     // A busy watcher looks often enough as it is.
     yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))

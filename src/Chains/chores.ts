@@ -218,7 +218,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (!isTime(done.tags, idle ? idleTagInterval : interval, now)) return
+    if (!isTime(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
     done.tags = now
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
