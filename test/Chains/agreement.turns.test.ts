@@ -184,6 +184,22 @@ describe("a receipt that nobody has agreed to", () => {
   )
 })
 
+it.scoped("a receipt is not denied by providers that have neither its transaction nor its block any more", () =>
+  Effect.gen(function* () {
+    yield* owing("pruned")
+    yield* unagreed(10, 10)
+    const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
+      method === "eth_getBlockByNumber" && of !== "latest" ? null : answer
+    )
+    const { tick } = yield* agreeing(pruned)
+    yield* tick(12)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed, canonical, denied_by FROM receipts")).toEqual([
+      { agreed: 0, canonical: 1, denied_by: null }
+    ])
+  }).pipe(quiet, inStore)
+)
+
 it.scoped("a receipt that two providers have counts, though two others deny it", () =>
   Effect.gen(function* () {
     yield* owing("even")
