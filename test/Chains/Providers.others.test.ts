@@ -24,3 +24,23 @@ it.effect(
     }).pipe(quiet)
   }
 )
+
+it.effect("the others of one are silent since the last of them has testified, whoever is silent for longer", () =>
+  Effect.gen(function* () {
+    const providers = yield* providersOf(
+      ["a", "b", "c"].map((host) => new Node(host)),
+      hash("a")
+    )
+    const [serving, second, third] = providers.all
+    if (serving === undefined || second === undefined || third === undefined) return expect.unreachable()
+    yield* TestClock.adjust("5 minutes")
+    yield* providers.testified(third)
+    const heard = yield* now
+    yield* TestClock.adjust("1 minute")
+    yield* providers.testified(serving)
+    expect(providers.silentSince(serving, yield* now)).toBe(heard)
+    expect(providers.silentSince(third, yield* now)).toBe(heard + 60_000)
+    yield* providers.testified(second)
+    expect(providers.silentSince(serving, yield* now)).toBe(heard + 60_000)
+  }).pipe(quiet)
+)

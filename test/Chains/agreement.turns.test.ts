@@ -7,6 +7,7 @@ import type { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { soleProvider, someProviders } from "../lib/soleProvider.ts"
 import { alice, inStore, network, noting, owing, watchOf } from "./oracleWorld.ts"
+import { distorted } from "./twisted.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const at = (number: number) => ({ number, hash: hash(number), time: number })
@@ -79,8 +80,9 @@ const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) =
   return { asked, client }
 }
 
-const agreeing = Effect.fnUntraced(function* (second: RpcClient) {
-  const { aside, provider, providers } = someProviders(second, second)
+/** Of two providers that are alike, or of these, the first of which serves. */
+const agreeing = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
+  const { aside, provider, providers } = someProviders(first, ...(others.length === 0 ? [first] : others))
   const told: Array<unknown> = []
   const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
   const watch = yield* watchOf(providers, { ...noting().settlement, settle })
@@ -201,7 +203,55 @@ describe("a receipt that nobody has agreed to", () => {
   )
 })
 
+it.scoped("a receipt is not denied by providers that have neither its transaction nor its block any more", () =>
+  Effect.gen(function* () {
+    yield* owing("pruned")
+    yield* unagreed(10, 10)
+    const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
+      method === "eth_getBlockByNumber" && of !== "latest" ? null : answer
+    )
+    const { tick } = yield* agreeing(pruned)
+    yield* tick(12)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed, canonical, denied_by FROM receipts")).toEqual([
+      { agreed: 0, canonical: 1, denied_by: null }
+    ])
+  }).pipe(quiet, inStore)
+)
+
+it.scoped("a receipt that two providers have counts, though two others deny it", () =>
+  Effect.gen(function* () {
+    yield* owing("even")
+    yield* unagreed(10, 10)
+    const having = knowing(12, new Set([10])).client
+    const denying = distorted(knowing(12, new Set()).client, ({ method }, answer) =>
+      method === "eth_getBlockByNumber" ? { ...(answer as object), transactions: [] } : answer
+    )
+    const { tick } = yield* agreeing(having, denying, denying, having)
+    yield* tick(12)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed, canonical, refuted, denied_by FROM receipts")).toEqual([
+      { agreed: 1, canonical: 1, refuted: 0, denied_by: null }
+    ])
+  }).pipe(quiet, inStore)
+)
+
 describe("a second provider whose own head gives a receipt too few confirmations", () => {
+  it.scoped("has not corroborated it with one block less, and has with that block", () =>
+    Effect.gen(function* () {
+      yield* owing("depth")
+      yield* unagreed(10, 10)
+      let head = 11
+      const { tick } = yield* agreeing(knowing(() => head, new Set([10])).client)
+      yield* tick(12)
+      expect(yield* agreed).toEqual([])
+      head = 12
+      yield* TestClock.adjust("10 minutes")
+      yield* tick(12)
+      expect(yield* agreed).toEqual([10])
+    }).pipe(quiet, inStore)
+  )
+
   it.scoped.each<[string, (minutes: number) => number, ReadonlyArray<string>]>([
     ["put aside where its head stays there for a minute", () => 11, ["behind"]],
     ["not put aside once they are enough", () => 12, []],

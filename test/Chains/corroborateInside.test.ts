@@ -4,7 +4,7 @@ import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import { makeAgreement } from "../../src/Chains/agreement.ts"
 import { insideCorroborated } from "../../src/Chains/corroborateInside.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
-import { Reader } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, base, depsOf, inStore, look, network, owing, receipts, scanTo, wanted, watchOf } from "./oracleWorld.ts"
@@ -98,6 +98,30 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 1, denied: 0, unable: 0 })
       expect(yield* answerOf(richer(model, -1n))).toEqual({ corroborated: 0, denied: 1, unable: 0 })
     }).pipe(quiet, inStore)
+  )
+
+  it.scoped(
+    "is not corroborated beside an invented receipt of the same block by balances that show but one of them",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("beside", alice)
+        const { deeds } = model.mine([inside(alice, 3n, [alice]), { ...nothing, names: [alice] }])
+        expect(yield* reported(model, model.client)).toEqual([["call", "3"]])
+        model.traces = false
+        expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 1, denied: 0, unable: 0 })
+        yield* (yield* Writer).write(
+          Effect.flatMap(Tx, (tx) =>
+            tx.run(
+              `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
+               currency, amount, payment_id, canonical, agreed, seen_at)
+             SELECT chain, mode, block_hash, address, position || '0', block_number, block_time, ?,
+               currency, amount, payment_id, canonical, agreed, seen_at FROM receipts`,
+              [deeds[1]?.hash ?? ""]
+            )
+          )
+        )
+        expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 0, denied: 2, unable: 0 })
+      }).pipe(quiet, inStore)
   )
 
   it.scoped("must be of a transaction that concerns the address, by its calldata or by a trace", () =>

@@ -169,6 +169,23 @@ describe("silence of one provider out of two", () => {
     }
   )
 
+  it.scoped("row 4: a log that it withholds is found where younger payments end at the same time", () => {
+    const liar = new ModelChain(10)
+    liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+    withFalseFinalHashes(liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      liar.mine(token(usdc, alice, 5n))
+      liar.mineMany(9)
+      yield* second
+      yield* upTo(20)
+      expect(yield* pay(address(2), { currency: "USDC" })).toMatchObject({ createdHead: 20 })
+      yield* untilOver(liar)
+      for (let i = 0; i < 30; i++) yield* second
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal([liar, liar.twin()]))
+  })
+
   it.scoped("row 4: coins that it withholds, balance and all, are found before the payment ends", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { examinePolicies } from "../../src/Doctor/chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alice, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "./around.ts"
@@ -24,6 +24,23 @@ describe("a tag that a policy requires", () => {
       expect(yield* upTo(10)).toMatchObject({ ready: true })
     }).pipe(aroundTwo(first, other, settings))
   })
+
+  it.scoped(
+    "and that one provider claims while the other does not answer is its to tell after ten minutes only",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        other.failure = "unreachable"
+        first.finalized = 7
+        yield* pass("5 minutes")
+        expect((yield* finalized)?.finalized).toBe(null)
+        yield* pass("10 minutes")
+        expect((yield* finalized)?.finalized).toBe(7)
+      }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(30) }))
+    }
+  )
 
   it.scoped(
     "and that no provider knows: the chain is not ready, also before anybody is watched, until one does",

@@ -2,17 +2,19 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { readRange } from "../../src/Chains/range.ts"
-import { contractsOf } from "../../src/Chains/transfers.ts"
+import { contractsOf, transferTopic } from "../../src/Chains/transfers.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import { bloomOf } from "../sim/bloom.ts"
 import { alice, usdc, withTokens } from "./around.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
 
 /** What `chain` has for alice above a block, as a chain of that name is read. */
-const readAbove = (chain: ModelChain, name: ChainName, number: number) => {
+const readAbove = (chain: ModelChain, name: ChainName, number: number, other?: ModelChain) => {
   const settings = { ...withTokens, chain: name }
   const watched = new AddressSet()
   watched.add(alice)
-  const source = { client: chain.client, chain: settings, contracts: contractsOf(settings), watched }
+  const second = other && { other: Effect.succeed(other.client) }
+  const source = { client: chain.client, chain: settings, contracts: contractsOf(settings), watched, ...second }
   const [after, last] = [chain.blocks[number], chain.blocks.at(-1)]
   if (after === undefined || last === undefined) return Effect.dieMessage("the chain has these blocks")
   const header = { ...last, logsBloom: undefined }
@@ -80,6 +82,33 @@ it.effect("logs of the block below are of another range, as those of one above a
       }
       const { detail } = yield* Effect.flip(readAbove(chain, "base", 11))
       expect(detail).toMatch(/^a log of block 1[13] came for another range$/)
+    }
+  })
+)
+
+/** Every block's bloom promises a token for alice, and the logs of ranges are left out. */
+const promising = (chain: ModelChain) => {
+  const logsBloom = bloomOf([usdc, transferTopic, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`])
+  chain.distort = ({ method, params }, answer) => {
+    if (method === "eth_getBlockByNumber") return { ...(answer as object), logsBloom }
+    return method === "eth_getLogs" && !Object.hasOwn(params[0] as object, "blockHash") ? [] : answer
+  }
+}
+
+it.effect("logs that a bloom promises are asked of another provider, and of the same one where that fails", () =>
+  Effect.gen(function* () {
+    for (const name of ["ethereum", "base"] as const) {
+      const chain = new ModelChain(10)
+      chain.mine(token(usdc, alice, 5n))
+      const other = chain.twin()
+      promising(chain)
+      expect((yield* readAbove(chain, name, 10, other)).map(({ amount }) => amount)).toEqual([5n])
+      other.failure = "unreachable"
+      const { detail } = yield* Effect.flip(readAbove(chain, name, 10, other))
+      expect(detail).toBe("the logs of block 11 were left out")
+      // A bloom may promise what is not there: another provider's failure holds up nothing then.
+      chain.mine()
+      expect(yield* readAbove(chain, name, 11, other)).toEqual([])
     }
   })
 )

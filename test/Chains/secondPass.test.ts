@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { secondPass } from "../../src/Chains/secondPass.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
+import { Chains } from "../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   alice,
@@ -169,6 +170,34 @@ it.scoped.each(["second", "third"])(
 )
 
 describe("what the second pass finds", () => {
+  it.scoped.each([
+    [12, 0],
+    [13, 1]
+  ])(
+    "and what it reads is corroborated by a provider that has the confirmations by its own head: at %d, %d",
+    ([shown, agreed]) => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      other.distort = ({ method, params: [of] }, answer) => {
+        const block = first.blocks[shown]
+        if (method !== "eth_getBlockByNumber" || of !== "latest" || block === undefined) return answer
+        return { ...(answer as object), number: `0x${shown.toString(16)}`, hash: block.hash }
+      }
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        first.mine(token(usdc, alice, 5n))
+        first.mineMany(20)
+        yield* readTo(31)
+        yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET agreed = 0")))
+        const { exclusively } = yield* Chains
+        const turn = exclusively({ chain: "ethereum", mode: "test" })
+        yield* turn((watch, provider) => secondPass(watch, provider, undefined, false))
+        const reader = yield* Reader
+        expect(yield* reader.all("SELECT amount, agreed FROM receipts")).toEqual([{ amount: "5", agreed }])
+      }).pipe(aroundTwo(first, other))
+    }
+  )
+
   it.scoped("is stored at once, with the branch as it was", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {

@@ -1,0 +1,66 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Either, TestClock } from "effect"
+import { HeadClock } from "../../src/Chains/HeadClock.ts"
+import { makeClient } from "../../src/Chains/Rpc.ts"
+import type { Network } from "../../src/Domain/Chain.ts"
+import { someProviders } from "../lib/soleProvider.ts"
+import { hash } from "./providing.ts"
+
+const base: Network = { chain: "base", mode: "test" }
+const optimism: Network = { chain: "optimism", mode: "test" }
+/** Seconds: no more than ten minutes are believed of one. */
+const [now, near, far] = [1_000_000, 1_000_600, 1_000_601]
+
+/** A provider in this process whose head is of that time, Unix seconds. */
+const headAt = (host: string, time: number) =>
+  makeClient({
+    host,
+    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+    sendEach: (calls) =>
+      Effect.succeed(
+        calls.map(() =>
+          Either.right({
+            number: "0x1",
+            hash: hash("1"),
+            parentHash: hash("0"),
+            timestamp: `0x${time.toString(16)}`
+          })
+        )
+      )
+  })
+
+/** One clock, and what it makes of a head of a network, whose first provider serves it. */
+const clock = Effect.gen(function* () {
+  yield* TestClock.setTime(now * 1000)
+  const clock = new HeadClock(600_000)
+  return (network: Network, own: number, other = own) => {
+    const { provider, providers } = someProviders(headAt("first", own), headAt("second", other))
+    return Effect.either(clock.check(network, providers, provider, own))
+  }
+})
+
+it.effect("a head that is far ahead of the clock is not believed of one provider, however often it shows it", () =>
+  Effect.gen(function* () {
+    const check = yield* clock
+    expect(yield* check(base, near, now)).toEqual(Either.right(undefined))
+    for (let i = 0; i < 3; i++) {
+      const found = yield* check(base, far + i, near)
+      expect(Either.isLeft(found) && found.left).toMatchObject({ host: "first", reason: "inconsistent" })
+      yield* TestClock.adjust("1 second")
+    }
+  })
+)
+
+it.effect(
+  "a head that another provider, or another chain of late, shows far ahead too tells that the clock is behind",
+  () =>
+    Effect.gen(function* () {
+      const check = yield* clock
+      const behind = expect.stringContaining("this machine's clock is")
+      expect(yield* check(base, far, far)).toEqual(Either.right(behind))
+      expect(yield* check(optimism, far + 60, now)).toEqual(Either.right(behind))
+      // What one chain has shown counts for five minutes.
+      yield* TestClock.adjust("301 seconds")
+      expect(Either.isLeft(yield* check(base, far + 301, now))).toBe(true)
+    })
+)

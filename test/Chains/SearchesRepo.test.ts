@@ -1,0 +1,30 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Searches from "../../src/Chains/SearchesRepo.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
+import { block, confirmedOnce, layer, network, tick, transfer } from "../Payments/settling.ts"
+
+it.scoped("a confirmed payment is asked about again when a reorg takes money from a block above the last search", () =>
+  Effect.gen(function* () {
+    const { id } = yield* confirmedOnce
+    const reader = yield* Reader
+    const writer = yield* Writer
+    const due = (final: number) =>
+      Effect.map(Searches.due(reader, network, block(140), block(140), 0, final, 10), (all) =>
+        all.map(({ payment }) => payment)
+      )
+    expect(yield* due(140)).toEqual([])
+    yield* tick({ head: 131, ancestor: 119 })
+    expect(yield* due(119)).toEqual([])
+    expect(yield* due(120)).toEqual([id])
+    yield* writer.write(Searches.keep(network, [id], 125))
+    expect(yield* due(140)).toEqual([])
+    yield* tick({ head: 132, transfers: [transfer(128, 1000n)] })
+    yield* tick({ head: 133, ancestor: 127 })
+    expect(yield* due(127)).toEqual([])
+    expect(yield* due(128)).toEqual([id])
+    yield* writer.write(Searches.keep(network, [id], 128))
+    expect(yield* Searches.searchedTo(reader, id)).toBe(128)
+    expect(yield* due(140)).toEqual([])
+  }).pipe(Effect.provide(layer))
+)
