@@ -170,7 +170,7 @@ it.scoped.each(["second", "third"])(
 )
 
 describe("what the second pass finds", () => {
-  it.scoped.each([
+  it.scoped.each<[number, number]>([
     [12, 0],
     [13, 1]
   ])(
