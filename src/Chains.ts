@@ -42,7 +42,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
         health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
-        gas: (network) => byNetwork.get(networkKey(network))?.gas ?? Effect.succeed(undefined),
+        gas: (network) => Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gas(now)),
         exclusively: (network) => {
           const watcher = byNetwork.get(networkKey(network))
           if (watcher === undefined) throw new Error(`chains.${networkKey(network)} is not configured`)
