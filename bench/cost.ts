@@ -5,7 +5,8 @@ import { presets } from "../src/Settings/presets.ts"
 import { merchant } from "../test/sim/Life.ts"
 import { transaction, transferLog } from "../test/sim/transactions.ts"
 import { type Bound, count, type Figure } from "./Figure.ts"
-import { epoch, type Traffic, withNetworks } from "./virtualNetworks.ts"
+import { source, unitsOf } from "./units.ts"
+import { epoch, type ChainTraffic, type Traffic, withNetworks } from "./virtualNetworks.ts"
 
 // What a day of watching asks of the providers.
 
@@ -17,7 +18,7 @@ const day = 24 * hour
  * The first `hours` of a day with `perDay` payments, spread over it and over the chains; half in coin, nine of ten paid
  * after three minutes.
  */
-const aDay = (perDay: number, hours: number): Promise<ReadonlyMap<ChainName, Traffic>> =>
+const aDay = (perDay: number, hours: number): Promise<ReadonlyMap<ChainName, ChainTraffic>> =>
   withNetworks(
     () => {},
     async ({ chainOf, database, life, traffic }) => {
@@ -67,33 +68,63 @@ const aDay = (perDay: number, hours: number): Promise<ReadonlyMap<ChainName, Tra
   )
 
 const mega = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
-const callsADay = (value: number): string => `${count(Math.round(value))} calls a day`
+const millions = (units: number): string => `${(units / 1e6).toFixed(1)} million units in 30 days`
 
-const figures = async (perDay: number, hours: number, floor?: Bound): Promise<ReadonlyArray<Figure>> => {
+const times = (traffic: Traffic, factor: number) => ({
+  calls: traffic.calls * factor,
+  /** In 30 days, where this is a day. */
+  units: unitsOf(traffic.methods) * factor * 30,
+  batches: traffic.batches * factor,
+  bytes: (traffic.sent + traffic.received) * factor
+})
+const callsOf = (methods: ReadonlyMap<string, number>): string =>
+  [...methods]
+    .sort(([, one], [, next]) => next - one)
+    .map(([method, calls]) => `${method} ${count(calls)}`)
+    .join(", ")
+const written = ({ batches, bytes, calls, units }: ReturnType<typeof times>): string =>
+  `${count(Math.round(calls))} calls in ${count(Math.round(batches))} requests, ${mega(bytes)}, ${millions(units)}`
+
+const figures = async (
+  perDay: number,
+  hours: number,
+  floors?: { readonly calls: Bound; readonly units: Bound }
+): Promise<ReadonlyArray<Figure>> => {
   const traffic = await aDay(perDay, hours)
-  const times = 24 / hours
+  const factor = 24 / hours
   const seen = hours === 24 ? "" : `, from its first ${hours} hours`
-  const total = [...traffic.values()].reduce((sum, one) => sum + one.calls, 0)
+  const all = [...traffic.values()].flatMap(({ other, serving }) => [serving, other]).map((one) => times(one, factor))
+  const what = `${count(perDay)} payments`
   return [
-    ...Array.from(
-      traffic,
-      ([name, { batches, calls, received, sent }]): Figure => ({
-        what: `${count(perDay)} payments, ${name}`,
-        measured: `${count(batches * times)} requests, ${mega(sent * times)} sent, ${mega(received * times)} received${seen}`,
-        judged: calls * times,
-        written: callsADay
+    ...Array.from(traffic, ([name, { other, serving }]): ReadonlyArray<Figure> => {
+      const figure = (which: string, one: Traffic): Figure => ({
+        what: `${what}, ${name}, ${which}`,
+        measured: `${callsOf(one.methods)}${seen}`,
+        judged: 0,
+        written: () => written(times(one, factor))
       })
-    ),
+      return [figure("serving", serving), figure("other", other)]
+    }).flat(),
     {
-      what: `${count(perDay)} payments, five chains`,
+      what: `${what}, five chains`,
       measured: "a free plan of 3,000,000 requests a month has 100,000 a day",
-      judged: total * times,
-      ...(floor === undefined ? {} : { floor }),
-      written: callsADay
+      judged: all.reduce((sum, { calls }) => sum + calls, 0),
+      ...(floors === undefined ? {} : { floor: floors.calls }),
+      written: (calls) => `${count(Math.round(calls))} calls a day`
+    },
+    {
+      what: `${what}, units`,
+      measured: `both providers of five chains together, by the weights of ${source}`,
+      judged: all.reduce((sum, { units }) => sum + units, 0),
+      ...(floors === undefined ? {} : { floor: floors.units }),
+      written: millions
     }
   ]
 }
 
-/** Calls and bytes of a day, with few payments and with many; of the latter the first hours only, unless all are asked for. */
+/** Calls, units and bytes of a day, with few payments and with many; of the latter the first hours only, unless all are asked for. */
 export const cost = (hours: number) =>
-  Effect.promise(async () => [...(await figures(20, 24, { atMost: 100_000 })), ...(await figures(10_000, hours))])
+  Effect.promise(async () => [
+    ...(await figures(20, 24, { calls: { atMost: 100_000 }, units: { atMost: 30e6 } })),
+    ...(await figures(10_000, hours))
+  ])

@@ -40,10 +40,15 @@ const callsPerTick = (addresses: number): Promise<number> =>
         await life.create(ask, merchant)
       }
       await life.time.passTo(epoch + 10_000)
-      for (const { methods } of traffic.values()) methods.clear()
+      for (const { serving } of traffic.values()) serving.methods.clear()
       await life.time.passTo(epoch + 10_000 + minutes * 60_000)
       let [calls, ticks] = [0, 0]
-      for (const [chain, { methods }] of traffic) {
+      for (const [
+        chain,
+        {
+          serving: { methods }
+        }
+      ] of traffic) {
         calls += (methods.get("eth_getLogs") ?? 0) + (methods.get("eth_getBlockByNumber") ?? 0)
         ticks += (minutes * 60_000) / Duration.toMillis(Duration.decode(presets.live[chain].pollInterval as "1 second"))
       }

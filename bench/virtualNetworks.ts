@@ -40,7 +40,7 @@ const networks: Readonly<Record<ChainName, Network>> = {
 /** Bytes of JSON: a transaction's hash in a header, a transaction in a full block, a log. */
 const size = { hash: 69, transaction: 700, log: 640 }
 
-/** What was asked of a chain's provider. */
+/** What was asked of a provider. */
 export interface Traffic {
   /** Calls by their method. */
   readonly methods: Map<string, number>
@@ -61,9 +61,21 @@ const elsewhere = ({ interval, transactions, transfers }: Network, { method, par
   return Math.max(0, blocks) * transfers * size.log
 }
 
-const clientOf = (name: ChainName, chain: SimChain, traffic: Traffic, now: () => number): RpcClient =>
+/** What was asked of a chain's two providers: of the one that serves, and of the other, which corroborates. */
+export interface ChainTraffic {
+  readonly serving: Traffic
+  readonly other: Traffic
+}
+
+const clientOf = (
+  host: string,
+  name: ChainName,
+  chain: SimChain,
+  traffic: Traffic,
+  now: () => number
+): RpcClient =>
   makeClient({
-    host: name,
+    host,
     counters: traffic,
     sendEach: (calls) =>
       Effect.sync(() => {
@@ -90,19 +102,22 @@ const clientOf = (name: ChainName, chain: SimChain, traffic: Traffic, now: () =>
           } catch (cause) {
             if (!(cause instanceof Refusal)) throw cause
             return Either.left(
-              new RpcError({ host: name, method: call.method, reason: "unsupported", detail: cause.message })
+              new RpcError({ host, method: call.method, reason: "unsupported", detail: cause.message })
             )
           }
         })
       })
   })
 
+/** What the address of a chain's second provider has after the chain's name. */
+const second = ".second"
+
 const settingsOf = (name: ChainName): ChainSettings => {
   const { chainId, confirmations, pollInterval, tokens, wrongTokens } = presets.live[name]
   return {
     chain: name,
     mode: "test",
-    rpcUrls: [Redacted.make(name)],
+    rpcUrls: [Redacted.make(name), Redacted.make(`${name}${second}`)],
     chainId,
     confirmations,
     pollInterval: Duration.decode(pollInterval as Duration.DurationInput),
@@ -127,7 +142,7 @@ export interface VirtualNetworks {
   readonly life: Life
   readonly database: Database.Database
   readonly chainOf: (name: ChainName) => SimChain
-  readonly traffic: ReadonlyMap<ChainName, Traffic>
+  readonly traffic: ReadonlyMap<ChainName, ChainTraffic>
 }
 
 /** Has `work` done on an empty database that `prepare` may have filled. */
@@ -143,7 +158,7 @@ export const withNetworks = async <A>(
   database.exec("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0)")
   prepare(database)
   const none = (): Traffic => ({ methods: new Map(), calls: 0, batches: 0, sent: 0, received: 0 })
-  const traffic = new Map(chainNames.map((name) => [name, none()]))
+  const traffic = new Map(chainNames.map((name) => [name, { serving: none(), other: none() }]))
   const chains = new Map(
     chainNames.map((name) => {
       const { finalized, interval } = networks[name]
@@ -155,8 +170,10 @@ export const withNetworks = async <A>(
     {
       settings: { ...testSettings(path), chains: chainNames.map(settingsOf) },
       clientOf: (url) => {
-        const name = url as ChainName
-        return clientOf(name, chainOf(name), traffic.get(name) ?? none(), () => life.time.now)
+        const name = chainNames.find((one) => url.startsWith(one)) ?? "base"
+        const asked = traffic.get(name)
+        const one = (url === name ? asked?.serving : asked?.other) ?? none()
+        return clientOf(url, name, chainOf(name), one, () => life.time.now)
       },
       deliver: () => Effect.succeed({ status: 200 }),
       beforeCommit: () => false,
