@@ -6,7 +6,7 @@ import { merchant } from "../test/sim/Life.ts"
 import { transaction, transferLog } from "../test/sim/transactions.ts"
 import { type Bound, count, type Figure } from "./Figure.ts"
 import { source, unitsOf } from "./units.ts"
-import { epoch, type ChainTraffic, type Traffic, withNetworks } from "./virtualNetworks.ts"
+import { type ChainTraffic, epoch, type Traffic, withNetworks } from "./virtualNetworks.ts"
 
 // What a day of watching asks of the providers.
 

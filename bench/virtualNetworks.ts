@@ -67,13 +67,7 @@ export interface ChainTraffic {
   readonly other: Traffic
 }
 
-const clientOf = (
-  host: string,
-  name: ChainName,
-  chain: SimChain,
-  traffic: Traffic,
-  now: () => number
-): RpcClient =>
+const clientOf = (host: string, name: ChainName, chain: SimChain, traffic: Traffic, now: () => number): RpcClient =>
   makeClient({
     host,
     counters: traffic,

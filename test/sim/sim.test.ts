@@ -57,8 +57,7 @@ it("every kind is told by some of 1,000 seeds", () => {
       told.set(kind, (told.get(kind) ?? 0) + 1)
     }
   }
-  for (const kind of kinds)
-    expect([kind, told.get(kind) ?? 0]).toEqual([kind, expect.toSatisfy((n: number) => n >= 5)])
+  for (const kind of kinds) expect([kind, told.get(kind) ?? 0]).toEqual([kind, expect.toSatisfy((n: number) => n >= 5)])
 })
 
 it("a failure is cut down to the steps that it needs", async () => {
