@@ -109,6 +109,7 @@ test = "${xpub}"
 ${options.liveChains === undefined ? "" : `live = "${newWallet().xpub}"`}
 [payments]
 settle_grace = "0 seconds"
+clock_tolerance = "1 day"
 [webhooks]
 allow_targets = ["127.0.0.1/32"]
 extra_ca_file = "${options.caFile ?? ""}"
