@@ -54,6 +54,8 @@ public_url = "http://127.0.0.1"
 path = "${join(folder, "tilld.db")}"
 [wallets]
 test = "${testXpub}"
+[payments]
+look_ahead = 20
 [webhooks]
 allow_targets = ["127.0.0.1/32"]
 extra_ca_file = "${caFile}"
