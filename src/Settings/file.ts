@@ -63,7 +63,7 @@ export const File = section({
     // 10000 would call a payment paid that nothing was paid of, and nobody forgives more than half: it is a slip.
     tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
     sole_provider_patience: duration("0 seconds", "3650 days"),
-    clock_tolerance: duration("1 minute", "1 day"),
+    clock_tolerance: duration("1 minute", "3650 days"),
     look_ahead: integer(20, 10_000),
     dust_floor_usd: decimal
   }),

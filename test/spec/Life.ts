@@ -56,6 +56,7 @@ path = "${join(folder, "tilld.db")}"
 test = "${testXpub}"
 [payments]
 look_ahead = 20
+clock_tolerance = "3650 days"
 [webhooks]
 allow_targets = ["127.0.0.1/32"]
 extra_ca_file = "${caFile}"
