@@ -22,6 +22,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly exclusively: (network: Network) => Watcher["exclusively"]
     /** To be called when a payment was made: its chain's watcher looks at once, unless it is busy anyway. */
     readonly wake: (network: Network) => void
+    /** To be called before a payment is made: what came to its address before counts nothing. Two seconds at most. */
+    readonly refresh: (network: Network) => Effect.Effect<void>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -42,13 +44,14 @@ export class Chains extends Context.Tag("tilld/Chains")<
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),
         health: Effect.map(Clock.currentTimeMillis, (now) => watchers.map((watcher) => watcher.health(now))),
-        gas: (network) => Effect.map(Clock.currentTimeMillis, (now) => byNetwork.get(networkKey(network))?.gas(now)),
+        gas: (network) => byNetwork.get(networkKey(network))?.gas ?? Effect.succeed(undefined),
         exclusively: (network) => {
           const watcher = byNetwork.get(networkKey(network))
           if (watcher === undefined) throw new Error(`chains.${networkKey(network)} is not configured`)
           return watcher.exclusively
         },
-        wake: (network) => byNetwork.get(networkKey(network))?.wake()
+        wake: (network) => byNetwork.get(networkKey(network))?.wake(),
+        refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void
       }
     })
   )

@@ -187,6 +187,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         ]
         if (problems.length > 0) return yield* new NotOffered({ problems })
         yield* addresses.ready(owner)
+        yield* chains.refresh({ chain: request.chain, mode: owner.mode })
         return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
       })
 

@@ -7,10 +7,11 @@ import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Agreement, makeAgreement } from "./agreement.ts"
 import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
-import type { Gas } from "./gas.ts"
+import { type Gas, makeGas } from "./gas.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
+import { NextLook } from "./NextLook.ts"
 import { overtaken } from "./overtaken.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
@@ -20,14 +21,13 @@ import * as Watched from "./WatchedRepo.ts"
 import type { Watch } from "./watch.ts"
 
 /** Pace while no payment of the mode is open. */
-export const idleInterval = Duration.minutes(1)
-/** While payments are open, and all of them on other chains, only money gone astray can come: every so many polls. */
-const asidePolls = 10
+export const idleInterval = Duration.minutes(4)
+/** While payments are open, and all of them on other chains: only money gone astray can come. */
+const asideInterval = Duration.minutes(2)
+/** Where nothing can be read yet, so that what is missing is soon seen. */
+const waitingInterval = Duration.toMillis("1 minute")
 /** Pause after the store could not be written. */
 const storeRetry = Duration.toMillis("1 second")
-/** The gas price is asked for again after this, and not given out when it is older than `gasPriceLife`. */
-export const gasPriceInterval = Duration.toMillis("30 seconds")
-const gasPriceLife = Duration.toMillis("2 minutes")
 /** When a head has stood still for this long, another provider is asked for its own. */
 const stillInterval = Duration.toMillis("15 seconds")
 /** A chain is ready while its last good tick is no older than its pace and this. */
@@ -49,9 +49,6 @@ export interface ChainHealth extends Network {
   readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
 }
 
-/** What a watcher can be told. */
-type Message = { readonly _tag: "Wake" }
-
 export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
@@ -61,10 +58,12 @@ export interface Watcher extends Network {
   ) => Effect.Effect<A, E | RpcError | WrongChain, R>
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
-  /** What a transfer costs; undefined when it is not known, or older than two minutes at `now`, Unix milliseconds. */
-  readonly gas: (now: number) => Gas | undefined
+  /** What a transfer costs; undefined when it is not known, or older than two minutes. */
+  readonly gas: Effect.Effect<Gas | undefined>
   /** Somebody may pay on this chain from now on: a watcher that is not busy looks at once. */
   readonly wake: () => void
+  /** Looks at the head, where the watcher is not busy: what is older than a payment made now must not count. 2 s at most. */
+  readonly refresh: Effect.Effect<void>
 }
 
 /** Whether a payment is open on this chain, on another one of the mode, or none. */
@@ -72,9 +71,9 @@ type Activity = "busy" | "aside" | "idle"
 
 /** Milliseconds from tick to tick. */
 const paceOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
-  const [poll, idle] = [Duration.toMillis(pollInterval), Duration.toMillis(idleInterval)]
-  if (activity === "idle") return idle
-  return activity === "busy" ? poll : Math.max(poll, Math.min(asidePolls * poll, idle))
+  const poll = Duration.toMillis(pollInterval)
+  if (activity === "idle") return Duration.toMillis(idleInterval)
+  return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(asideInterval))
 }
 
 /** What a watcher knows besides the store. */
@@ -82,12 +81,14 @@ interface State {
   /** Errors since the last good tick. */
   failures: number
   activity: Activity
-  gas: (Gas & { readonly at: number }) | undefined
   scanned: number | undefined
   newest: number | undefined
+  /** Blocks by which the head had moved when it was last looked at. */
+  step: number
   /** When the head was seen to move, or compared with another provider's. */
   movedAt: number
   lastGoodTick: number | undefined
+  readonly look: NextLook
   reason: string | undefined
   /** What keeps the chain's payments from their end, though it is read. */
   unfit: boolean
@@ -98,7 +99,6 @@ interface State {
 const note = (state: State, outcome: Outcome, now: number): void => {
   state.newest = outcome.newest
   state.scanned = outcome.scanned
-  if (outcome.gas !== undefined) state.gas = { ...outcome.gas, at: now }
   state.failures = 0
   state.warned = outcome._tag === "Waiting" ? outcome.reason : undefined
   state.reason = undefined
@@ -150,8 +150,9 @@ const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
 /** Ticks once, and gives the time of the next tick. */
 const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
   const started = yield* Clock.currentTimeMillis
-  const gasIsOld = state.gas === undefined || age(state.gas.at, started) >= gasPriceInterval
-  const outcome = yield* tick(watch, provider, { gas: gasIsOld })
+  const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
+  if (outcome._tag !== "More") state.look.end()
+  state.step = state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest
   if (outcome._tag !== "Waiting") {
     if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   } else if (state.warned !== outcome.reason) {
@@ -183,7 +184,8 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   // Another provider may have what this one lacks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.activity = yield* activityOf(watch)
-  return started + paceOf(watch.chain, state.activity)
+  const pace = paceOf(watch.chain, state.activity)
+  return started + (outcome._tag === "Waiting" ? Math.min(pace, waitingInterval) : pace)
 })
 
 /** Notes why a tick failed, and gives the time of the next. */
@@ -197,6 +199,7 @@ const failed = Effect.fnUntraced(function* (
   if (notable) state.warned = error.message
   const log = notable ? Effect.logWarning : Effect.logDebug
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
+  state.look.end()
   state.activity = "busy"
   state.failures++
   state.reason = error._tag === "RpcError" ? error.summary : error.message
@@ -242,18 +245,19 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const state: State = {
     failures: 0,
     activity: "busy",
-    gas: undefined,
+    step: Number.POSITIVE_INFINITY,
     scanned: undefined,
     newest: undefined,
     movedAt: Number.NEGATIVE_INFINITY,
     lastGoodTick: undefined,
+    look: new NextLook(),
     reason: undefined,
     unfit: false,
     warned: undefined
   }
-  const mailbox = yield* Queue.sliding<Message>(1)
+  const mailbox = yield* Queue.sliding<void>(1)
+  const wake = () => void mailbox.unsafeOffer()
   const mine = yield* Effect.makeSemaphore(1)
-  const longestPace = Math.max(Duration.toMillis(idleInterval), Duration.toMillis(chain.pollInterval))
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
@@ -271,7 +275,8 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
       Effect.catchAll((error) => failed(providers, state, error))
     )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
-    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longestPace)
+    const longest = Math.max(waitingInterval, paceOf(chain, state.activity))
+    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
     // A busy watcher looks often enough as it is.
     yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
@@ -281,8 +286,13 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     run,
     exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
     health: (now) => healthOf(watch, state, now),
-    gas: (now) => (state.gas !== undefined && age(state.gas.at, now) <= gasPriceLife ? state.gas : undefined),
-    wake: () => void mailbox.unsafeOffer({ _tag: "Wake" })
+    gas: makeGas(chain.chain, providers),
+    wake,
+    refresh: Effect.suspend(() => {
+      if (state.activity === "busy" || state.failures > 0) return Effect.void
+      wake()
+      return state.look.wait
+    })
   }
   return watcher
 })

@@ -18,8 +18,8 @@ import * as Watched from "./WatchedRepo.ts"
 import type { Watch } from "./watch.ts"
 
 /** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
-export const idleTagInterval = Duration.toMillis("10 minutes")
-export const tagInterval = Duration.toMillis("30 seconds")
+export const idleTagInterval = Duration.toMillis("30 minutes")
+export const tagInterval = Duration.toMillis("1 minute")
 /** Where a payment may wait for a tag. */
 export const policyTagInterval = Duration.toMillis("12 seconds")
 /** Spans that the second pass reads between two ticks. */
@@ -132,7 +132,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (!isTime(done.tags, idle ? idleTagInterval : interval, now)) return
+    if (!isTime(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
     done.tags = now
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)

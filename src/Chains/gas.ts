@@ -1,6 +1,7 @@
-import { Effect, Either } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import type { ChainName } from "../Domain/Chain.ts"
-import { ask, type Call, decoder, Word } from "./calls.ts"
+import { ask, type Call, decoder, getGasPrice, Word } from "./calls.ts"
+import type { Providers } from "./Providers.ts"
 import type { RpcClient } from "./Rpc.ts"
 
 /** What a transfer costs on a chain. */
@@ -10,6 +11,14 @@ export interface Gas {
   /** Wei besides, for the transaction's data on Ethereum; 0 on chains that take no such fee. */
   readonly l1Fee: bigint
 }
+
+/** The gas price is asked for again after this, and not given out when it is older than `life`. Milliseconds. */
+const interval = Duration.toMillis("30 seconds")
+const life = Duration.toMillis("2 minutes")
+/** After a failure it is not asked for again for this long. */
+const retryInterval = Duration.toMillis("5 seconds")
+/** Who wants a quote waits no longer for a provider. */
+const deadline = Duration.seconds(3)
 
 /** Chains that take a fee for a transaction's data on Ethereum. */
 export const opStack: ReadonlySet<ChainName> = new Set(["optimism", "base"])
@@ -50,3 +59,42 @@ export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effec
         )
       )
     : Effect.succeed({ price, l1Fee: 0n })
+
+const isWithin = (at: number | undefined, age: number, now: number): boolean =>
+  at !== undefined && at <= now && now - at < age
+
+/**
+ * What a transfer costs now, asked of the serving provider when somebody wants to know: while nobody asks for quotes it
+ * costs no calls, and at most one round in `interval` otherwise. Undefined when it is not known, or older than two minutes.
+ */
+export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<Gas | undefined> => {
+  const single = Effect.unsafeMakeSemaphore(1)
+  let known: (Gas & { readonly at: number }) | undefined
+  let triedAt: number | undefined
+
+  const refresh = Effect.gen(function* () {
+    const { client } = yield* providers.current
+    const [price] = yield* ask(client, [getGasPrice])
+    return yield* gasOf(chain, client, price)
+  }).pipe(
+    Effect.timeout(deadline),
+    Effect.catchAll((error) =>
+      Effect.as(
+        Effect.logDebug("the gas price cannot be read").pipe(Effect.annotateLogs({ reason: error.message })),
+        undefined
+      )
+    )
+  )
+
+  return single.withPermits(1)(
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      if (!isWithin(known?.at, interval, now) && !isWithin(triedAt, retryInterval, now)) {
+        triedAt = now
+        const found = yield* refresh
+        if (found !== undefined) known = { ...found, at: now }
+      }
+      return isWithin(known?.at, life, yield* Clock.currentTimeMillis) ? known : undefined
+    })
+  )
+}

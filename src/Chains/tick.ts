@@ -1,11 +1,10 @@
 import { Effect } from "effect"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import * as Balances from "./BalancesRepo.ts"
-import { ask, findHeader, getChainId, getGasPrice, getHead, getHeader, type Header } from "./calls.ts"
+import { ask, findHeader, getChainId, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
 import { commonAncestor, isMadeUp } from "./commonAncestor.ts"
 import { checkAhead } from "./farAhead.ts"
-import { type Gas, gasOf } from "./gas.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
@@ -29,8 +28,6 @@ type Step =
 export type Outcome = Step & {
   /** Number of the chain's head. */
   readonly newest: number
-  /** When it was asked for, and told. */
-  readonly gas: Gas | undefined
   /** What is wrong with this machine's clock. */
   readonly clock: string | undefined
 }
@@ -128,7 +125,7 @@ const advance = Effect.fnUntraced(function* (
   provider: Provider,
   scan: Scan,
   head: Header,
-  atLast: Header | undefined
+  atLast: Header | BlockRef | undefined
 ) {
   const from = scan.head
   const replacement = atLast?.hash === from.hash ? undefined : atLast
@@ -171,28 +168,36 @@ const advance = Effect.fnUntraced(function* (
   return step
 })
 
+/** The chain's head where it is the block `last` or its child, whose parent's hash tells so. */
+const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: BlockRef) {
+  const [head] = yield* ask(client, [getHead])
+  const isSame = head.number === last.number && head.hash === last.hash
+  const isChild = head.number === last.number + 1 && head.parentHash === last.hash
+  return isSame || isChild ? head : undefined
+})
+
 /**
  * One look at the chain, and one step towards its head.
  *
- * The look is one batch: the head, the header in the place of the last scanned block, which must be the stored one, and
- * the gas price when it is wanted. While nothing is watched the second is left out, since no reorg can matter.
+ * The look is one batch: the head, and the header in the place of the last scanned block, which must be the stored one.
+ * While nothing is watched the second is left out, since no reorg can matter.
+ *
+ * @param oneAhead the head is likely to be the last scanned block or its child: its own hash or its parent's tells that the
+ * former is still the chain's, for half the calls. Where it is not, the whole look follows.
  */
-export const tick = Effect.fn("Watcher.tick")(function* (
-  watch: Watch,
-  provider: Provider,
-  options: { readonly gas: boolean }
-) {
+export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider: Provider, oneAhead = false) {
   const { watched } = watch
   const { client } = provider
   const scan = yield* Ledger.scan(watch.reader, watch.network)
   const watching = scan !== undefined && watched.size > 0
-  const [head, atLast, gasPrice, chainId] = yield* ask(client, [
+  const next = watching && oneAhead ? yield* findNext(client, scan.head) : undefined
+  const look = ask(client, [
     getHead,
     watching ? findHeader(scan.head.number) : undefined,
-    options.gas ? getGasPrice : undefined,
     // Where no block is compared with a stored one, another chain's head would be taken for this one's.
     watching ? undefined : getChainId
   ])
+  const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
   const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
   const step: Step = yield* Effect.gen(function* () {
@@ -212,6 +217,5 @@ export const tick = Effect.fn("Watcher.tick")(function* (
     }
     return yield* advance(watch, provider, scan, head, atLast)
   })
-  const gas = gasPrice === undefined ? undefined : yield* gasOf(watch.network.chain, client, gasPrice)
-  return { ...step, newest: head.number, gas, clock } satisfies Outcome
+  return { ...step, newest: head.number, clock } satisfies Outcome
 })

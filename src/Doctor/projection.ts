@@ -1,7 +1,6 @@
 import { Duration } from "effect"
 import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/chores.ts"
-import { opStack } from "../Chains/gas.ts"
-import { gasPriceInterval, idleInterval } from "../Chains/Watcher.ts"
+import { idleInterval } from "../Chains/Watcher.ts"
 import { feedsOf } from "../Quotes/feeds.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
 import type { ChainSettings } from "../Settings.ts"
@@ -37,8 +36,6 @@ interface Pace {
   readonly look: number
   readonly tags: number
   readonly balances: number
-  /** Calls a time that the gas price is asked for: with the data fee there are two. */
-  readonly gas: 1 | 2
   /** Looks at price feeds, a day, at most: without Chainlink among the price sources there are none. */
   readonly prices: number
 }
@@ -48,13 +45,10 @@ const trafficAt = (pace: Pace, blocks: number, sizes: Sizes): Traffic => {
   // A look at a head that has not moved reads nothing.
   const reads = Math.min(looks, blocks)
   const wholeBlocks = sizes.block > 0 ? blocks : 0
-  const gasPrices = day / Math.max(gasPriceInterval, pace.look)
   // With each tag, what has become final is read for the second time.
   const tags = Math.min(day / Math.max(pace.tags, pace.look), blocks)
   return {
-    calls: Math.round(
-      2 * looks + 2 * reads + wholeBlocks + pace.gas * gasPrices + 3 * tags + pace.balances + pace.prices
-    ),
+    calls: Math.round(2 * looks + 2 * reads + wholeBlocks + 3 * tags + pace.balances + pace.prices),
     bytes: Math.round(
       looks * sizes.look +
         reads * sizes.read +
@@ -73,7 +67,6 @@ export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes
   const { balanceInterval, policies, pollInterval } = chain
   const blocks = day / 1000 / blockSeconds
   const besides = {
-    gas: opStack.has(chain.chain) ? 2 : 1,
     prices: feedsOf(chain) === undefined ? 0 : day / Duration.toMillis(refreshInterval)
   } as const
   const look = Duration.toMillis(pollInterval)

@@ -22,7 +22,8 @@ it.scoped("a question that is not answered holds a stop up for 2 seconds: the AP
       Layer.mock(Chains, {
         health: Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never),
         exclusively: unused,
-        wake: unused
+        wake: unused,
+        refresh: unused
       }),
       Layer.mock(Dispatcher, {}),
       Layer.mock(Prices, { usd: unused, of: unused, status: unused, told: unused }),

@@ -186,7 +186,7 @@ describe("the first head", () => {
       wrong.intercept = () => {}
       wrong.failure = undefined
       right.failure = "unreachable"
-      yield* seconds(60)
+      yield* seconds(240)
       const [first] = (yield* health)?.providers ?? []
       expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("serves another chain") })
       expect(yield* scanned).toMatchObject({ head_number: 20 })
@@ -216,7 +216,7 @@ describe("the first head", () => {
       yield* committedTo(10)
       chain.chainId = 1
       chain.mine()
-      yield* pass("1 minute")
+      yield* pass("4 minutes")
       expect(yield* reason).toContain("model serves chain 1")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))

@@ -10,6 +10,7 @@ import {
   bridged,
   forget,
   lookAlike,
+  next,
   readTo,
   second,
   usdc,
@@ -55,11 +56,11 @@ describe("reading", () => {
       yield* forget(chain)
       chain.batches.length = 0
       chain.mineMany(5)
-      yield* pass("59 seconds")
+      yield* pass("239 seconds")
       expect(chain.batches).toEqual([])
       yield* readTo(15)
       expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
-        ["eth_getBlockByNumber", "eth_gasPrice", "eth_chainId"]
+        ["eth_getBlockByNumber", "eth_chainId"]
       ])
       // Mined before the address was known to anybody.
       chain.mineMany(2)
@@ -87,7 +88,7 @@ describe("reading", () => {
         chain.intercept = () => {}
         matchSet.add("test", alice)
       }
-      yield* pass("1 minute")
+      yield* pass("4 minutes")
       yield* committedTo(11)
       expect(chain.count("eth_getLogs")).toBe(1)
     }).pipe(around(chain))
@@ -125,7 +126,7 @@ describe("reading", () => {
     }).pipe(around(chain, chainSettings()))
   })
 
-  it.scoped("looks every second while a payment is open, and once a minute when none is", () => {
+  it.scoped("looks every second while a payment is open, and every four minutes when none is", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice)
@@ -138,7 +139,7 @@ describe("reading", () => {
       yield* readTo(15)
       yield* forget(chain)
       chain.mine()
-      yield* pass("59 seconds")
+      yield* pass("239 seconds")
       expect(yield* Queue.size(chain.answered)).toBe(0)
       yield* second
       // Money that comes late is seen all the same.
@@ -148,7 +149,7 @@ describe("reading", () => {
 })
 
 it.scoped(
-  "a chain on which no payment is open is looked at every tenth time, and at once when one is made there",
+  "a chain on which no payment is open is looked at every two minutes, and at once when one is made there",
   () => {
     const [busy, aside] = [new ModelChain(10), new ModelChain(10)]
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
@@ -159,8 +160,8 @@ it.scoped(
         yield* watchedPayment(alice)
         yield* committedTo(10)
         const before = [looks(busy), looks(aside)]
-        yield* Effect.repeatN(second, 19)
-        expect([looks(busy), looks(aside)].map((now, i) => now - (before[i] ?? 0))).toEqual([20, 2])
+        yield* Effect.repeatN(second, 239)
+        expect([looks(busy), looks(aside)].map((now, i) => now - (before[i] ?? 0))).toEqual([240, 2])
         yield* pay(address(2), { chain: "base" })
         aside.mine()
         yield* committedTo(11)
@@ -169,19 +170,45 @@ it.scoped(
   }
 )
 
+it.scoped("a head that follows the last scanned block is looked at by one call, and any other by two", () => {
+  const chain = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    yield* second
+    const looks = () => {
+      const found = chain.batches.filter(([call]) => call?.params[0] === "latest").map(({ length }) => length)
+      chain.batches.length = 0
+      return found
+    }
+    looks()
+    yield* second
+    expect(looks()).toEqual([1])
+    yield* next(chain, coin(alice, 5n))
+    expect(looks()).toEqual([1])
+    chain.mineMany(2)
+    yield* readTo(13)
+    expect(looks()).toEqual([1, 2])
+    // Where the head moves by more, the whole look comes first.
+    chain.mineMany(2)
+    yield* readTo(15)
+    expect(looks()).toEqual([2])
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+  }).pipe(around(chain))
+})
+
 describe("the gas price", () => {
-  it.scoped("is kept for two minutes, and asked for twice a minute", () => {
+  it.scoped("is asked for when somebody wants it, at most twice a minute, and kept for two minutes", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const chains = yield* Chains
       const network = { chain: "ethereum", mode: "test" } as const
-      expect(yield* chains.gas(network)).toBeUndefined()
       yield* watchedPayment(alice)
+      yield* pass("1 minute")
+      expect(chain.count("eth_gasPrice")).toBe(0)
       expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
       expect(yield* chains.gas({ ...network, mode: "live" })).toBeUndefined()
-      const before = chain.count("eth_gasPrice")
-      yield* Effect.repeatN(second, 59)
-      expect(chain.count("eth_gasPrice") - before).toBe(2)
+      yield* Effect.repeatN(Effect.zipRight(second, chains.gas(network)), 59)
+      expect(chain.count("eth_gasPrice")).toBe(3)
       chain.failure = "unreachable"
       yield* pass(Duration.seconds(119))
       expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
@@ -196,13 +223,13 @@ describe("the gas price", () => {
       const chains = yield* Chains
       yield* watch
       yield* committedTo(10)
-      chain.mineMany(2)
-      yield* pass("1 minute")
-      yield* committedTo(12)
       // This node answers no calls of contracts.
-      expect(chain.count("eth_call")).toBeGreaterThan(0)
-      expect(chain.count("eth_gasPrice")).toBe(chain.count("eth_call"))
       expect(yield* chains.gas({ chain: "base", mode: "test" })).toBeUndefined()
+      expect(chain.count("eth_gasPrice")).toBe(1)
+      expect(chain.count("eth_call")).toBe(1)
+      chain.mineMany(2)
+      yield* pass("4 minutes")
+      yield* committedTo(12)
     }).pipe(around(chain, chainSettings({ chain: "base" })))
   })
 })

@@ -77,7 +77,9 @@ describe("a provider in trouble", () => {
       yield* watchedPayment(alice, { currency: "USDC" })
       first.chainId = 1
       first.distort = ({ method }, answer) =>
-        method === "eth_getBlockByNumber" ? { ...(answer as object), hash: `0x${"1".repeat(64)}` } : answer
+        method === "eth_getBlockByNumber"
+          ? { ...(answer as object), hash: `0x${"1".repeat(64)}`, parentHash: `0x${"2".repeat(64)}` }
+          : answer
       first.mine(token(usdc, alice, 5n))
       yield* Effect.raceFirst(committedTo(11), Effect.forever(second))
       expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
@@ -110,7 +112,7 @@ describe("a provider in trouble", () => {
       yield* watch
       yield* committedTo(10)
       chain.behind = 4
-      yield* pass("1 minute")
+      yield* pass("4 minutes")
       expect(yield* reason).toContain("its head is 6, and 10")
       expect(yield* scanned).toMatchObject({ head_number: 10 })
     }).pipe(around(chain))

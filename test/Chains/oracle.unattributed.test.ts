@@ -141,7 +141,7 @@ describe("an unattributed receipt", () => {
       model.traces = false
       model.mine([nothing])
       model.mine([inside(alice, 3n), inside(alice, 4n)])
-      expect(yield* tick(watch, provider, { gas: false })).toMatchObject({ _tag: "CaughtUp", scanned: 2 })
+      expect(yield* tick(watch, provider)).toMatchObject({ _tag: "CaughtUp", scanned: 2 })
       expect(yield* told(alice)).toEqual([])
       yield* round(depsOf(model.client), model.head)
       expect(yield* told(alice)).toEqual(["2 unattributed 7"])

@@ -17,6 +17,7 @@ const readiness = (health: ReadonlyArray<ChainHealth>) =>
       Layer.merge(
         Layer.mock(Chains, {
           wake: () => {},
+          refresh: () => Effect.void,
           exclusively: () => () => Effect.die("not asked for"),
           health: Effect.succeed(health)
         }),

@@ -18,6 +18,7 @@ const gwei = 10n ** 9n
 /** Gas costs 10 gwei on every chain but polygon, where nobody knows. */
 export const chains = Layer.mock(Chains, {
   wake: () => {},
+  refresh: () => Effect.void,
   exclusively: () => () => Effect.die("not asked for"),
   gas: ({ chain }) =>
     Effect.succeed(
