@@ -153,7 +153,7 @@ it(
     expect(payments(world)).toEqual(["failed insufficient_amount 300", "confirmed 1070"])
     send(world, "base", logs("base", [short, 900n]))
     send(world, "base", logs("base", [paid, 8n]))
-    await world.pass(2 * minute)
+    await world.pass(5 * minute)
     expect(payments(world)).toEqual(["failed insufficient_amount 300", "confirmed 1070"])
     expect(exceptions(world)).toEqual(["overpaid 70 USDC", "paid_again 50 USDC", "late 900 USDC", "late 8 USDC"])
   })

@@ -45,6 +45,8 @@ export interface Surroundings {
 const gone = new StoreUnavailable({ code: "GONE", message: "this life of the daemon is over" })
 /** Virtual time that the fibers of a dead process have to let go of what they hold: of files, above all. */
 const burial = 60_000
+/** Virtual time in which a request is answered: a payment's waits for a look at its chain where that is not read often. */
+const answerPatience = 2_500
 /** Milliseconds of real time that a thread may take. */
 const threadPatience = 5_000
 
@@ -118,8 +120,11 @@ export class Life {
       exit = found
     })
     await this.time.rest()
+    for (const until = this.time.now + answerPatience; exit === undefined && !this.#died && this.time.now < until; ) {
+      await this.time.passTo(Math.min(this.time.now + 100, until))
+    }
     if (this.#died) return undefined
-    if (exit === undefined) throw new Error("a request was not answered at once")
+    if (exit === undefined) throw new Error("a request was not answered in time")
     if (Exit.isFailure(exit)) throw new Error(Cause.pretty(exit.cause))
     return exit.value
   }

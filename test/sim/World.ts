@@ -277,13 +277,13 @@ export class World {
       chain.mineUntil(this.now)
       chain.frozen = true
     }
-    for (let waited = 0; waited < 20; waited++) {
+    for (let waited = 0; waited < 60; waited++) {
       await this.pass(5 * second)
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
     // What is done besides reading has a pace of its own, a slow node takes seconds for it, and what it finds has to be
     // agreed to in the next tick; a provider that never answered is put aside for as long.
-    const others = this.places.every(({ isPunctual }) => isPunctual) ? 15 * second : 30 * second
+    const others = this.places.every(({ isPunctual }) => isPunctual) ? 75 * second : 90 * second
     await this.pass(Math.max(others, patience))
     for (const { chain } of this.places) chain.frozen = false
   }
