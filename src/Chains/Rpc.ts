@@ -1,24 +1,12 @@
-import {
-  Array as Arr,
-  Clock,
-  Context,
-  Data,
-  Duration,
-  Effect,
-  Either,
-  Layer,
-  Option,
-  Predicate,
-  Redacted
-} from "effect"
+import { Array as Arr, Clock, Context, Data, Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
-import { badStatus, type Failed, inOrder, methodsOf, parse, retryAfterOf } from "./answers.ts"
+import type { JsonBounds } from "../Domain/JsonScan.ts"
+import { badStatus, type Failed, inOrder, methodsOf, retryAfterOf } from "./answers.ts"
 import { Pace } from "./Pace.ts"
+import { boundsOfBatch, readAnswer, readRefusal, TooMuch } from "./readAnswer.ts"
 
 /** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
-/** The largest block that Ethereum's gas limit allows is about 12 MB of JSON. What is larger is asked for in smaller parts. */
-const maxAnswerBytes = 32 * 1024 * 1024
 /** How long an unused connection is kept, unless the provider says less. */
 const keepAlive = Duration.seconds(30)
 /** What a provider says is shown up to this length. */
@@ -168,8 +156,7 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
               connectTimeout: Duration.toMillis(deadline),
               headersTimeout: Duration.toMillis(deadline),
               bodyTimeout: Duration.toMillis(deadline),
-              keepAliveTimeout: Duration.toMillis(keepAlive),
-              maxResponseSize: maxAnswerBytes
+              keepAliveTimeout: Duration.toMillis(keepAlive)
             })
         ),
         (agent) => Effect.promise(() => agent.destroy())
@@ -193,8 +180,9 @@ const scrubber = (url: URL): ((text: string) => string) => {
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
 const reasonOf = (cause: unknown): RpcReason => {
+  // Smaller parts have fewer bytes and values, and are no less deep.
+  if (cause instanceof TooMuch) return cause.excess === "depth" ? "garbage" : "too_large"
   const code = codeOf(cause)
-  if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return "too_large"
   return typeof code === "string" && /^UND_ERR_.*TIMEOUT$/.test(code) ? "timeout" : "unreachable"
 }
 
@@ -224,15 +212,18 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => pace.refused(now))
 
   /** One exchange, counted. */
-  const post = (body: string, failed: Failed) =>
+  const post = (body: string, bounds: JsonBounds, failed: Failed) =>
     Effect.tryPromise({
-      try: (signal) =>
-        agent.request({ ...target, method: "POST", headers, body, signal }).then((response) =>
-          response.body.text().then((text) => {
-            counters.received += Buffer.byteLength(text)
-            return { status: response.statusCode, text, retryAfter: response.headers["retry-after"] }
-          })
-        ),
+      try: async (signal) => {
+        const response = await agent.request({ ...target, method: "POST", headers, body, signal })
+        const status = response.statusCode
+        const isGood = status >= 200 && status <= 299
+        const answer = isGood
+          ? { text: "", ...(await readAnswer(response.body, bounds)) }
+          : await readRefusal(response.body)
+        counters.received += answer.bytes
+        return { status, isGood, ...answer, retryAfter: response.headers["retry-after"] }
+      },
       // A host with several addresses fails with an error that has a code and no message.
       catch: (cause) => failed(reasonOf(cause), (cause instanceof Error && cause.message) || String(codeOf(cause)))
     }).pipe(
@@ -255,16 +246,13 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
       counters.batches += 1
       counters.sent += Buffer.byteLength(body)
 
-      const { retryAfter, status, text } = yield* post(body, failed)
-      if (status < 200 || status > 299) {
+      const { isGood, retryAfter, status, text, value } = yield* post(body, boundsOfBatch(calls), failed)
+      if (!isGood) {
         const now = yield* Clock.currentTimeMillis
-        return yield* badStatus(status, text, retryAfterOf(status, retryAfter, now), methods, failed)
+        return yield* badStatus(status, text, value, retryAfterOf(status, retryAfter, now), methods, failed)
       }
-      const answers = yield* Option.match(parse(text), {
-        onNone: () => failed("garbage", "no JSON"),
-        onSome: Effect.succeed
-      })
-      const replies = yield* inOrder(calls, answers, failed)
+      if (value === undefined) return yield* failed("garbage", "no JSON")
+      const replies = yield* inOrder(calls, value, failed)
       const isRefusal = (reply: Reply) => Either.isLeft(reply) && reply.left.reason === "rate_limited"
       if (replies.some(isRefusal)) yield* noteRefusal
       return replies

@@ -7,6 +7,7 @@ import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Agreement, makeAgreement } from "./agreement.ts"
 import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
+import { forgiving, unforgiving } from "./defects.ts"
 import { type Gas, makeGas } from "./gas.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
@@ -236,7 +237,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     watched: matchSet.of(chain.mode),
     providers,
     reader: yield* Reader,
-    writer: yield* Writer,
+    writer: unforgiving(yield* Writer),
     settlement: yield* Settlement,
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
@@ -261,7 +262,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
-      Effect.tapError(work(provider), (error) => {
+      Effect.tapError(forgiving(provider.client)(work(provider)), (error) => {
         const cause: unknown = error
         return cause instanceof RpcError || cause instanceof WrongChain
           ? providers.failed(provider, cause)

@@ -1,4 +1,4 @@
-import { Effect, Either, Option, Predicate } from "effect"
+import { Effect, Either, Predicate } from "effect"
 import { classify, type Verdict } from "./limits.ts"
 import type { Reply, RpcError, RpcReason, RpcRequest } from "./Rpc.ts"
 
@@ -36,19 +36,20 @@ const refusal = (error: unknown, failed: Failed, method: string): RpcError => {
   return failed(reason, errorText(error), { ...limits, method })
 }
 
-/** What is JSON. */
-export const parse = Option.liftThrowable((text: string): unknown => JSON.parse(text))
-
-/** A status other than 2xx. What the answer says in JSON-RPC's form tells more than the status, where it is known. */
+/**
+ * A status other than 2xx. What the answer says in JSON-RPC's form tells more than the status, where it is known.
+ *
+ * @param said the answer's JSON, where it is any
+ */
 export const badStatus = (
   status: number,
   text: string,
+  said: unknown,
   retryAfter: number | undefined,
   methods: string,
   failed: Failed
 ): RpcError => {
   const detail = `HTTP ${status}${text === "" ? "" : `: ${text.slice(0, maxWords)}`}`
-  const said = Option.getOrUndefined(parse(text))
   const [first] = (Array.isArray(said) ? said : [said]) as ReadonlyArray<unknown>
   const error = Predicate.isRecord(first) ? first.error : undefined
   const { reason, ...limits } = verdictOn(error ?? text, methods)

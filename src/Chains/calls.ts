@@ -90,7 +90,13 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
   return (result) =>
     result === null
       ? Either.left(absent)
-      : Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
+      : Either.getOrElse(
+          // Nothing that a provider answers may end more than the call.
+          Either.try(() =>
+            Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
+          ),
+          (cause) => Either.left(`it cannot be read: ${cause}`)
+        )
 }
 
 /** A block's header as far as it is needed here. */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Either } from "effect"
+import { JsonScan } from "./JsonScan.ts"
 
 /** Arrays and objects may be nested this deep. */
 const maxDepth = 64
@@ -36,22 +37,10 @@ const parseMarked = (text: string): unknown =>
     (_, value) => (value === mark ? inexact : value)
   )
 
-const isNestedTooDeep = (text: string): boolean => {
-  let depth = 0
-  let inString = false
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i]
-    if (inString) {
-      if (char === "\\") i++
-      else if (char === '"') inString = false
-    } else if (char === '"') inString = true
-    else if (char === "{" || char === "[") {
-      depth++
-      if (depth > maxDepth) return true
-    } else if (char === "}" || char === "]") depth--
-  }
-  return false
-}
+const depthOnly = { bytes: Number.POSITIVE_INFINITY, depth: maxDepth, values: Number.POSITIVE_INFINITY }
+
+const isNestedTooDeep = (text: string): boolean =>
+  new JsonScan(depthOnly).take(new TextEncoder().encode(text)) !== undefined
 
 /** Reads a JSON text from outside. Left: what is wrong with it, without showing it. */
 export const parseJson = (text: string): Either.Either<unknown, string> => {
@@ -67,11 +56,13 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
 }
 
 /** Reads a JSON text with its numbers as texts, digit for digit: for amounts that must never have been a double. */
-export const parseWithTexts = (text: string): Either.Either<unknown, string> =>
-  Either.try({
+export const parseWithTexts = (text: string): Either.Either<unknown, string> => {
+  if (isNestedTooDeep(text)) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
+  return Either.try({
     try: (): unknown => {
       JSON.parse(text)
       return JSON.parse(text.replace(stringOrNumber, (found) => (found.startsWith('"') ? found : `"${found}"`)))
     },
     catch: () => "The text is not valid JSON."
   })
+}

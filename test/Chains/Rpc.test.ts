@@ -10,6 +10,12 @@ const eachOfTwo = (client: RpcClient) =>
     { method: "bb", params: [1] }
   ])
 
+/** Answers with a text around a list of a list of a list. */
+const nested =
+  (around: (deep: string) => string, status = 200): Handler =>
+  (_, response) =>
+    response.writeHead(status).end(around(`${"[".repeat(5_000)}${"]".repeat(5_000)}`))
+
 describe("Rpc", () => {
   it.scopedLive("gives results in the order of the calls, whatever the order of the answers", () =>
     Effect.gen(function* () {
@@ -95,7 +101,19 @@ describe("Rpc", () => {
     ["unsupported", "HTTP 403", (_, response) => response.writeHead(403).end("rpc method is not whitelisted")],
     ["http", "a redirect", (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
     ["unreachable", "a closed connection", (_, response) => response.destroy()],
-    ["too_large", "33 MiB", (_, response) => response.end(Buffer.alloc(33 * 1024 * 1024, 32))]
+    ["too_large", "33 MiB", (_, response) => response.end(Buffer.alloc(33 * 1024 * 1024, 32))],
+    [
+      "too_large",
+      "129 KiB where two numbers are asked for",
+      (_, response) => response.end(Buffer.alloc(129 * 1024, 32))
+    ],
+    ["too_large", "more values than two numbers have", answering(() => Array.from({ length: 4_001 }, () => 1))],
+    ["garbage", "a result 3,000 deep", nested((depth) => `[{"id":0,"result":${depth}},{"id":1,"result":1}]`)],
+    ["garbage", "error.data 5,000 deep", nested((depth) => `[{"id":0,"error":{"message":"no","data":${depth}}}]`)],
+    ["garbage", "one error for all, 5,000 deep", nested((depth) => `{"error":${depth}}`)],
+    ["http", "HTTP 500, 5,000 deep", nested((depth) => `{"error":{"code":-32000,"data":${depth}}}`, 500)],
+    ["http", "HTTP 502 with a page of 1 MiB", (_, response) => response.writeHead(502).end("<p>".repeat(350_000))],
+    ["rate_limited", "HTTP 503, deep", nested((depth) => `{"error":{"message":"rate limit","data":${depth}}}`, 503)]
   ])("is %s: %s", ([reason, , handle]) =>
     Effect.gen(function* () {
       const { url } = yield* provider(handle)

@@ -1,4 +1,19 @@
-import { Clock, Context, Deferred, Duration, Effect, Layer, Logger, Queue, Redacted, TestClock } from "effect"
+import {
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  HashMap,
+  Layer,
+  Logger,
+  Option,
+  Queue,
+  Redacted,
+  TestClock
+} from "effect"
+import { defectMessage } from "../../src/Chains/defects.ts"
 import type { Touched } from "../../src/Chains/LedgerRepo.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
@@ -111,6 +126,22 @@ export const realSettlement = Layer.effect(
   Layer.provideMerge(Layer.sync(Announced, () => []))
 )
 
+/** Logs nothing, and takes for the watchers' end what they would put down to a provider. */
+const noDefects = Layer.unwrapEffect(
+  Effect.map(Stopped, (stopped) =>
+    Logger.replace(
+      Logger.defaultLogger,
+      Logger.make(({ annotations, message }) => {
+        if (String(message) !== defectMessage) return
+        Deferred.unsafeDone(
+          stopped,
+          Exit.die(new Error(String(Option.getOrUndefined(HashMap.get(annotations, "cause")))))
+        )
+      })
+    )
+  )
+)
+
 /** Everything that watches, on the database file at `path`. */
 export const world = <S, E, R>(
   path: string,
@@ -122,9 +153,9 @@ export const world = <S, E, R>(
   Chains.layer.pipe(
     Layer.provideMerge(Layer.mergeAll(MatchSet.layer, Networks.layer)),
     Layer.provideMerge(settlement),
+    Layer.provideMerge(noDefects),
     Layer.provideMerge(commits),
-    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains, payments)), rpc)),
-    Layer.provideMerge(Logger.remove(Logger.defaultLogger))
+    Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains, payments)), rpc))
   )
 
 /** Runs the watchers until the scope closes. */

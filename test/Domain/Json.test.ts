@@ -1,7 +1,7 @@
 import { BigDecimal, Either, Option } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { inexact, parseJson } from "../../src/Domain/Json.ts"
+import { inexact, parseJson, parseWithTexts } from "../../src/Domain/Json.ts"
 
 const decimal = (text: string) => Option.getOrThrow(BigDecimal.fromString(text))
 
@@ -109,4 +109,10 @@ it.each([
   ["]]]", "The body is not valid JSON."]
 ])("%j is refused", (text, message) => {
   expect(parseJson(text)).toEqual(Either.left(message))
+})
+
+it("a text with its numbers as texts is nested 64 levels at most", () => {
+  const nested = (depth: number) => parseWithTexts(`${"[".repeat(depth)}1${"]".repeat(depth)}`)
+  expect(Either.isRight(nested(64))).toBe(true)
+  expect(Either.flip(nested(65)).pipe(Either.getOrThrow)).toContain("64 levels")
 })

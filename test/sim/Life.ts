@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises"
 import Database from "better-sqlite3"
-import { Cause, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Redacted } from "effect"
+import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
+import { defectMessage } from "../../src/Chains/defects.ts"
 import { History } from "../../src/Chains/History.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import { Networks } from "../../src/Chains/Networks.ts"
@@ -231,7 +232,16 @@ export class Life {
       Layer.provideMerge(this.#store),
       Layer.provideMerge(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
       Layer.provideMerge(Layer.succeed(Settings, settings)),
-      Layer.provide(Logger.remove(Logger.defaultLogger))
+      Layer.provide(
+        Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(({ annotations, message }) => {
+            // What a watcher puts down to a provider would be a fault of its own here: the models' answers are well formed.
+            if (String(message) === defectMessage)
+              this.failure = String(Option.getOrUndefined(HashMap.get(annotations, "cause")))
+          })
+        )
+      )
     )
   }
 }
