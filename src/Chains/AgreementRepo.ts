@@ -15,6 +15,8 @@ export interface Unagreed extends ReceiptKey {
   readonly seenAt: number
   /** The host of a provider that had its block's height, and not it. */
   readonly deniedBy: string | undefined
+  /** The host of the provider that reported it, where that is known. */
+  readonly reportedBy: string | undefined
 }
 
 interface UnagreedRow {
@@ -27,6 +29,7 @@ interface UnagreedRow {
   readonly amount: string
   readonly seen_at: number
   readonly denied_by: string | null
+  readonly reported_by: string | null
 }
 
 /** A place in the order of `unagreed`. */
@@ -43,7 +46,8 @@ export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
 export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by,
+         reported_by
        FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
@@ -69,7 +73,8 @@ export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: 
           currency: row.currency,
           amount: BigInt(row.amount),
           seenAt: row.seen_at,
-          deniedBy: row.denied_by ?? undefined
+          deniedBy: row.denied_by ?? undefined,
+          reportedBy: row.reported_by ?? undefined
         })
       )
   )

@@ -147,7 +147,7 @@ const advance = Effect.fnUntraced(function* (
   const stored = yield* watch.writer.write(
     commitReading(watch.settlement, {
       ...range,
-      transfers: [...range.transfers, ...again],
+      transfers: [...range.transfers, ...again].map((one) => ({ ...one, reportedBy: provider.client.host })),
       network: watch.network,
       from,
       ancestor,

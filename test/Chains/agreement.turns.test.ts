@@ -203,6 +203,22 @@ describe("a receipt that nobody has agreed to", () => {
   )
 })
 
+it.scoped("an old receipt is asked about though a provider reports two hundred new ones a second", () =>
+  Effect.gen(function* () {
+    yield* owing("starved")
+    // Others of its age, too.
+    yield* unagreed(1, 900)
+    const { client } = knowing(20_000, new Set([400]))
+    const { tick } = yield* agreeing(client)
+    for (let i = 0; i < 15; i++) {
+      yield* unagreed(1_000 + i * 200, 1_199 + i * 200)
+      yield* tick(20_000)
+      yield* TestClock.adjust("1 second")
+    }
+    expect(yield* agreed).toEqual([400])
+  }).pipe(quiet, inStore)
+)
+
 it.scoped("a receipt is not denied by providers that have neither its transaction nor its block any more", () =>
   Effect.gen(function* () {
     yield* owing("pruned")
