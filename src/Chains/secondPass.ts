@@ -60,8 +60,13 @@ const disagree = Effect.fnUntraced(function* (
     yield* watch.providers.failed(serving, dispute.error)
     return yield* dispute.error
   }
-  if (dispute._tag !== "Open") {
-    yield* watch.providers.failed(reader, dispute._tag === "Wrong" ? dispute.error : error)
+  if (dispute._tag === "Wrong") {
+    yield* watch.providers.failed(reader, dispute.error)
+    return false
+  }
+  if (dispute._tag === "None") {
+    // Both have the same block: what did not belong to it may be a balancer's doing, and is left out this time.
+    state.dispute = error.summary
     return false
   }
   if (state.dispute !== dispute.reason) {
