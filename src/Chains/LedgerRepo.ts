@@ -214,7 +214,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            reported_by = iif(${isRetold}, excluded.reported_by, reported_by),
-           refuted = iif(${isRetold}, 0, refuted), denied_by = iif(${isRetold}, NULL, denied_by),
+           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable), denied_by = iif(${isRetold}, NULL, denied_by),
            canonical = iif(${isRetold}, 1, 1 - refuted), amount = iif(${isRetold}, excluded.amount, amount)`,
         [
           chain,

@@ -25,7 +25,9 @@ export const decidesAlone = "one provider decides alone: no other one answers. R
 export const waitsForOthers =
   "no other provider answers: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
 export const waitsForSecond =
-  "receipts wait for a second provider to corroborate them: the log names who denies them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
+  "receipts wait for a second provider to corroborate them: the log names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
+const denial = (host: string) =>
+  `${host} denies receipts that another provider reported, and their payments wait: tilld payments show names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls`
 
 /** What follows from the votes. */
 interface Verdict {
@@ -33,17 +35,20 @@ interface Verdict {
   readonly refuted: ReadonlyArray<Unagreed>
   /** To be stored: the first host that lacks it. */
   readonly denied: ReadonlyArray<readonly [Unagreed, string]>
+  /** No other provider has been able to tell, for long. */
+  readonly unverifiable: ReadonlyArray<Unagreed>
 }
 
 /** Stores the verdict, and settles what follows. */
-const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted }: Verdict) =>
+const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted, unverifiable }: Verdict) =>
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
       for (const [receipt, time] of corroborated) {
         for (const payment of yield* AgreementRepo.setAgreed(network, receipt, time)) touched.add(payment)
       }
-      for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
+      for (const [receipt, host] of denied) touched.add(yield* AgreementRepo.setDenied(network, receipt, host))
+      for (const receipt of unverifiable) touched.add(yield* AgreementRepo.setUnverifiable(network, receipt))
       for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
@@ -57,6 +62,7 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
   const asked: Array<Unagreed> = []
   const has: Array<Dated> = []
   const lacks: Array<Unagreed> = []
+  const unable: Array<Unagreed> = []
   /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
   let answered = true
@@ -79,10 +85,11 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
       if (time !== undefined) has.push([receipt, time])
     }
     lacks.push(...found.right.lacks)
+    unable.push(...found.right.unable)
     const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
     if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { asked, has, lacks, beyond, answered }
+  return { asked, has, lacks, unable, beyond, answered }
 })
 
 /**
@@ -159,6 +166,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const others = yield* providers.witnesses(provider)
     const isLone = ({ deniedBy, seenAt }: Unagreed) =>
       deniedBy === undefined && (isSingle || decidesSolely(watch, provider, seenAt, now))
+    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
     // All providers are asked about the same: who is not asked has not been silent.
     const { any, asked: due } = yield* questions(
       settledAt,
@@ -177,7 +185,10 @@ export const makeAgreement = (watch: Watch): Agreement => {
         return by === undefined || one.deniedBy !== undefined || isCorroborated(one)
           ? []
           : [[one, by.client.host] as const]
-      })
+      }),
+      unverifiable: due.filter(
+        (one) => !one.unverifiable && one.deniedBy === undefined && isOverdue(one) && votes.isUnverifiable(one)
+      )
     }
     if (!isSingle && verdict.corroborated.some(([one]) => votes.has(one) < quorum)) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
@@ -195,7 +206,6 @@ export const makeAgreement = (watch: Watch): Agreement => {
       yield* providers.contradicted(one.provider, one.detail)
     }
 
-    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
     const left: Array<Unagreed> = []
     for (const receipt of due) {
       if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
@@ -206,8 +216,13 @@ export const makeAgreement = (watch: Watch): Agreement => {
       waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
     }
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
+    const host = yield* AgreementRepo.deniedBy(reader, network, settledAt)
     const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
-    return [overdue ? waitsForSecond : undefined, others.length > 0 || isSingle ? undefined : alone]
+    return [
+      host === undefined ? undefined : denial(host),
+      overdue ? waitsForSecond : undefined,
+      others.length > 0 || isSingle ? undefined : alone
+    ]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })

@@ -9,6 +9,7 @@ export interface Answer {
   readonly asked: ReadonlyArray<Unagreed>
   readonly has: ReadonlyArray<Dated>
   readonly lacks: ReadonlyArray<Unagreed>
+  readonly unable: ReadonlyArray<Unagreed>
 }
 
 /** A receipt that a provider has, and the time that its block has to it, Unix seconds. */
@@ -22,14 +23,16 @@ export class Votes {
   /** By other providers than the serving one. */
   readonly #heard = new Set<Unagreed>()
   readonly #asked = new Set<Unagreed>()
+  readonly #unable = new Set<Unagreed>()
 
-  add(provider: Provider, serves: boolean, { asked, has, lacks }: Answer) {
+  add(provider: Provider, serves: boolean, { asked, has, lacks, unable }: Answer) {
     for (const one of asked) this.#asked.add(one)
     for (const [one, time] of has) {
       const times = this.#has.get(one) ?? new Map<number, ReadonlyArray<Provider>>()
       this.#has.set(one, times.set(time, [...(times.get(time) ?? []), provider]))
     }
     for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), provider])
+    if (!serves) for (const one of unable) this.#unable.add(one)
     if (!serves) for (const one of [...has.map(([receipt]) => receipt), ...lacks]) this.#heard.add(one)
   }
 
@@ -57,6 +60,11 @@ export class Votes {
   /** A provider was asked about it, and has answered, however badly. */
   isAsked(receipt: Unagreed): boolean {
     return this.#asked.has(receipt)
+  }
+
+  /** Another provider than the serving one has all but what would tell of it, and none says more. */
+  isUnverifiable(receipt: Unagreed): boolean {
+    return this.#unable.has(receipt) && !this.#heard.has(receipt) && this.lacks(receipt).length === 0
   }
 
   /** Another provider than the serving one has said something of it. */

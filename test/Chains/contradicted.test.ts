@@ -131,3 +131,21 @@ describe("two providers, of which the serving one invents receipts in every bloc
     }).pipe(aroundSomeReal([liar, honest], { ...withTokens, pollInterval: Duration.seconds(1) }))
   })
 })
+
+it.scoped("what the other of two providers denies is told of by health at once, and the chain stays ready", () => {
+  const liar = new ModelChain(10)
+  inventing(liar, 1, true)
+  Object.assign(liar.client, { host: "liar" })
+  const honest = liar.twin()
+  Object.assign(honest.client, { host: "honest" })
+  return Effect.gen(function* () {
+    yield* watchedUsdc
+    yield* mineOn(liar, 2)
+    expect(yield* health).not.toHaveProperty("reason")
+    yield* mineOn(liar, 1)
+    expect(yield* health).toMatchObject({
+      ready: true,
+      reason: expect.stringMatching(/^honest denies receipts .* tilld payments show names them/)
+    })
+  }).pipe(aroundSomeReal([liar, honest]))
+})
