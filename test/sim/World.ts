@@ -76,7 +76,9 @@ export class World {
         ...base.payments,
         settleGrace: Duration.millis(settleGrace),
         clockTolerance: Duration.minutes(15),
-        soleProviderPatience: solePatience
+        soleProviderPatience: solePatience,
+        // No address has a history here, and each life would derive as many as are asked about.
+        lookAhead: 1
       },
       webhooks: { ...base.webhooks, allowTargets: ["192.0.1.0/24"], concurrency: 8 },
       chains: places.map(({ plan, providers }) => settingsOf(plan, providers.length, requires))
