@@ -450,8 +450,7 @@ export class Ledger {
       // While two providers disagree about a block's time its receipts are asked about ever less often.
       const isAwaited = payment.status === "detecting" && areTimesWrong()
       const isKnown =
-        everything ||
-        !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
+        everything || !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
       if (isOpen && isKnown && !isEmptied && !this.#isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
         throw new Violation(
           `payment ${this.#number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`

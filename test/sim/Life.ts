@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises"
 import Database from "better-sqlite3"
 import { Cause, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Redacted } from "effect"
 import { History } from "../../src/Chains/History.ts"
@@ -13,6 +12,7 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
+import { BlindJump } from "../../src/Payments/numbering.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
@@ -45,8 +45,8 @@ export interface Surroundings {
 const gone = new StoreUnavailable({ code: "GONE", message: "this life of the daemon is over" })
 /** Virtual time that the fibers of a dead process have to let go of what they hold: of files, above all. */
 const burial = 60_000
-/** Milliseconds of real time that a thread may take. */
-const threadPatience = 5_000
+/** Addresses that are skipped where continuity is not proven: more than a seed hands out, and few enough for no thread. */
+const jump = 40
 
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */
 export class Life {
@@ -87,15 +87,6 @@ export class Life {
       if (!this.#died) this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "the workers ended"
     })
     await this.time.rest()
-    await this.#letThreadsWork(() => this.#services !== undefined || this.failure !== undefined || this.#died)
-  }
-
-  /** A thread takes real time, and none of the simulation's: addresses that are skipped are derived on one. */
-  async #letThreadsWork(isDone: () => boolean): Promise<void> {
-    for (let waited = 0; !isDone() && waited < threadPatience; waited++) {
-      await delay(1)
-      await this.time.rest()
-    }
   }
 
   #run<A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
@@ -151,7 +142,6 @@ export class Life {
     })
     root.unsafeInterruptAsFork(root.id())
     for (let waited = 0; !isOver && waited < burial; waited += 1_000) await this.time.passTo(this.time.now + 1_000)
-    await this.#letThreadsWork(() => isOver)
     if (!isOver) throw new Error("a life of the daemon does not end")
   }
 
@@ -215,6 +205,7 @@ export class Life {
     })
     return Payments.layer.pipe(
       Layer.provideMerge(Layer.mergeAll(Addresses.layer, noQuotes)),
+      Layer.provideMerge(Layer.succeed(BlindJump, jump)),
       Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
       Layer.provideMerge(Networks.layer),
       Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, rpc)),
