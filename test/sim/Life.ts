@@ -1,4 +1,3 @@
-import Database from "better-sqlite3"
 import { Cause, Context, Effect, Exit, type Fiber, Layer, Logger, Random, Redacted } from "effect"
 import { History } from "../../src/Chains/History.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
@@ -19,7 +18,7 @@ import { Prices } from "../../src/Quotes/Prices.ts"
 import { Quotes } from "../../src/Quotes.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
-import { type Db, fromDatabase } from "../../src/Sql/Db.ts"
+import type { Db } from "../../src/Sql/Db.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
 import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/DeliveryClient.ts"
@@ -28,6 +27,7 @@ import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
+import type { Store } from "./Store.ts"
 import { VirtualTime } from "./VirtualTime.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
@@ -35,6 +35,7 @@ export const merchant: Owner = { account: AccountId.make("default"), mode: "test
 /** What a life of the daemon finds outside of itself. */
 export interface Surroundings {
   readonly settings: SettingsShape
+  readonly store: Store
   readonly clientOf: (url: string, isAlive: () => boolean, time: () => number) => RpcClient
   readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
   /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
@@ -52,7 +53,6 @@ const jump = 40
 export class Life {
   readonly time: VirtualTime
   readonly #surroundings: Surroundings
-  readonly #path: string
   readonly #seed: string
   #died = false
   #services: Context.Context<Payments | Webhooks> | undefined
@@ -60,9 +60,8 @@ export class Life {
   /** Why it ended by itself. */
   failure: string | undefined
 
-  constructor(surroundings: Surroundings, path: string, seed: string, now: number) {
+  constructor(surroundings: Surroundings, seed: string, now: number) {
     this.#surroundings = surroundings
-    this.#path = path
     this.#seed = seed
     this.time = new VirtualTime(now)
   }
@@ -176,22 +175,11 @@ export class Life {
   }
 
   get #store() {
-    const open = (readonly: boolean) =>
-      Effect.acquireRelease(
-        Effect.sync(() => {
-          const database = new Database(this.#path, { readonly })
-          // Only a power cut would tell it from FULL, and none comes.
-          database.pragma("synchronous = OFF")
-          database.pragma("foreign_keys = ON")
-          return database
-        }),
-        (database) => Effect.sync(() => database.close())
-      ).pipe(Effect.map((database) => this.#mortal(fromDatabase(database))))
+    const { reader, writer } = this.#surroundings.store
     return Layer.scopedContext(
-      Effect.gen(function* () {
-        const writer = yield* makeWriter(yield* open(false))
-        return Context.make(Reader, yield* open(true)).pipe(Context.add(Writer, writer))
-      })
+      Effect.map(makeWriter(this.#mortal(writer)), (writer) =>
+        Context.make(Reader, this.#mortal(reader)).pipe(Context.add(Writer, writer))
+      )
     )
   }
 
