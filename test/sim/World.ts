@@ -5,7 +5,7 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "../lib/settings.ts"
-import { Ledger, type Strictness, usualStrictness, Violation } from "./Ledger.ts"
+import { Ledger } from "./Ledger.ts"
 import { Life, merchant } from "./Life.ts"
 import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
@@ -13,6 +13,7 @@ import { Receiver } from "./Receiver.ts"
 import type { PaymentRow } from "./rows.ts"
 import { Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
+import { type Strictness, usualStrictness, Violation } from "./watched.ts"
 
 const second = 1_000
 const hour = 3_600 * second
