@@ -177,18 +177,32 @@ export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, 
     )
   )
 
-/** Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. */
+/**
+ * Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. The balances that were kept since
+ * may be of the provider that told of it, and hide what has really come; nor was anybody asked then about a payment that
+ * ends without it.
+ */
 export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
-  Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.get<{ payment_id: string | null }>(
-        `UPDATE receipts SET canonical = 0, refuted = 1
-         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
-        [chain, mode, blockHash, address, position]
-      ),
-      (row) => (row?.payment_id ?? undefined) as Touched
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ payment_id: string | null; block_number: number }>(
+      `UPDATE receipts SET canonical = 0, refuted = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
+       RETURNING payment_id, block_number`,
+      [chain, mode, blockHash, address, position]
     )
-  )
+    if (row === undefined) return undefined
+    if (!position.startsWith("log:")) {
+      yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
+        chain,
+        mode,
+        address,
+        row.block_number
+      ])
+    }
+    yield* tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [row.payment_id, chain, mode])
+    return (row.payment_id ?? undefined) as Touched
+  })
 
 /**
  * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had
