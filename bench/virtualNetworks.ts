@@ -12,6 +12,7 @@ import { testSettings } from "../test/lib/settings.ts"
 import { Life } from "../test/sim/Life.ts"
 import { answer, Refusal } from "../test/sim/node.ts"
 import { SimChain } from "../test/sim/SimChain.ts"
+import { Store } from "../test/sim/Store.ts"
 
 // The real watchers over five model chains with the public networks' pace, confirmations and polling, on virtual time,
 // every call and byte counted. What the payments of others add to an answer is put in by size, from what blocks of the
@@ -160,9 +161,11 @@ export const withNetworks = async <A>(
     })
   )
   const chainOf = (name: ChainName): SimChain => chains.get(name) ?? Effect.runSync(Effect.dieMessage(name))
+  const store = new Store(path)
   const life: Life = new Life(
     {
       settings: { ...testSettings(path), chains: chainNames.map(settingsOf) },
+      store,
       clientOf: (url) => {
         const name = chainNames.find((one) => url.startsWith(one)) ?? "base"
         const asked = traffic.get(name)
@@ -173,7 +176,6 @@ export const withNetworks = async <A>(
       beforeCommit: () => false,
       afterCommit: () => false
     },
-    path,
     "virtual networks",
     epoch
   )
@@ -182,6 +184,7 @@ export const withNetworks = async <A>(
     return await work({ life, database, chainOf, traffic })
   } finally {
     await life.bury()
+    store.close()
     database.close()
     rmSync(folder, { recursive: true, force: true })
   }

@@ -15,6 +15,9 @@ export interface Unagreed extends ReceiptKey {
   readonly seenAt: number
   /** The host of a provider that had its block's height, and not it. */
   readonly deniedBy: string | undefined
+  /** The host of the provider that reported it, where that is known. */
+  readonly reportedBy: string | undefined
+  readonly unverifiable: boolean
 }
 
 interface UnagreedRow {
@@ -27,6 +30,8 @@ interface UnagreedRow {
   readonly amount: string
   readonly seen_at: number
   readonly denied_by: string | null
+  readonly reported_by: string | null
+  readonly unverifiable: number
 }
 
 /** A place in the order of `unagreed`. */
@@ -43,7 +48,8 @@ export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
 export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by
+      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by,
+         reported_by, unverifiable
        FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
@@ -69,7 +75,9 @@ export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: 
           currency: row.currency,
           amount: BigInt(row.amount),
           seenAt: row.seen_at,
-          deniedBy: row.denied_by ?? undefined
+          deniedBy: row.denied_by ?? undefined,
+          reportedBy: row.reported_by ?? undefined,
+          unverifiable: row.unverifiable === 1
         })
       )
   )
@@ -131,27 +139,70 @@ export const setAgreed = ({ chain, mode }: Network, { address, blockHash, positi
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
 
-/** A provider has the block's height, and not the receipt. */
-export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      "UPDATE receipts SET denied_by = ? WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?",
-      [host, chain, mode, blockHash, address, position]
-    )
+/** A host that denies a receipt of a block up to `number`; undefined where none does. */
+export const deniedBy = (db: Db, { chain, mode }: Network, number: number) =>
+  Effect.map(
+    db.get<{ host: string }>(
+      `SELECT denied_by AS host FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND block_number <= ?
+         AND denied_by IS NOT NULL LIMIT 1`,
+      [chain, mode, number]
+    ),
+    (row) => row?.host
   )
 
-/** Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. */
-export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+/** A provider has the block's height, and not the receipt. Gives whose it is. */
+export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
       tx.get<{ payment_id: string | null }>(
-        `UPDATE receipts SET canonical = 0, refuted = 1
+        `UPDATE receipts SET denied_by = ?, unverifiable = 0
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+        [host, chain, mode, blockHash, address, position]
+      ),
+      (row) => (row?.payment_id ?? undefined) as Touched
+    )
+  )
+
+/** No other provider is able to tell whether it came. Gives whose it is. */
+export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment_id: string | null }>(
+        `UPDATE receipts SET unverifiable = 1
          WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
         [chain, mode, blockHash, address, position]
       ),
       (row) => (row?.payment_id ?? undefined) as Touched
     )
   )
+
+/**
+ * Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. The balances that were kept since
+ * may be of the provider that told of it, and hide what has really come; nor was anybody asked then about a payment that
+ * ends without it.
+ */
+export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ payment_id: string | null; block_number: number }>(
+      `UPDATE receipts SET canonical = 0, refuted = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
+       RETURNING payment_id, block_number`,
+      [chain, mode, blockHash, address, position]
+    )
+    if (row === undefined) return undefined
+    if (!position.startsWith("log:")) {
+      yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
+        chain,
+        mode,
+        address,
+        row.block_number
+      ])
+    }
+    yield* tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [row.payment_id, chain, mode])
+    return (row.payment_id ?? undefined) as Touched
+  })
 
 /**
  * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had

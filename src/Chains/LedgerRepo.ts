@@ -165,6 +165,8 @@ export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly blockTime: number
   /** Number of the first block that it may have come with, where the transaction and the block are not known. */
   readonly since?: number
+  /** The host of the provider that told of it, where one alone did. */
+  readonly reportedBy?: string
 }
 
 /** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
@@ -208,10 +210,11 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, canonical, agreed, seen_at, since_number, since_time)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+           currency, amount, payment_id, canonical, agreed, seen_at, reported_by, since_number, since_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
-           refuted = iif(${isRetold}, 0, refuted), denied_by = iif(${isRetold}, NULL, denied_by),
+           reported_by = iif(${isRetold}, excluded.reported_by, reported_by),
+           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable), denied_by = iif(${isRetold}, NULL, denied_by),
            canonical = iif(${isRetold}, 1, 1 - refuted), amount = iif(${isRetold}, excluded.amount, amount)`,
         [
           chain,
@@ -228,6 +231,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           owner.payment,
           agreed ? 1 : 0,
           now,
+          transfer.reportedBy ?? null,
           ...(yield* sinceOf(tx, { chain, mode }, transfer))
         ]
       )

@@ -1,33 +1,31 @@
-import { Clock, Duration, Effect, Either, Random } from "effect"
+import { Clock, Effect, Either } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { type Agreed, agreedChain, checkIdentity, type WrongChain } from "./chainIdentity.ts"
 import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
 import { Span } from "./Span.ts"
+import {
+  contradict,
+  healthOf,
+  isAside,
+  isBehind,
+  isContradicted,
+  makeSlot,
+  mayServeAt,
+  type Provider,
+  type ProviderHealth,
+  putAside,
+  type Slot,
+  whyNot
+} from "./slots.ts"
 
-/** How long a provider is left alone after its first failure; it doubles with each that follows, up to the longest. */
-const firstBackOff = 250
-const longestBackOff = 10_000
-/** The longest that a provider may ask to be left alone for. */
-const longestRetryAfter = Duration.toMillis("5 minutes")
-/** After which a provider of another chain is looked at again. */
-const wrongChainInterval = Duration.toMillis("10 seconds")
-/** After which a provider that is behind is looked at again. */
-const behindInterval = Duration.toMillis("5 seconds")
+export type { Provider } from "./slots.ts"
+
 /** Blocks to read at once where only logs are read, and no block. */
 const logsOnly = 2_000
 /** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
-
-/** One of a chain's providers. */
-export interface Provider {
-  readonly client: RpcClient
-  /** How many blocks it lets be read at once. */
-  readonly span: Span
-  /** Its place in `rpc_urls`. */
-  readonly index: number
-}
 
 /** The providers of one chain in one mode: one serves, until it fails. Times are Unix milliseconds. */
 export interface Providers {
@@ -38,8 +36,10 @@ export interface Providers {
   readonly current: Effect.Effect<Provider, RpcError | WrongChain>
   /** Another one that can be used, checked like `current`; undefined when there is none. */
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
-  /** All others that can be used, checked like `current`. */
+  /** All others that can be used, checked like `current`; contradicted ones only where there is no other. */
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
+  /** All others that can be used, contradicted ones among them: each has a voice, and none decides by its own. */
+  readonly witnesses: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the word of all its providers. Fails where `serving` does not tell. */
   readonly agree: (serving: Provider) => Effect.Effect<Agreed, RpcError>
   /** Reading has begun on the chain with that first block: who has another one serves another chain. */
@@ -48,6 +48,8 @@ export interface Providers {
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
+  /** Others deny what it has reported: it does not serve for an hour, and nobody decides by it alone. */
+  readonly contradicted: (provider: Provider, detail: string) => Effect.Effect<void>
   /** What was asked of it went well. */
   readonly succeeded: (provider: Provider) => void
   /** It has answered a question about what another one has reported: its failures are forgotten. */
@@ -59,82 +61,6 @@ export interface Providers {
   readonly health: (now: number) => ReadonlyArray<ProviderHealth>
   readonly all: ReadonlyArray<Provider>
 }
-
-export interface ProviderHealth {
-  readonly host: string
-  /** It is not put aside, and if it is the one that serves, its last answer was good. */
-  readonly healthy: boolean
-  /** Why it is not. */
-  readonly reason?: string
-}
-
-/** Why and for how long a provider is left alone. A clock that is before `since` was set back: it counts for nothing. */
-interface Aside {
-  readonly error: RpcError | WrongChain
-  readonly since: number
-  readonly until: number
-}
-
-/** A provider and what is known of it. */
-interface Slot {
-  readonly provider: Provider
-  /** The chain id was the right one since the last failure. */
-  checked: boolean
-  /** The first block was the right one, or is not kept; false while none is known. */
-  sameGenesis: boolean
-  /** Failures since it last went well. */
-  failures: number
-  /** The smallest span that a size error has led to since it last went well. */
-  shrunkTo: number
-  /** The last failure, until it goes well again. */
-  aside: Aside | undefined
-  /** When it last testified, or was made. */
-  testifiedAt: number
-}
-
-const isAside = ({ aside }: Slot, now: number): boolean =>
-  aside !== undefined && now >= aside.since && now < aside.until
-
-const isBehind = ({ aside }: Slot): boolean => aside?.error._tag === "RpcError" && aside.error.reason === "behind"
-
-/** How long to leave a provider alone, in milliseconds. */
-const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failures: number) {
-  if (error._tag === "WrongChain") return wrongChainInterval
-  if (error.reason === "behind") return behindInterval
-  const jitter = yield* Random.nextRange(0.8, 1.2)
-  const wait = Math.min(longestBackOff, Math.ceil(firstBackOff * 2 ** (failures - 1) * jitter))
-  return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
-})
-
-const makeSlot = (client: RpcClient, span: Span, index: number, now: number): Slot => ({
-  provider: { client, span, index },
-  checked: false,
-  sameGenesis: false,
-  failures: 0,
-  shrunkTo: Number.POSITIVE_INFINITY,
-  aside: undefined,
-  testifiedAt: now
-})
-
-const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
-  const { host } = slot.provider.client
-  const error = serves || isAside(slot, now) ? slot.aside?.error : undefined
-  if (error === undefined) return { host, healthy: true }
-  return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
-}
-
-/** Notes a failure, and leaves the provider alone for a while. */
-const putAside = Effect.fnUntraced(function* (slot: Slot, error: RpcError | WrongChain) {
-  if (error._tag === "WrongChain" || error.reason !== "behind") {
-    slot.checked = false
-    slot.failures++
-  }
-  const since = yield* Clock.currentTimeMillis
-  slot.aside = { error, since, until: since + (yield* backOff(error, slot.failures)) }
-  yield* Effect.logDebug("a provider is put aside").pipe(
-    Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })
-  )
-})
 
 /** The same client, whose calls are counted as those of a network. */
 const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
@@ -208,6 +134,18 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return undefined
   })
 
+  /** All others that are not put aside and serve the right chain. */
+  const usableOthers = Effect.fnUntraced(function* (than: Provider) {
+    const found: Array<Slot> = []
+    for (const slot of slots) {
+      if (slot === slotOf(than) || isAside(slot, yield* Clock.currentTimeMillis)) continue
+      if (yield* usable(slot)) found.push(slot)
+    }
+    return found
+  })
+
+  const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: Slot) => !isContradicted(slot, now))
+
   const serve = Effect.fnUntraced(function* (slot: Slot) {
     if (slot !== serving) {
       yield* Effect.logInfo("another provider is asked from now on").pipe(
@@ -219,10 +157,13 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const current: Providers["current"] = Effect.gen(function* () {
-    const slot = (yield* firstUsable([serving, ...slots.filter((one) => one !== serving)])) ?? slots.find(isBehind)
+    const isBelieved = yield* believed
+    const candidates = [serving, ...slots.filter((one) => one !== serving)].filter(isBelieved)
+    const slot = (yield* firstUsable(candidates)) ?? candidates.find(isBehind)
     if (slot !== undefined) return yield* serve(slot)
-    const errors = slots.flatMap(({ aside }) => (aside === undefined ? [] : [aside]))
-    const [soonest] = errors.sort((one, next) => one.until - next.until)
+    const now = yield* Clock.currentTimeMillis
+    const reasons = slots.flatMap((one) => whyNot(one, now) ?? [])
+    const [soonest] = reasons.sort((one, next) => one.until - next.until)
     // One that has gone well meanwhile can be used.
     return yield* soonest?.error ?? current
   })
@@ -268,15 +209,18 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     },
     verify,
     failed,
-    other: (than) => Effect.map(firstUsable(slots.filter((slot) => slot !== slotOf(than))), (slot) => slot?.provider),
-    others: Effect.fnUntraced(function* (than: Provider) {
-      const found: Array<Provider> = []
-      for (const slot of slots) {
-        if (slot === slotOf(than) || isAside(slot, yield* Clock.currentTimeMillis)) continue
-        if (yield* usable(slot)) found.push(slot.provider)
-      }
-      return found
+    contradicted: (provider, detail) => contradict(slotOf(provider), detail),
+    other: Effect.fnUntraced(function* (than: Provider) {
+      const others = slots.filter((slot) => slot !== slotOf(than))
+      const slot = (yield* firstUsable(others.filter(yield* believed))) ?? (yield* firstUsable(others))
+      return slot?.provider
     }),
+    others: Effect.fnUntraced(function* (than: Provider) {
+      const found = yield* usableOthers(than)
+      const first = found.filter(yield* believed)
+      return (first.length > 0 ? first : found).map(({ provider }) => provider)
+    }),
+    witnesses: (than) => Effect.map(usableOthers(than), (found) => found.map(({ provider }) => provider)),
     succeeded,
     testified: (provider) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -289,10 +233,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       for (const slot of others) slot.testifiedAt = Math.min(slot.testifiedAt, now)
       return Math.max(...others.map(({ testifiedAt }) => testifiedAt))
     },
-    nextTry: (now) =>
-      slots.some((slot) => !isAside(slot, now) || isBehind(slot))
-        ? now
-        : Math.min(...slots.map(({ aside }) => aside?.until ?? now)),
+    nextTry: (now) => Math.min(...slots.map((slot) => mayServeAt(slot, now))),
     health: (now) => slots.map((slot) => healthOf(slot, slot === serving, now)),
     all: slots.map(({ provider }) => provider)
   }

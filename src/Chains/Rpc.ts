@@ -22,7 +22,8 @@ export interface RpcRequest {
  * What went wrong: no connection, no answer in time, an HTTP status, too many calls in too short a time, a range of
  * blocks or an answer over the size limit, state that the node has let go, a method or parameter that it does not serve,
  * another error of the provider's, something that the node should have and does not, a head that is behind what has been
- * read, blocks that do not belong together, or bytes that are no such answer.
+ * read, blocks that do not belong together, or bytes that are no such answer. `contradicted`: other providers deny what it
+ * has reported.
  */
 export type RpcReason =
   | "unreachable"
@@ -38,6 +39,7 @@ export type RpcReason =
   | "behind"
   | "inconsistent"
   | "garbage"
+  | "contradicted"
 
 /** What tells of the provider as a whole, and not of one method or one old block. */
 export const providerTrouble: ReadonlySet<RpcReason> = new Set([
@@ -61,7 +63,8 @@ const remedies: Readonly<Record<RpcReason, string>> = {
   missing: "the node is behind or does not keep enough; tilld tries again",
   behind: "tilld waits for it, or asks another provider of rpc_urls; check that the node is synchronised",
   inconsistent: "the chain moved or a balancer mixed its nodes; tilld reads again",
-  garbage: "check that rpc_urls points to an Ethereum JSON-RPC endpoint"
+  garbage: "check that rpc_urls points to an Ethereum JSON-RPC endpoint",
+  contradicted: "hold the transaction against a block explorer, and put another provider in its place in rpc_urls"
 }
 
 /** Reasons whose detail is in the provider's own words. */

@@ -13,7 +13,7 @@ import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { NextLook } from "./NextLook.ts"
-import { overtaken } from "./overtaken.ts"
+import { type Lags, makeLags, overtaken } from "./overtaken.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { type Outcome, tick } from "./tick.ts"
@@ -112,6 +112,7 @@ const note = (state: State, outcome: Outcome, now: number): void => {
 interface Beside {
   readonly agreement: Agreement
   readonly chores: Chores
+  readonly lags: Lags
 }
 
 /** What is done once the chain's head has been read; gives what is not as it should be. */
@@ -162,7 +163,8 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
   else watch.providers.succeeded(provider)
   if (outcome._tag === "CaughtUp") {
-    const behind = yield* standsStill(watch, provider, state, outcome, started)
+    const behind =
+      (yield* standsStill(watch, provider, state, outcome, started)) ?? (yield* beside.lags(provider, outcome.head))
     if (behind !== undefined) {
       yield* watch.providers.failed(provider, behind)
       return started
@@ -242,7 +244,11 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
-  const beside: Beside = { agreement: makeAgreement(watch), chores: makeChores(watch, settings.payments) }
+  const beside: Beside = {
+    agreement: makeAgreement(watch),
+    chores: makeChores(watch, settings.payments),
+    lags: makeLags(watch)
+  }
   const state: State = {
     failures: 0,
     activity: "busy",

@@ -3,88 +3,31 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
+import { Contradictions } from "./contradictions.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
+import { makeQuestions } from "./questions.ts"
 import { providerTrouble } from "./Rpc.ts"
 import { makeStandsStill, type StandsStill } from "./standsStill.ts"
 import { testimonyOf } from "./testimony.ts"
+import { type Dated, quorum, Votes } from "./votes.ts"
 import { Waits } from "./waits.ts"
 import { decidesSolely, isAlone, type Watch } from "./watch.ts"
 
-/** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
-const page = 500
-/** Transactions that one tick asks about; the next ones wait for the next tick. */
-const askedPerTick = 200
 /** Transactions in one batch, of up to three calls each; providers allow from 100 calls up. */
 const transactionsPerBatch = 32
 /** A receipt with all its confirmations that has been seen for this long should have been corroborated. */
 const patience = Duration.toMillis("10 minutes")
 /** Transactions that one warning names. */
 const named = 10
-/** So many providers must have a receipt, and so many refute it. */
-const quorum = 2
 
 export const decidesAlone = "one provider decides alone: no other one answers. Remedy: add another provider to rpc_urls"
 export const waitsForOthers =
   "no other provider answers: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
 export const waitsForSecond =
-  "receipts wait for a second provider to corroborate them: the log names who denies them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
-
-/** What one provider answers. */
-interface Answer {
-  readonly asked: ReadonlyArray<Unagreed>
-  readonly has: ReadonlyArray<Dated>
-  readonly lacks: ReadonlyArray<Unagreed>
-}
-
-/** A receipt that a provider has, and the time that its block has to it, Unix seconds. */
-type Dated = readonly [Unagreed, number]
-
-/** What the providers say of receipts, counted. */
-class Votes {
-  /** By the time of its block: who has another one has not the same. */
-  readonly #has = new Map<Unagreed, Map<number, number>>()
-  readonly #lacks = new Map<Unagreed, Array<string>>()
-  /** By other providers than the serving one. */
-  readonly #heard = new Set<Unagreed>()
-  readonly #asked = new Set<Unagreed>()
-
-  add({ client: { host } }: Provider, serves: boolean, { asked, has, lacks }: Answer) {
-    for (const one of asked) this.#asked.add(one)
-    for (const [one, time] of has) {
-      const times = this.#has.get(one) ?? new Map<number, number>()
-      this.#has.set(one, times.set(time, (times.get(time) ?? 0) + 1))
-    }
-    for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), host])
-    if (!serves) for (const one of [...has.map(([receipt]) => receipt), ...lacks]) this.#heard.add(one)
-  }
-
-  /** How many providers have it, at the time that most of them tell. */
-  has(receipt: Unagreed): number {
-    return Math.max(0, ...(this.#has.get(receipt)?.values() ?? []))
-  }
-
-  /** The time of its block that most providers tell, Unix seconds. */
-  timeOf(receipt: Unagreed): number | undefined {
-    const most = this.has(receipt)
-    return [...(this.#has.get(receipt) ?? [])].find(([, count]) => count === most)?.[0]
-  }
-
-  /** The hosts of those that have its height, and not it. */
-  lacks(receipt: Unagreed): ReadonlyArray<string> {
-    return this.#lacks.get(receipt) ?? []
-  }
-
-  /** A provider was asked about it, and has answered, however badly. */
-  isAsked(receipt: Unagreed): boolean {
-    return this.#asked.has(receipt)
-  }
-
-  /** Another provider than the serving one has said something of it. */
-  isHeard(receipt: Unagreed): boolean {
-    return this.#heard.has(receipt)
-  }
-}
+  "receipts wait for a second provider to corroborate them: the log names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
+const denial = (host: string) =>
+  `${host} denies receipts that another provider reported, and their payments wait: tilld payments show names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls`
 
 /** What follows from the votes. */
 interface Verdict {
@@ -92,17 +35,20 @@ interface Verdict {
   readonly refuted: ReadonlyArray<Unagreed>
   /** To be stored: the first host that lacks it. */
   readonly denied: ReadonlyArray<readonly [Unagreed, string]>
+  /** No other provider has been able to tell, for long. */
+  readonly unverifiable: ReadonlyArray<Unagreed>
 }
 
 /** Stores the verdict, and settles what follows. */
-const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted }: Verdict) =>
+const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted, unverifiable }: Verdict) =>
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
       for (const [receipt, time] of corroborated) {
         for (const payment of yield* AgreementRepo.setAgreed(network, receipt, time)) touched.add(payment)
       }
-      for (const [receipt, host] of denied) yield* AgreementRepo.setDenied(network, receipt, host)
+      for (const [receipt, host] of denied) touched.add(yield* AgreementRepo.setDenied(network, receipt, host))
+      for (const receipt of unverifiable) touched.add(yield* AgreementRepo.setUnverifiable(network, receipt))
       for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
       // What has been read since is the watcher's own doing: nobody else moves the head.
       const scan = yield* Ledger.scan(yield* Tx, network)
@@ -111,18 +57,16 @@ const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, re
     })
   )
 
-const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
-  Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash))
-
 /** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
 const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, receipts: ReadonlyArray<Unagreed>) {
   const asked: Array<Unagreed> = []
   const has: Array<Dated> = []
   const lacks: Array<Unagreed> = []
+  const unable: Array<Unagreed> = []
   /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
   let answered = true
-  for (const part of Arr.chunksOf(byTransaction(receipts), transactionsPerBatch)) {
+  for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
     const all = part.flat()
     const found = yield* testimonyOf(provider, watch, all).pipe(
       Effect.map(Either.right),
@@ -141,10 +85,11 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
       if (time !== undefined) has.push([receipt, time])
     }
     lacks.push(...found.right.lacks)
+    unable.push(...found.right.unable)
     const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
     if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { asked, has, lacks, beyond, answered }
+  return { asked, has, lacks, unable, beyond, answered }
 })
 
 /**
@@ -187,27 +132,17 @@ export interface Agreement {
  * of them deny counts no more. While no other provider answers, the one that serves decides alone, after
  * `sole_provider_patience`, on what nobody has denied.
  *
- * The newest are asked about first, and the others in turn, each after twice the time of before: what nobody will ever
- * corroborate costs little and holds up nothing.
+ * Each is asked about again after twice the time of before: what nobody will ever corroborate costs little and holds up
+ * nothing. A provider that reports what others deny serves no more.
  */
 export const makeAgreement = (watch: Watch): Agreement => {
   const { chain, network, providers, reader } = watch
   const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
   const standsStill = makeStandsStill(providers)
-  let turn: Unagreed | undefined
+  const questions = makeQuestions(watch)
+  const contradictions = new Contradictions(providers.all)
   /** When one provider last decided alone, Unix milliseconds. */
   let decidedAloneAt: number | undefined
-
-  /** The newest receipts up to a block, and of the older ones those whose turn it is. */
-  const candidates = Effect.fnUntraced(function* (upTo: number) {
-    const newest = yield* AgreementRepo.unagreed(reader, network, upTo, page)
-    const last = newest.at(-1)
-    if (last === undefined || newest.length < page) return newest
-    const from = turn === undefined || AgreementRepo.isNewer(turn, last) ? last : turn
-    const others = yield* AgreementRepo.unagreed(reader, network, upTo, page, from)
-    turn = others.length < page ? undefined : others.at(-1)
-    return [...newest, ...others]
-  })
 
   const warn = (late: ReadonlyArray<Unagreed>) =>
     late.length === 0
@@ -227,15 +162,17 @@ export const makeAgreement = (watch: Watch): Agreement => {
     // Of receipts that were reported while there were more of them.
     const isSingle = isAlone(watch)
     const settledAt = head.number - chain.confirmations + 1
-    const receipts = yield* candidates(settledAt)
-    if (receipts.length === 0) return undefined
     const now = yield* Clock.currentTimeMillis
-    const others = yield* providers.others(provider)
+    const others = yield* providers.witnesses(provider)
     const isLone = ({ deniedBy, seenAt }: Unagreed) =>
       deniedBy === undefined && (isSingle || decidesSolely(watch, provider, seenAt, now))
-    const open = receipts.filter((receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt)))
+    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
     // All providers are asked about the same: who is not asked has not been silent.
-    const due = byTransaction(open).slice(0, askedPerTick).flat()
+    const { any, asked: due } = yield* questions(
+      settledAt,
+      (receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt))
+    )
+    if (!any) return undefined
     const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
     const isCorroborated = (one: Unagreed) =>
       votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
@@ -244,9 +181,14 @@ export const makeAgreement = (watch: Watch): Agreement => {
       corroborated: due.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
       refuted: due.filter(isRefuted),
       denied: due.flatMap((one) => {
-        const [host] = votes.lacks(one)
-        return host === undefined || one.deniedBy !== undefined || isCorroborated(one) ? [] : [[one, host] as const]
-      })
+        const [by] = votes.lacks(one)
+        return by === undefined || one.deniedBy !== undefined || isCorroborated(one)
+          ? []
+          : [[one, by.client.host] as const]
+      }),
+      unverifiable: due.filter(
+        (one) => !one.unverifiable && one.deniedBy === undefined && isOverdue(one) && votes.isUnverifiable(one)
+      )
     }
     if (!isSingle && verdict.corroborated.some(([one]) => votes.has(one) < quorum)) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
@@ -260,8 +202,10 @@ export const makeAgreement = (watch: Watch): Agreement => {
         })
       )
     }
+    for (const one of contradictions.find(due, votes, others.length === 1, now)) {
+      yield* providers.contradicted(one.provider, one.detail)
+    }
 
-    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
     const left: Array<Unagreed> = []
     for (const receipt of due) {
       if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
@@ -272,8 +216,13 @@ export const makeAgreement = (watch: Watch): Agreement => {
       waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
     }
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
+    const host = yield* AgreementRepo.deniedBy(reader, network, settledAt)
     const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
-    return [overdue ? waitsForSecond : undefined, others.length > 0 || isSingle ? undefined : alone]
+    return [
+      host === undefined ? undefined : denial(host),
+      overdue ? waitsForSecond : undefined,
+      others.length > 0 || isSingle ? undefined : alone
+    ]
       .filter((reason) => reason !== undefined)
       .join("; ")
   })

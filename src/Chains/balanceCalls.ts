@@ -1,5 +1,5 @@
 import { Either, Predicate, Schema } from "effect"
-import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex, multicall3Abi } from "viem"
+import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { Address, type Call, Count, decoder, Hash, Quantity } from "./calls.ts"
 import { transferTopic } from "./transfers.ts"
@@ -97,53 +97,36 @@ const decodeMulticall =
     )
   }
 
-/** Wei of up to 500 addresses in one call of Multicall3: 3.6 M gas, 219 KB. */
+/**
+ * One function with each address as its only argument, in one call of Multicall3. viem hashes the function's name for
+ * each call, and checks the address's capitals: at 500 addresses that is ten milliseconds.
+ *
+ * @param selector the function's first four bytes: keccak256 of its signature
+ */
+const multicall = (target: string, selector: string, addresses: ReadonlyArray<string>): string =>
+  encodeFunctionData({
+    abi: multicall3Abi,
+    functionName: "aggregate3",
+    args: [
+      addresses.map((address) => ({
+        target: target as Hex,
+        allowFailure: false,
+        callData: `0x${selector}${address.slice(2).toLowerCase().padStart(64, "0")}` as const
+      }))
+    ]
+  })
+
+/** Wei of up to 500 addresses in one call of Multicall3, by its own getEthBalance(address): 3.6 M gas, 219 KB. */
 export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
   method: "eth_call",
-  params: [
-    {
-      to: multicall3,
-      data: encodeFunctionData({
-        abi: multicall3Abi,
-        functionName: "aggregate3",
-        args: [
-          addresses.map((address) => ({
-            target: multicall3 as Hex,
-            allowFailure: false,
-            callData: encodeFunctionData({
-              abi: multicall3Abi,
-              functionName: "getEthBalance",
-              args: [address as Hex]
-            })
-          }))
-        ]
-      })
-    },
-    blockParameter(at)
-  ],
+  params: [{ to: multicall3, data: multicall(multicall3, "4d2301cc", addresses) }, blockParameter(at)],
   decode: decodeMulticall(addresses.length)
 })
 
-/** What up to 500 addresses hold of a token at the head, in one call of Multicall3. */
+/** What up to 500 addresses hold of a token at the head, by its balanceOf(address), in one call of Multicall3. */
 export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
   method: "eth_call",
-  params: [
-    {
-      to: multicall3,
-      data: encodeFunctionData({
-        abi: multicall3Abi,
-        functionName: "aggregate3",
-        args: [
-          addresses.map((address) => ({
-            target: token as Hex,
-            allowFailure: false,
-            callData: encodeFunctionData({ abi: erc20Abi, functionName: "balanceOf", args: [address as Hex] })
-          }))
-        ]
-      })
-    },
-    "latest"
-  ],
+  params: [{ to: multicall3, data: multicall(token, "70a08231", addresses) }, "latest"],
   decode: decodeMulticall(addresses.length)
 })
 

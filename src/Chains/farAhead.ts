@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { ask, findHeader, getHead } from "./calls.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -7,20 +7,26 @@ import { RpcError } from "./Rpc.ts"
 /** A head that is so many blocks above what has been read, or above another provider's, is looked at once more. */
 const farAhead = 1_000
 
-/** The head of another provider, where one can be used that tells it. */
+/** A head that is older than this may be that of a node that is behind: it says nothing about a higher one. */
+const staleAfter = Duration.toMillis("2 minutes")
+
+/** The head of another provider, where one can be used that follows the chain. */
 const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: Provider) {
   const other = yield* providers.other(provider)
   if (other === undefined) return undefined
   const found = yield* Effect.either(ask(other.client, [getHead]))
-  if (Either.isRight(found)) return found.right[0].number
+  if (Either.isRight(found)) {
+    const [{ number, time }] = found.right
+    return (yield* Clock.currentTimeMillis) - time * 1000 > staleAfter ? undefined : number
+  }
   yield* providers.failed(other, found.left)
   return undefined
 })
 
 /**
- * Fails unless a head that is far above the scanned one is near another provider's or, where there is none, is there at
- * another look. Where no block below it is read, a single wrong number would be kept, and every right one be behind it for
- * ever.
+ * Fails unless a head that is far above the scanned one, as after a downtime, is near another provider's or, where there is
+ * none that follows the chain, is there at another look. A wrong number would be kept where no block below it is read, and
+ * made-up blocks be read up to it where they are: every right head would be behind for long, or for ever.
  */
 export const checkAhead = Effect.fn("Watcher.checkAhead")(function* (
   providers: Providers,

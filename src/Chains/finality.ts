@@ -8,7 +8,7 @@ import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { RpcError, RpcReason } from "./Rpc.ts"
 import * as Watched from "./WatchedRepo.ts"
-import { decidesSolely, type Watch } from "./watch.ts"
+import { isAlone, type Watch } from "./watch.ts"
 
 type Tag = "safe" | "finalized"
 
@@ -29,6 +29,12 @@ export const findTagged = ({ client }: Pick<Provider, "client">, tag: Tag) =>
     )
   )
 
+/** A block with a tag, by a provider. */
+interface Claim {
+  readonly by: Provider
+  readonly block: Header
+}
+
 /** The chain's tags, and whether the payments that wait for one can ever get it. */
 export interface Finality {
   /** Asks for the tags and stores them. Gives the newest block that this provider calls final, if it knows the tag. */
@@ -42,49 +48,60 @@ export const makeFinality = (watch: Watch): Finality => {
   const { chain, network, providers, reader, writer } = watch
   const needed = new Set<Tag>(chain.policies.map((policy) => policy.require))
   const policy = `chains.${networkKey(network)}.policy`
+  const named = (tags: ReadonlyArray<Tag>) => tags.map((tag) => `"${tag}"`).join(" and ")
   let lacking: string | undefined
+  let sole: string | undefined
   let stalled: string | undefined
   let told = Number.NEGATIVE_INFINITY
 
-  /** The tag as the other providers have it, and whether one of them did not answer. */
+  /** Who alone tells a tag, and since when, Unix milliseconds. */
+  const soles = new Map<Tag, { readonly by: Provider; readonly since: number }>()
+
+  /** The tag as the other providers have it. */
   const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
-    const known: Array<Header> = []
-    const others = yield* providers.others(provider)
-    let isSilent = others.length < providers.all.length - 1
-    for (const other of others) {
+    const known: Array<Claim> = []
+    for (const other of yield* providers.others(provider)) {
       const found = yield* Effect.either(findTagged(other, tag))
-      if (Either.isLeft(found)) {
-        isSilent = true
-        yield* providers.failed(other, found.left)
-      } else if (found.right !== undefined) {
-        known.push(found.right)
-      }
+      if (Either.isLeft(found)) yield* providers.failed(other, found.left)
+      else if (found.right !== undefined) known.push({ by: other, block: found.right })
     }
-    return { known, isSilent }
+    return known
+  })
+
+  /** Whether one provider alone has told the tag for as long as others are waited for. */
+  const isLeftToIt = Effect.fnUntraced(function* (tag: Tag, by: Provider) {
+    const now = yield* Clock.currentTimeMillis
+    const before = soles.get(tag)
+    const since = before?.by === by ? Math.min(before.since, now) : now
+    soles.set(tag, { by, since })
+    return now - since >= watch.solePatience
   })
 
   /**
    * A tag that a policy requires is the second highest that the providers know: one alone may claim too much. Of one that
-   * only one provider knows, its word counts; where others do not answer, after the patience for a sole one.
+   * only one provider tells, its word counts after the patience for a sole one, whether the others are silent or say for
+   * the moment that they know no such tag.
    */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
     const own = yield* findTagged(provider, tag)
-    if (!needed.has(tag) || providers.all.length < 2) return { own, any: own }
-    const { isSilent, known } = yield* elsewhere(provider, tag)
-    const all = [...(own === undefined ? [] : [own]), ...known].sort((a, b) => b.number - a.number)
-    const [highest, second] = all
-    if (second !== undefined) return { own, any: second }
-    const now = yield* Clock.currentTimeMillis
-    return { own, any: isSilent && !decidesSolely(watch, provider, 0, now) ? undefined : highest }
+    if (!needed.has(tag) || isAlone(watch)) return { own, any: own, awaits: false }
+    const known = yield* elsewhere(provider, tag)
+    if (own !== undefined) known.push({ by: provider, block: own })
+    const [highest, second] = known.sort((a, b) => b.block.number - a.block.number)
+    if (highest !== undefined && second === undefined) {
+      const counts = yield* isLeftToIt(tag, highest.by)
+      return { own, any: counts ? highest.block : undefined, awaits: !counts }
+    }
+    soles.delete(tag)
+    return { own, any: second?.block, awaits: false }
   })
 
   const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<Tag>) {
     const before = lacking
-    const names = tags.map((tag) => `"${tag}"`).join(" and ")
     lacking =
       tags.length === 0
         ? undefined
-        : `no provider that answers knows the tag ${names}, which ${policy} requires: payments above its amount are never confirmed. Remedy: add a provider to rpc_urls that serves it, or take that policy out and raise confirmations.`
+        : `no provider that answers knows the tag ${named(tags)}, which ${policy} requires: payments above its amount are never confirmed. Remedy: add a provider to rpc_urls that serves it, or take that policy out and raise confirmations.`
     if (lacking !== undefined && lacking !== before) {
       yield* Effect.logError("a policy requires a tag that no provider knows").pipe(
         Effect.annotateLogs({ reason: lacking })
@@ -111,16 +128,24 @@ export const makeFinality = (watch: Watch): Finality => {
 
   const read = Effect.fn("Watcher.finality")(function* (provider: Provider, head: BlockRef) {
     const finalized = yield* find(provider, "finalized")
-    const safe = needed.has("safe") ? yield* find(provider, "safe") : { own: undefined, any: undefined }
+    const safe = needed.has("safe") ? yield* find(provider, "safe") : { own: undefined, any: undefined, awaits: false }
     if (finalized.any !== undefined || safe.any !== undefined) {
       // Stored tags only grow: what has not been read yet is nobody's to call final.
       const upTo = (tag: BlockRef | undefined) => tag && Math.min(tag.number, head.number)
       yield* writer.write(Ledger.setTags(network, { safe: upTo(safe.any), finalized: upTo(finalized.any) }))
     }
     const found = { safe: safe.any, finalized: finalized.any }
+    const awaits = { safe: safe.awaits, finalized: finalized.awaits }
+    const awaited = Array.from(needed).filter((tag) => awaits[tag])
+    sole =
+      awaited.length === 0
+        ? undefined
+        : `only one provider tells the tag ${named(awaited)}, which ${policy} requires: payments above its amount wait for another one, up to payments.sole_provider_patience. Remedy: add a provider to rpc_urls that serves it`
     const scan = yield* Ledger.scan(reader, network)
     // What has been known once is there, and only not told of now.
-    yield* noteLack(Array.from(needed).filter((tag) => found[tag] === undefined && scan?.[tag] === undefined))
+    yield* noteLack(
+      Array.from(needed).filter((tag) => found[tag] === undefined && !awaits[tag] && scan?.[tag] === undefined)
+    )
     stalled = undefined
     for (const tag of needed) {
       const stored = scan?.[tag]
@@ -133,7 +158,8 @@ export const makeFinality = (watch: Watch): Finality => {
     read,
     trouble: () => {
       if (lacking !== undefined) return { reason: lacking, ready: false }
-      return stalled === undefined ? undefined : { reason: stalled, ready: true }
+      const reason = sole ?? stalled
+      return reason === undefined ? undefined : { reason, ready: true }
     }
   }
 }

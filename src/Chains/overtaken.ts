@@ -1,8 +1,16 @@
-import { Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
+import type { BlockRef } from "../Domain/Receipt.ts"
 import { ask, getHead } from "./calls.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import type { Watch } from "./watch.ts"
+
+/** A newest block that is older than this is late, and so is a provider whose newest block is that much older. */
+const lateAfter = Duration.toMillis("2 minutes")
+/** How often another provider is asked for its head while the newest block is late. */
+const compareInterval = Duration.toMillis("1 minute")
+/** A lag of this many times the confirmations holds payments up. */
+const lagConfirmations = 2
 
 /** Two providers that both follow the chain may see a block at different times. */
 const usualLag = 1
@@ -25,3 +33,28 @@ export const overtaken = Effect.fn("Watcher.overtaken")(function* (
   const detail = `its head stands at ${head}, and another provider's at ${theirs.number}`
   return new RpcError({ host: provider.client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
 })
+
+/** Whether a provider's head, which moves, is more and more behind another one's. Undefined where it is not. */
+export type Lags = (provider: Provider, head: BlockRef) => Effect.Effect<RpcError | undefined>
+
+/**
+ * A head that moves may be that of a node which cannot keep up. While its block is late by this machine's clock, another
+ * provider is asked for its own once a minute: a newer one alone proves nothing, since anybody can claim it.
+ */
+export const makeLags = ({ chain, providers }: Pick<Watch, "chain" | "providers">): Lags => {
+  let comparedAt = Number.NEGATIVE_INFINITY
+  return Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
+    const now = yield* Clock.currentTimeMillis
+    if (now - head.time * 1000 <= lateAfter) return undefined
+    if (now >= comparedAt && now - comparedAt < compareInterval) return undefined
+    comparedAt = now
+    const other = yield* providers.other(provider)
+    const [theirs] =
+      other === undefined ? [] : Option.getOrElse(yield* Effect.option(ask(other.client, [getHead])), () => [])
+    if (theirs === undefined) return undefined
+    const isLate = (theirs.time - head.time) * 1000 > lateAfter
+    if (!isLate || theirs.number - head.number <= lagConfirmations * chain.confirmations) return undefined
+    const detail = `its head is ${head.number}, and another provider's is ${theirs.number} and ${theirs.time - head.time} s newer`
+    return new RpcError({ host: provider.client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
+  })
+}

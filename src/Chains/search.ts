@@ -90,7 +90,9 @@ const tell = (
   Effect.zipWith(
     searchLogs(watch, other, due, after, settled),
     searchBalances(watch, others, other, due, settled),
-    (logs, balances) => ({ transfers: [...logs, ...balances] })
+    (logs, balances) => ({
+      transfers: [...logs, ...balances].map((one) => ({ ...one, reportedBy: other.client.host }))
+    })
   ).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
 /** What a search has found: all of it, and what two providers told of alike. */

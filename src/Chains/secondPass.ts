@@ -60,8 +60,13 @@ const disagree = Effect.fnUntraced(function* (
     yield* watch.providers.failed(serving, dispute.error)
     return yield* dispute.error
   }
-  if (dispute._tag !== "Open") {
-    yield* watch.providers.failed(reader, dispute._tag === "Wrong" ? dispute.error : error)
+  if (dispute._tag === "Wrong") {
+    yield* watch.providers.failed(reader, dispute.error)
+    return false
+  }
+  if (dispute._tag === "None") {
+    // Both have the same block: what did not belong to it may be a balancer's doing, and is left out this time.
+    state.dispute = error.summary
     return false
   }
   if (state.dispute !== dispute.reason) {
@@ -135,7 +140,8 @@ const missed = Effect.fnUntraced(function* (
     const unknown = transfers.filter(isUnknown)
     const stranger = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
     if (stranger === undefined) {
-      for (const transfer of unknown) found.set(Ledger.keyOf(transfer), transfer)
+      const reportedBy = reader.client.host
+      for (const transfer of unknown) found.set(Ledger.keyOf(transfer), { ...transfer, reportedBy })
       continue
     }
     const error = inconsistent(reader, { number: stranger.blockNumber, hash: stranger.blockHash })
@@ -231,7 +237,9 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   if (isSole && patient) return "waits" satisfies Passed
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
   if (final <= after) return "done" satisfies Passed
-  const readers = [...others, provider]
+  // One that two others contradict still has its say about what is there, and adds nothing to it.
+  const readers = [...(yield* providers.witnesses(provider)), provider]
+  const believed = [...others, provider]
   const read = Effect.fnUntraced(function* (): Effect.fn.Return<Part | undefined, RpcError | StoreUnavailable> {
     const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
     const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
@@ -241,9 +249,10 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
     if (Either.isLeft(heard)) return isTooLarge(heard.left, after, last) ? yield* read() : yield* heard.left
     const told = heard.right
     if (told === undefined) return undefined
-    const isVerified = isAlone(watch) || told.some(({ reader }) => reader !== provider)
+    const heeded = told.filter(({ reader }) => believed.includes(reader))
+    const isVerified = isAlone(watch) || heeded.some(({ reader }) => reader !== provider)
     if (!isVerified && patient) return undefined
-    const found = yield* missed(watch, provider, scan, told, state)
+    const found = yield* missed(watch, provider, scan, heeded, state)
     if (found === undefined) return undefined
     const agreed = yield* corroborated(watch, provider, scan, told, after, to)
     return { ...verified, missed: found, corroborated: agreed, isVerified } satisfies Part

@@ -53,6 +53,8 @@ export interface Testimony {
   readonly has: ReadonlyArray<Unagreed>
   /** It has that depth, and not these. */
   readonly lacks: ReadonlyArray<Unagreed>
+  /** They moved inside contracts, and it has neither the states nor a trace that would tell. */
+  readonly unable: ReadonlyArray<Unagreed>
   /** Number of its head. */
   readonly head: number
 }
@@ -145,11 +147,12 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   }
   lacks.push(...(yield* reallyLacked(provider, unknown)))
   const deepInside = inside.filter(isDeep)
-  if (deepInside.length === 0) return { has, lacks, times, head: head.number } satisfies Testimony
-  const { corroborated, denied } = yield* insideCorroborated(provider, watch, deepInside)
+  if (deepInside.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies Testimony
+  const { corroborated, denied, unable } = yield* insideCorroborated(provider, watch, deepInside)
   return {
     has: [...has, ...corroborated],
     lacks: [...lacks, ...denied],
+    unable,
     times,
     head: head.number
   } satisfies Testimony

@@ -71,11 +71,9 @@ const read = Effect.fnUntraced(function* (
   head: Header,
   reorgedTo: number
 ): Effect.fn.Return<Range, RpcError> {
+  yield* checkAhead(watch.providers, provider, after, head)
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (watch.watched.size === 0) {
-    yield* checkAhead(watch.providers, provider, after, head)
-    return { end: head, transfers: [], unwatched: true } satisfies Range
-  }
+  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
   const { client, span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
@@ -144,7 +142,7 @@ const advance = Effect.fnUntraced(function* (
   const stored = yield* watch.writer.write(
     commitReading(watch.settlement, {
       ...range,
-      transfers: [...range.transfers, ...again],
+      transfers: [...range.transfers, ...again].map((one) => ({ ...one, reportedBy: provider.client.host })),
       network: watch.network,
       from,
       ancestor,

@@ -65,8 +65,10 @@ type Logged = Omit<Transfer, "position">
  */
 const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
   const counts = new Map<string, number>()
-  // A log that comes twice in one answer is one log.
-  const once = new Map(logged.map((transfer) => [`${transfer.blockHash} ${transfer.place}`, transfer] as const))
+  // A log that comes twice in one answer is one log. Some nodes number the logs of each transaction from 0.
+  const once = new Map(
+    logged.map((transfer) => [`${transfer.blockHash} ${transfer.txHash} ${transfer.place}`, transfer] as const)
+  )
   return Array.from(once.values(), (transfer) => {
     const content = `log:${transfer.txHash}:${transfer.currency}:${transfer.amount}`
     const key = `${transfer.blockHash} ${transfer.address} ${content}`

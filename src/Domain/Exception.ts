@@ -12,7 +12,8 @@ import { text, timestamp } from "./text.ts"
  * - `late`: mined after the deadline
  * - `wrong_token`: another token, or the native coin where a token was asked for
  * - `wrong_chain`: anything on another chain than the payment's
- * - `unattributed`: the balance grew, and no node can tell by which transaction
+ * - `unattributed`: the balance grew, and no node can tell by which transaction; or it moved inside contracts by one
+ *   provider's word, and no other one is able to tell
  * - `found_late`: on time, and seen only after the payment had expired or failed
  * - `reorged`: what a confirmed payment lacks since a reorg undid it
  * - `unknown_payment`: at an address that was handed out by a copy of the database that is lost
@@ -94,7 +95,7 @@ const PublicKind = Schema.Literal(
 export const ExceptionObject = Schema.Struct({
   kind: PublicKind.annotations({
     description:
-      "`overpaid`: more than was missing, or paid again. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
+      "`overpaid`: more than was missing, or paid again. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
   }),
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
   currency: text("What came: a token's symbol, or the name of a known wrong token such as `USDC.e`."),

@@ -47,6 +47,13 @@ export interface Receipt {
   readonly payment: PaymentId | undefined
   /** A second provider has the transaction in the same block, or there is none to ask. */
   readonly agreed: boolean
+  /** The host of a provider that has its block's height, and not it. */
+  readonly deniedBy?: string | undefined
+  /**
+   * It moved inside contracts, and no other provider has the states or the trace that would tell of it, for long: one
+   * provider's word is all that there may ever be.
+   */
+  readonly unverifiable?: boolean
   /** False once a reorg has taken its block away. */
   readonly canonical: boolean
   /** When it was first stored, Unix milliseconds. */

@@ -8,6 +8,8 @@ import type { HdWallet } from "./hdWallet.ts"
 const depth = 1000
 /** A refill derives this many, about four milliseconds, before it lets others run: as many as a busy turn takes. */
 const batch = 64
+/** To start a thread takes as long as to derive so many. */
+const fewForThread = 256
 /** A refill that follows the last one as soon as this is part of a burst: it leaves the processor to the requests. */
 const burstMillis = 5_000
 interface Candidate {
@@ -66,10 +68,11 @@ export class AddressPool {
       const addresses: Array<string> = []
       while (from + addresses.length < to) {
         const next = from + addresses.length
-        const count = Math.min(depth, to - next)
+        const isFew = to - next <= fewForThread
+        const count = Math.min(isFew ? batch : depth, to - next)
         const here = Effect.sync(() => this.rangeAtOnce(next, next + count))
-        const derived = this.#derive({ external: this.#wallet.external, from: next, count })
-        addresses.push(...(yield* Effect.catchTag(derived, "NoThread", () => here)))
+        const there = this.#derive({ external: this.#wallet.external, from: next, count })
+        addresses.push(...(yield* isFew ? here : Effect.catchTag(there, "NoThread", () => here)))
         yield* eventLoopTurn
       }
       return addresses

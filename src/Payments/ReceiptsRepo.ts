@@ -21,13 +21,15 @@ interface ReceiptRow {
   readonly payment_id: string | null
   readonly canonical: number
   readonly agreed: number
+  readonly denied_by: string | null
+  readonly unverifiable: number
   readonly seen_at: number
   readonly since_number: number | null
   readonly since_time: number | null
 }
 
 const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
-  amount, payment_id, canonical, agreed, seen_at, since_number, since_time`
+  amount, payment_id, canonical, agreed, denied_by, unverifiable, seen_at, since_number, since_time`
 
 const fromRow = (row: ReceiptRow): Receipt => ({
   chain: row.chain,
@@ -44,6 +46,8 @@ const fromRow = (row: ReceiptRow): Receipt => ({
   payment: (row.payment_id ?? undefined) as PaymentId | undefined,
   canonical: row.canonical === 1,
   agreed: row.agreed === 1,
+  deniedBy: row.denied_by ?? undefined,
+  unverifiable: row.unverifiable === 1,
   seenAt: row.seen_at,
   since:
     row.since_number === null || row.since_time === null

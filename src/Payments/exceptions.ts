@@ -211,21 +211,22 @@ export const exceptionsOf = (
   const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
   const createdHead = headAtCreation(payment)
   const isDust = (receipt: Receipt) => receipt.dust !== undefined
-  const stray = canonical.filter((receipt) => isDust(receipt) || !isGas(payment, receipt, firstSeen(receipt)))
+  const isStray = (receipt: Receipt) => isDust(receipt) || !isGas(payment, receipt, firstSeen(receipt))
+  const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
+    chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
+  const stray = canonical.filter(isStray)
+  // As money without a transaction: one provider's word, told of as what it is.
+  const untold = receipts.filter((one) => one.canonical && one.unverifiable === true && !one.agreed && !isEvidence(one))
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),
-    ...each(
-      "wrong_token",
-      stray.filter(
-        (receipt) =>
-          receipt.chain === payment.chain && receipt.currency !== payment.currency && receipt.blockNumber > createdHead
-      )
-    ),
+    ...each("wrong_token", stray.filter(isWrongToken)),
     ...each("late", late),
-    ...each(
-      "unattributed",
-      onTime.filter((receipt) => receipt.txHash === undefined)
-    ),
+    ...each("unattributed", [
+      ...onTime.filter((receipt) => receipt.txHash === undefined),
+      ...fitting(payment, untold),
+      ...elsewhere(payment, untold.filter(isStray)),
+      ...untold.filter((receipt) => isWrongToken(receipt) && isStray(receipt))
+    ]),
     ...undone(payment, receipts, total(onTime)),
     ...together(afterDecision(payment, receipts, onTime, firstSeen, rules, accepted))
   ]
@@ -235,4 +236,8 @@ export const exceptionsOf = (
 export const unknownMoney = (
   receipts: ReadonlyArray<Receipt>,
   isEvidence: (receipt: Receipt) => boolean = isCorroborated
-): ReadonlyArray<Irregular> => each("unknown_payment", receipts.filter(isEvidence))
+): ReadonlyArray<Irregular> =>
+  each(
+    "unknown_payment",
+    receipts.filter((receipt) => isEvidence(receipt) || receipt.unverifiable === true)
+  )

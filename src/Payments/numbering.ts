@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { Effect, Runtime } from "effect"
+import { Context, Effect, Runtime } from "effect"
 import { Settings } from "../Settings.ts"
 import { Reader, type Tx } from "../Sql.ts"
 import { type Mark, openIndexMark } from "./IndexMark.ts"
@@ -7,6 +7,10 @@ import * as Repo from "./WalletsRepo.ts"
 
 /** How far numbering jumps where nothing proves that it may go on. */
 export const blindJump = 1000
+/** The same; a simulation that hands out few addresses watches fewer. */
+export class BlindJump extends Context.Reference<BlindJump>()("tilld/Payments/BlindJump", {
+  defaultValue: () => blindJump
+}) {}
 
 /** What the database knows: its token, and each wallet's next index, what it has to jump included. */
 export interface Known {
@@ -44,6 +48,7 @@ export const doubtOf = ({ token, wallets }: Known, mark: Mark | undefined): stri
  */
 export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const { database } = yield* Settings
+  const blind = yield* BlindJump
   const fork = Runtime.runFork(yield* Effect.runtime<never>())
   const mark = yield* openIndexMark(database, (cause) => {
     fork(Effect.logError("the mark of the address numbering cannot be written", cause))
@@ -69,9 +74,9 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
       concurrency: 1,
       discard: true
     })
-    yield* Repo.oweJump(blindJump)
+    yield* Repo.oweJump(blind)
     yield* Effect.logWarning(`address numbering cannot be proven to go on: ${doubt}`).pipe(
-      Effect.annotateLogs({ jump: blindJump, mark: database.markFolder })
+      Effect.annotateLogs({ jump: blind, mark: database.markFolder })
     )
   })
 

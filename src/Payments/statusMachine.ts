@@ -131,7 +131,7 @@ const deepest = (horizon: Horizon): number => {
   return Math.min(head - confirmations + 1, tagged)
 }
 
-/** Why a payment whose time is over has failed; undefined when nothing at all came. */
+/** Why a payment whose time is over has failed, by more than one provider's word; undefined when nothing at all came. */
 const failure = (
   payment: Payment,
   received: ReadonlyArray<Receipt>,
@@ -139,10 +139,10 @@ const failure = (
 ): FailureReason | undefined => {
   if (received.length > 0) return "insufficient_amount"
   const others = receipts.filter((receipt) => receipt.canonical)
-  const onChain = others.filter((receipt) => receipt.chain === payment.chain)
+  const onChain = others.filter((receipt) => receipt.chain === payment.chain && isCorroborated(receipt))
   const sinceCreation = onChain.filter((receipt) => receipt.blockNumber > headAtCreation(payment))
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
-  return elsewhere(payment, others).length > 0 ? "wrong_chain" : undefined
+  return elsewhere(payment, others).some(({ agreed }) => agreed) ? "wrong_chain" : undefined
 }
 
 /** The payment with what has been received for it now. */

@@ -65,6 +65,12 @@ const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
   Effect.try({ try: execute, catch: unavailable })
 
 /**
+ * SQLite plans by the value of a bound limit, so that it would compile such a statement again each time that it is bound,
+ * which takes longer than most of them run: by an expression it cannot plan. `sqlite3ExprIsInteger` in its expr.c.
+ */
+const withoutReplanning = (sql: string): string => sql.replaceAll("LIMIT ?", "LIMIT ? + 0")
+
+/**
  * The statements of a connection. better-sqlite3's own, since the client of @effect/sql takes longer to find a prepared
  * statement than SQLite takes to run it: with it a payment costs twice the time.
  */
@@ -74,7 +80,7 @@ export const fromDatabase = (database: Database.Database): Db => {
   const prepare = (sql: string): Database.Statement => {
     let statement = prepared.get(sql)
     if (statement === undefined) {
-      statement = database.prepare(sql)
+      statement = database.prepare(withoutReplanning(sql))
       prepared.set(sql, statement)
     }
     if (!statement.readonly) writes++

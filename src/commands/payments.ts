@@ -72,6 +72,14 @@ const renderDust = (sum: Story["dust"][number]): string =>
   `${sum.transfers} small transfers, ${sum.kind}  ${sum.amount} ${sum.currency}  ${sum.chain}  ` +
   `up to block ${sum.newestBlock}${sum.agreed ? "" : "  no second provider has them yet"}`
 
+const evidenceOf = ({ agreed, deniedBy, unverifiable }: Story["receipts"][number]): string => {
+  if (agreed) return ""
+  if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
+  return unverifiable === true
+    ? "  no second provider has the states or the trace that would tell of it"
+    : "  no second provider has it yet"
+}
+
 const renderStory = (story: Story): string => {
   const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
   return [
@@ -84,7 +92,7 @@ const renderStory = (story: Story): string => {
         (receipt) =>
           `${receipt.blockTime}  ${receipt.amount} ${receipt.currency}  ${receipt.txHash ?? "transaction unknown"}  ` +
           `block ${receipt.blockNumber}${receipt.canonical ? "" : "  gone by a reorg"}` +
-          `${receipt.agreed ? "" : "  no second provider has it yet"}`
+          evidenceOf(receipt)
       )
     ]),
     ...(dust.length === 0 ? [] : title("dust", dust.map(renderDust))),

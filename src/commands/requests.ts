@@ -87,6 +87,8 @@ const ReceiptView = Schema.Struct({
   currency: Schema.String,
   amount: Schema.String,
   agreed: Schema.Boolean,
+  deniedBy: optional(Schema.String),
+  unverifiable: optional(Schema.Literal(true)),
   canonical: Schema.Boolean
 })
 

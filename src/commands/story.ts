@@ -52,6 +52,8 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   currency: receipt.currency,
   amount: receipt.amount.toString(),
   agreed: receipt.agreed,
+  ...(receipt.deniedBy === undefined ? {} : { deniedBy: receipt.deniedBy }),
+  ...(receipt.unverifiable === true && !receipt.agreed ? { unverifiable: true as const } : {}),
   canonical: receipt.canonical
 })
 

@@ -216,3 +216,44 @@ it.scoped("what a lost copy may have handed out is nobody's in its own mode, and
     ])
   }).pipe(inWorld)
 )
+
+describe("money that is told of again with another amount, in the same block and transaction", () => {
+  it.scoped.each<[string, string, boolean, { readonly amount: string; readonly canonical: number }]>([
+    [
+      "from inside a contract: the last word counts, though the first was refuted",
+      "call:0x1",
+      false,
+      { amount: "7", canonical: 1 }
+    ],
+    ["by its value: so it is", "tx:0", false, { amount: "7", canonical: 1 }],
+    ["by a log: that is another one", "log:0x1:USDC:5:0", false, { amount: "5", canonical: 0 }],
+    ["from inside a contract, and two providers have it: it stays", "call:0x1", true, { amount: "5", canonical: 1 }]
+  ])("%s", ([, position, agreed, expected]) =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      const reader = yield* Reader
+      yield* pay(address(1))
+      const told = (amount: bigint, reportedBy: string) => ({
+        ...{ blockNumber: 10, blockHash: "0xb", blockTime: 100, txHash: "0x1", position, reportedBy },
+        ...{ address: address(1).toLowerCase(), currency: "ETH", amount }
+      })
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* Ledger.keepReceipts(own, [told(5n, "liar")], agreed)
+          if (!agreed) yield* tx.run("UPDATE receipts SET canonical = 0, refuted = 1, denied_by = 'other'")
+          yield* Ledger.keepReceipts(own, [told(7n, "honest")], false)
+        })
+      )
+      const isRetold = expected.amount === "7"
+      expect(yield* reader.all("SELECT amount, canonical, refuted, denied_by, reported_by FROM receipts")).toEqual([
+        {
+          ...expected,
+          refuted: 1 - expected.canonical,
+          denied_by: isRetold || agreed ? null : "other",
+          reported_by: isRetold ? "honest" : "liar"
+        }
+      ])
+    }).pipe(inWorld)
+  )
+})

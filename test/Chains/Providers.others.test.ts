@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { errorOf, hash, hostOf, Node, now, providersOf, quiet } from "./providing.ts"
+import { currentHost, errorOf, hash, hostOf, Node, now, providersOf, quiet, wait } from "./providing.ts"
 
 it.effect(
   "the others are all that can be used beside one: neither itself, nor one put aside, nor another chain's",
@@ -43,4 +43,37 @@ it.effect("the others of one are silent since the last of them has testified, wh
     yield* providers.testified(second)
     expect(providers.silentSince(serving, yield* now)).toBe(heard + 60_000)
   }).pipe(quiet)
+)
+
+it.effect(
+  "one that others contradict serves no more for an hour, and is one of the others where it is the only one",
+  () =>
+    Effect.gen(function* () {
+      const providers = yield* providersOf(
+        ["a", "b", "c"].map((host) => new Node(host)),
+        hash("a")
+      )
+      const [first, second, third] = providers.all
+      if (first === undefined || second === undefined || third === undefined) return expect.unreachable()
+      const others = Effect.map(providers.others(second), (found) => found.map(hostOf))
+      yield* providers.contradicted(first, "as the test wants")
+      providers.succeeded(first)
+      expect(yield* currentHost(providers)).toBe("b")
+      expect(yield* others).toEqual(["c"])
+      expect((yield* providers.witnesses(second)).map(hostOf)).toEqual(["a", "c"])
+      expect(providers.health(yield* now)[0]).toMatchObject({
+        healthy: false,
+        reason: expect.stringContaining("(contradicted): as the test wants")
+      })
+      for (const one of [second, third]) yield* providers.failed(one, errorOf("b", "timeout", { retryAfter: 60_000 }))
+      expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "timeout" })
+      expect(yield* wait(providers)).toBe(60_000)
+      yield* TestClock.adjust("1 minute")
+      yield* providers.failed(third, errorOf("c", "timeout"))
+      expect(yield* others).toEqual(["a"])
+      yield* TestClock.adjust("59 minutes")
+      yield* providers.failed(second, errorOf("b", "timeout"))
+      yield* providers.failed(third, errorOf("c", "timeout"))
+      expect(yield* currentHost(providers)).toBe("a")
+    }).pipe(quiet)
 )

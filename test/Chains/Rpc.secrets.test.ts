@@ -33,7 +33,8 @@ it("the words of a provider, which may tell of the operator's account, are not f
     missing: "theirs",
     behind: "ours",
     inconsistent: "ours",
-    garbage: "theirs"
+    garbage: "theirs",
+    contradicted: "ours"
   }
   for (const [reason, whose] of Object.entries(reasons) as ReadonlyArray<[RpcReason, string]>) {
     const { message, summary } = new RpcError({ host: "a", method: "eth_call", reason, detail: "of account 7" })

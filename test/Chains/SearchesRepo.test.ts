@@ -1,5 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
+import type { ReceiptKey } from "../../src/Chains/LedgerRepo.ts"
 import * as Searches from "../../src/Chains/SearchesRepo.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import { block, confirmedOnce, layer, network, tick, transfer } from "../Payments/settling.ts"
@@ -26,5 +28,20 @@ it.scoped("a confirmed payment is asked about again when a reorg takes money fro
     yield* writer.write(Searches.keep(network, [id], 128))
     expect(yield* Searches.searchedTo(reader, id)).toBe(128)
     expect(yield* due(140)).toEqual([])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("a payment is asked about again when two providers have denied money of it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* confirmedOnce
+    const reader = yield* Reader
+    const writer = yield* Writer
+    yield* writer.write(Searches.keep(network, [id], 125))
+    const receipts = yield* reader.all<ReceiptKey>(
+      "SELECT block_hash AS blockHash, address, position FROM receipts WHERE payment_id = ?",
+      [id]
+    )
+    for (const receipt of receipts) yield* writer.write(AgreementRepo.refute(network, receipt))
+    expect(yield* Searches.searchedTo(reader, id)).toBe(undefined)
   }).pipe(Effect.provide(layer))
 )

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Logger } from "effect"
+import { Effect, Logger, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import { makeAgreement } from "../../src/Chains/agreement.ts"
 import { insideCorroborated } from "../../src/Chains/corroborateInside.ts"
@@ -7,7 +7,20 @@ import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someProviders } from "../lib/soleProvider.ts"
 import { type BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
-import { alice, base, depsOf, inStore, look, network, owing, receipts, scanTo, wanted, watchOf } from "./oracleWorld.ts"
+import {
+  alice,
+  base,
+  depsOf,
+  inStore,
+  look,
+  network,
+  noting,
+  owing,
+  receipts,
+  scanTo,
+  wanted,
+  watchOf
+} from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 import { distorted, richer } from "./twisted.ts"
 
@@ -45,6 +58,37 @@ const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
 })
 
 describe("money that moved inside contracts (issue 14 row 6)", () => {
+  it.scoped(
+    "and of which no other provider can tell is marked so after ten minutes, and no more once one denies it",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("unable", alice)
+        model.traces = false
+        model.mine([inside(alice, 5n, [alice])])
+        expect(yield* reported(model, model.client)).toEqual([["call", "5"]])
+        for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
+        const blind = without({ ...model.client }, "eth_getBalance", "eth_getTransactionCount")
+        let other = blind
+        const { provider, providers } = someProviders(model.client, { ...blind, send: (calls) => other.send(calls) })
+        const { settlement, touched } = noting()
+        const { run } = makeAgreement(yield* watchOf(providers, settlement))
+        const told = Effect.flatMap(Reader, (reader) =>
+          reader.all("SELECT agreed, unverifiable, denied_by FROM receipts")
+        )
+        yield* run(provider, model.head)
+        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 0, denied_by: null }])
+        yield* TestClock.adjust("10 minutes")
+        yield* run(provider, model.head)
+        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 1, denied_by: null }])
+        expect(touched).toHaveLength(1)
+        other = richer(model, -1n)
+        yield* TestClock.adjust("10 minutes")
+        expect(yield* run(provider, model.head)).toContain("denies receipts")
+        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 0, denied_by: expect.any(String) }])
+        expect(touched).toHaveLength(2)
+      }).pipe(quiet, inStore)
+  )
+
   it.scoped("does not confirm by one lying balance, however real the transaction is that it is put on", () =>
     Effect.gen(function* () {
       const model = yield* owing("lie", alice)
@@ -54,6 +98,19 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       expect(yield* reported(model, liar)).toEqual([["call", "100"]])
       expect(yield* agreedBy(model, liar, model.client)).toEqual([0])
       expect(yield* answerOf(model.client)).toEqual({ corroborated: 0, denied: 1, unable: 0 })
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is found with its own amount once two providers deny what one has told of more", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("more", alice)
+      model.traces = false
+      model.mine([inside(alice, 1n, [alice])])
+      expect(yield* reported(model, richer(model, 99n))).toEqual([["call", "100"]])
+      yield* agreedBy(model, model.client, model.client)
+      yield* scanTo(model.head)
+      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { agreed: false })
+      expect((yield* receipts).map(({ amount }) => amount)).toEqual(["1"])
     }).pipe(quiet, inStore)
   )
 

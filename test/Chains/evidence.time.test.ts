@@ -142,6 +142,9 @@ describe("depth", () => {
       yield* pass("9 minutes")
       expect(yield* statusOf(id)).toBe("detecting")
       yield* pass("3 minutes")
+      // What a tag has made final is confirmed with the next block.
+      liar.mine()
+      yield* second
       expect(yield* statusOf(id)).toBe("confirmed")
     }).pipe(aroundSomeReal([liar, honest], { ...withTokens, policies }))
   })

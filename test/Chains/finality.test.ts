@@ -14,16 +14,51 @@ const finalized = Effect.flatMap(Reader, (reader) =>
 const hours = (count: number) => count * 360
 
 describe("a tag that a policy requires", () => {
-  it.scoped("is asked of the other provider where the one that serves refuses it", () => {
+  it.scoped("is asked of the other provider where the one that serves refuses it, and counts after ten minutes", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     other.finalized = 7
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
+      yield* pass("9 minutes")
+      expect((yield* finalized)?.finalized).toBe(null)
+      expect(yield* upTo(10)).toMatchObject({
+        ready: true,
+        reason: expect.stringMatching(/only one provider tells the tag "finalized".*Remedy: .*rpc_urls/)
+      })
+      yield* pass("2 minutes")
       expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
-      expect(yield* upTo(10)).toMatchObject({ ready: true })
-    }).pipe(aroundTwo(first, other, settings))
+      const now = yield* upTo(10)
+      expect(now).toMatchObject({ ready: true })
+      expect(now).not.toHaveProperty("reason")
+    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
   })
+
+  it.scoped(
+    "and that one provider claims while the other says that it knows no such tag is not believed at once",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      first.finalized = 7
+      other.finalized = 7
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        yield* until(finalized, (row) => row?.finalized === 7)
+        first.finalized = 10
+        for (let blip = 0; blip < 3; blip++) {
+          other.finalized = undefined
+          yield* pass("9 minutes")
+          expect((yield* finalized)?.finalized).toBe(7)
+          other.finalized = 7
+          yield* pass("1 minute")
+          expect((yield* finalized)?.finalized).toBe(7)
+        }
+        other.finalized = undefined
+        yield* pass("11 minutes")
+        expect((yield* finalized)?.finalized).toBe(10)
+      }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
+    }
+  )
 
   it.scoped(
     "and that one provider claims while the other does not answer is its to tell after ten minutes only",
@@ -54,7 +89,9 @@ describe("a tag that a policy requires", () => {
         expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
         other.finalized = 7
         yield* pass("10 minutes")
-        expect(yield* until(health, (state) => state?.ready === true)).not.toHaveProperty("reason")
+        expect((yield* until(health, (state) => state?.ready === true))?.reason).toMatch(/^only one provider tells/)
+        yield* pass("10 minutes")
+        expect(yield* until(health, (state) => state?.reason === undefined)).toMatchObject({ ready: true })
       }).pipe(aroundTwo(first, other, settings))
     }
   )
@@ -63,10 +100,12 @@ describe("a tag that a policy requires", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     first.finalized = 7
+    other.finalized = 7
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       yield* until(finalized, (row) => row?.finalized === 7)
       first.finalized = undefined
+      other.finalized = undefined
       for (let i = 0; i < 30; i++) yield* second
       const now = yield* upTo(10)
       expect(now).toMatchObject({ ready: true })
@@ -76,7 +115,8 @@ describe("a tag that a policy requires", () => {
 
   it.scoped("and that stands still while a payment waits for it: health says so", () => {
     const first = new ModelChain(10)
-    first.finalized = 7
+    const other = first.twin()
+    for (const node of [first, other]) node.finalized = 7
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice)
       first.mine(token(usdc, alice, 5n))
@@ -100,10 +140,10 @@ describe("a tag that a policy requires", () => {
       yield* pass("20 seconds")
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: expect.stringMatching(/finality stalls: .* block 7 is 1 h/) })
-      first.finalized = first.height
+      for (const node of [first, other]) node.finalized = first.height
       yield* pass("20 seconds")
       yield* until(health, (state) => state !== undefined && state.reason === undefined)
-    }).pipe(aroundTwo(first, first.twin(), settings))
+    }).pipe(aroundTwo(first, other, settings))
   })
 
   it.effect("doctor fails where no provider knows it", () =>

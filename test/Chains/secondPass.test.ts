@@ -169,6 +169,25 @@ it.scoped.each(["second", "third"])(
   }
 )
 
+it.scoped("who told of a log in another block, and has the same final block as the other one, is not put aside", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  withStranger(other)
+  const { distort } = other
+  // Its headers are right: nobody knows which of its nodes was wrong.
+  other.distort = (request, answer) => (request.method === "eth_getLogs" ? distort(request, answer) : answer)
+  return Effect.gen(function* () {
+    expect(yield* aMinute(first)).toBe(true)
+    expect((yield* health)?.reason).toContain("inconsistent")
+    expect(yield* ledger).toEqual([])
+    expect(yield* verified).toBeLessThan(12)
+    other.distort = (_, answer) => answer
+    for (let i = 0; i < 70; i++) yield* second
+    expect((yield* health)?.reason).toBeUndefined()
+    expect(yield* verified).toBeGreaterThan(12)
+  }).pipe(aroundTwo(first, other))
+})
+
 describe("what the second pass finds", () => {
   it.scoped.each<[number, number]>([
     [12, 0],

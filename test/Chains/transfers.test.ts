@@ -80,6 +80,12 @@ describe("token transfers", () => {
     expect(positions(0)).toEqual(positions(7))
   })
 
+  it("takes logs that nodes number by transaction for two, and one that comes twice for one", () => {
+    const txHashes = [hash(98), hash(99)]
+    const logs = txHashes.map((transactionHash) => log({ transactionHash, logIndex: "0x0" }))
+    expect(found(...logs, ...logs).map(({ txHash }) => txHash)).toEqual(txHashes)
+  })
+
   it("names a known wrong token as such", () => {
     expect(found(log({ address: bridged }))[0]?.currency).toBe("USDC.e")
   })

@@ -45,6 +45,26 @@ const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
 
 const after = endedAt / 1000 + 10
 
+describe("money inside contracts that one provider tells of, and no other one can tell of at all", () => {
+  const told = { currency: "ETH", position: "call:0xa", agreed: false, unverifiable: true } as const
+  const coins = payment({ currency: "ETH" })
+
+  it("unattributed: as money without a transaction is", () => {
+    expect(found(coins, receipt("0xa", 101, 5n, told))).toEqual(["unattributed 5 0xa"])
+    expect(found(coins, receipt("0xa", lastOnTime + 1, 5n, told))).toEqual(["unattributed 5 0xa"])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...told, chain: "optimism" }))).toEqual(["unattributed 5 0xa"])
+    expect(found(payment(), receipt("0xa", 101, 5n, told))).toEqual(["unattributed 5 0xa"])
+    expect(unknownMoney([receipt("0xa", 101, 5n, told)])).toMatchObject([{ kind: "unknown_payment", amount: 5n }])
+  })
+
+  it("none while others are still asked, of the blocks before the payment, and once another one has it", () => {
+    expect(found(coins, receipt("0xa", 101, 5n, { ...told, unverifiable: false }))).toEqual([])
+    expect(found(coins, receipt("0xa", 90, 5n, told))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...told, canonical: false }))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...told, agreed: true }))).toEqual([])
+  })
+})
+
 describe("money beyond the amount", () => {
   it("is none while the payment is open, nor with the exact amount", () => {
     expect(found(payment(), receipt("0xa", 101, 1500n), receipt("0xb", 102, 5n))).toEqual([])

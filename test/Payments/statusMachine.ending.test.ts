@@ -57,6 +57,14 @@ describe("time is over", () => {
     ["only a wrong token that a reorg took", { canonical: false, currency: "USDT" }],
     ["only a wrong token of the block at which it was made", { blockNumber: 100, currency: "USDT" }],
     ["only money older than the payment", { blockNumber: 90, currency: "USDT" }],
+    [
+      "only what one provider tells of many small transfers on another chain",
+      { chain: "optimism", agreed: false, dust: "stray" }
+    ],
+    [
+      "only what one provider tells of many small transfers of another token",
+      { currency: "USDT", agreed: false, dust: "stray" }
+    ],
     ["only late money", { blockNumber: lastOnTime + 1 }]
   ])("%s expires", (_, each) => {
     const it = payment()

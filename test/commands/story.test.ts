@@ -39,6 +39,29 @@ const rows = [
 
 const store = Accounts.layer.pipe(Layer.provideMerge(tempStore))
 
+it.live("a payment's story names who denies a receipt, and what nobody else can tell of", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    yield* writer.write(Effect.flatMap(Tx, (tx) => Effect.forEach(rows, (row) => tx.run(row), { concurrency: 1 })))
+    yield* writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `UPDATE receipts SET agreed = 0, denied_by = iif(block_number = 11, 'rpc.example', NULL),
+             unverifiable = iif(block_number = 10, 1, 0)`
+        )
+      )
+    )
+    const payment = yield* byId(reader, id)
+    if (payment === undefined) return expect.unreachable()
+    const { receipts } = yield* storyOf(reader, payment, 200)
+    expect(receipts.map(({ agreed, deniedBy, unverifiable }) => [agreed, deniedBy, unverifiable])).toEqual([
+      [false, undefined, true],
+      [false, "rpc.example", undefined]
+    ])
+  }).pipe(Effect.provide(Layer.fresh(store)))
+)
+
 it.live("a payment's story is told in the order in which it happened, each attempt with its delivery", () =>
   Effect.gen(function* () {
     const writer = yield* Writer

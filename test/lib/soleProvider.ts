@@ -12,6 +12,8 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       current: Effect.succeed(provider),
       other: () => Effect.succeed(undefined),
       others: () => Effect.succeed([]),
+      witnesses: () => Effect.succeed([]),
+      contradicted: () => Effect.void,
       agree: () => Effect.succeed({ genesis: undefined }),
       began: () => undefined,
       verify: () => Effect.void,
@@ -36,6 +38,7 @@ export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClien
     ...sole.providers,
     other: (than) => Effect.succeed(others(than)[0]),
     others: (than) => Effect.succeed(others(than)),
+    witnesses: (than) => Effect.succeed(others(than)),
     failed: (_, error) => Effect.sync(() => void ("reason" in error && aside.push(error.reason))),
     all
   }

@@ -1,5 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises"
-import Database from "better-sqlite3"
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
 import { defectMessage } from "../../src/Chains/defects.ts"
 import { History } from "../../src/Chains/History.ts"
@@ -14,13 +12,14 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/Addresses.ts"
+import { BlindJump } from "../../src/Payments/numbering.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
 import { Quotes } from "../../src/Quotes.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
-import { type Db, fromDatabase } from "../../src/Sql/Db.ts"
+import type { Db } from "../../src/Sql/Db.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
 import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/DeliveryClient.ts"
@@ -29,6 +28,7 @@ import { NameNotResolved, Resolver } from "../../src/Webhooks/Resolver.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
+import type { Store } from "./Store.ts"
 import { VirtualTime } from "./VirtualTime.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
@@ -36,6 +36,7 @@ export const merchant: Owner = { account: AccountId.make("default"), mode: "test
 /** What a life of the daemon finds outside of itself. */
 export interface Surroundings {
   readonly settings: SettingsShape
+  readonly store: Store
   readonly clientOf: (url: string, isAlive: () => boolean, time: () => number) => RpcClient
   readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
   /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
@@ -48,14 +49,13 @@ const gone = new StoreUnavailable({ code: "GONE", message: "this life of the dae
 const burial = 60_000
 /** Virtual time in which a request is answered: a payment's waits for a look at its chain where that is not read often. */
 const answerPatience = 2_500
-/** Milliseconds of real time that a thread may take. */
-const threadPatience = 5_000
+/** Addresses that are skipped where continuity is not proven: more than a seed hands out, and few enough for no thread. */
+const jump = 40
 
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */
 export class Life {
   readonly time: VirtualTime
   readonly #surroundings: Surroundings
-  readonly #path: string
   readonly #seed: string
   #died = false
   #services: Context.Context<Payments | Webhooks> | undefined
@@ -63,9 +63,8 @@ export class Life {
   /** Why it ended by itself. */
   failure: string | undefined
 
-  constructor(surroundings: Surroundings, path: string, seed: string, now: number) {
+  constructor(surroundings: Surroundings, seed: string, now: number) {
     this.#surroundings = surroundings
-    this.#path = path
     this.#seed = seed
     this.time = new VirtualTime(now)
   }
@@ -90,15 +89,6 @@ export class Life {
       if (!this.#died) this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "the workers ended"
     })
     await this.time.rest()
-    await this.#letThreadsWork(() => this.#services !== undefined || this.failure !== undefined || this.#died)
-  }
-
-  /** A thread takes real time, and none of the simulation's: addresses that are skipped are derived on one. */
-  async #letThreadsWork(isDone: () => boolean): Promise<void> {
-    for (let waited = 0; !isDone() && waited < threadPatience; waited++) {
-      await delay(1)
-      await this.time.rest()
-    }
   }
 
   #run<A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
@@ -157,7 +147,6 @@ export class Life {
     })
     root.unsafeInterruptAsFork(root.id())
     for (let waited = 0; !isOver && waited < burial; waited += 1_000) await this.time.passTo(this.time.now + 1_000)
-    await this.#letThreadsWork(() => isOver)
     if (!isOver) throw new Error("a life of the daemon does not end")
   }
 
@@ -192,22 +181,11 @@ export class Life {
   }
 
   get #store() {
-    const open = (readonly: boolean) =>
-      Effect.acquireRelease(
-        Effect.sync(() => {
-          const database = new Database(this.#path, { readonly })
-          // Only a power cut would tell it from FULL, and none comes.
-          database.pragma("synchronous = OFF")
-          database.pragma("foreign_keys = ON")
-          return database
-        }),
-        (database) => Effect.sync(() => database.close())
-      ).pipe(Effect.map((database) => this.#mortal(fromDatabase(database))))
+    const { reader, writer } = this.#surroundings.store
     return Layer.scopedContext(
-      Effect.gen(function* () {
-        const writer = yield* makeWriter(yield* open(false))
-        return Context.make(Reader, yield* open(true)).pipe(Context.add(Writer, writer))
-      })
+      Effect.map(makeWriter(this.#mortal(writer)), (writer) =>
+        Context.make(Reader, this.#mortal(reader)).pipe(Context.add(Writer, writer))
+      )
     )
   }
 
@@ -221,6 +199,7 @@ export class Life {
     })
     return Payments.layer.pipe(
       Layer.provideMerge(Layer.mergeAll(Addresses.layer, noQuotes)),
+      Layer.provideMerge(Layer.succeed(BlindJump, jump)),
       Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
       Layer.provideMerge(Networks.layer),
       Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, rpc)),

@@ -1,5 +1,4 @@
 import { Dice } from "./Dice.ts"
-import type { Watched } from "./Ledger.ts"
 import {
   falseFinals,
   hidden,
@@ -16,6 +15,7 @@ import { SimChain } from "./SimChain.ts"
 import { type FaultKind, lies, SimProvider, type Traits } from "./SimProvider.ts"
 import type { Conditions } from "./steps.ts"
 import { hashOf, type Transaction } from "./transactions.ts"
+import type { Watched } from "./watched.ts"
 
 /** When every simulation begins, Unix milliseconds, and the blocks that each chain has by then. */
 export const epoch = 1_700_000_000_000

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
-import { Violation } from "./Ledger.ts"
 import type { DeliveryRow } from "./rows.ts"
+import { Violation } from "./watched.ts"
 
 interface Arrival {
   readonly url: string

@@ -187,11 +187,14 @@ export class SimProvider {
       const blocks = Number(filter.toBlock) - Number(filter.fromBlock) + 1
       if (blocks > limit) throw new Refusal(`ranges over ${limit} blocks are not supported on freetier (35)`)
     }
-    const { chainId, stateDepth, ...traits } = this.traits
+    const { chainId, layer2, overrides, stateDepth, tags, traces } = this.traits
     const isElsewhere = this.#fault("wrongChain") !== undefined
     return answer(
       {
-        ...traits,
+        layer2,
+        overrides,
+        tags,
+        traces,
         chain: isElsewhere ? this.#elsewhere : this.#chain,
         chainId: isElsewhere ? chainId + 1 : chainId,
         head: isElsewhere ? this.#elsewhere.head : this.#head(),

@@ -5,13 +5,15 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "../lib/settings.ts"
-import { Ledger, type Strictness, usualStrictness, Violation } from "./Ledger.ts"
+import { Ledger } from "./Ledger.ts"
 import { Life, merchant } from "./Life.ts"
 import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
 import type { PaymentRow } from "./rows.ts"
+import { Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
+import { type Strictness, usualStrictness, Violation } from "./watched.ts"
 
 const second = 1_000
 const hour = 3_600 * second
@@ -48,6 +50,7 @@ export class World {
   #clockRightAt = Number.POSITIVE_INFINITY
   #skew = 0
   #isElsewhere = false
+  #store: Store
   #life: Life
   #lives = 0
   #created = 0
@@ -76,12 +79,15 @@ export class World {
         ...base.payments,
         settleGrace: Duration.millis(settleGrace),
         clockTolerance: Duration.minutes(15),
-        soleProviderPatience: solePatience
+        soleProviderPatience: solePatience,
+        // No address has a history here, and each life would derive as many as are asked about.
+        lookAhead: 1
       },
       webhooks: { ...base.webhooks, allowTargets: ["192.0.1.0/24"], concurrency: 8 },
       chains: places.map(({ plan, providers }) => settingsOf(plan, providers.length, requires))
     }
     this.ledger = new Ledger(path, new Map(places.map((place) => [place.plan.chain, place.watched])), requires, strict)
+    this.#store = new Store(path)
     this.#life = this.#newLife(epoch)
   }
 
@@ -97,6 +103,7 @@ export class World {
     const life = new Life(
       {
         settings: this.#settings,
+        store: this.#store,
         clientOf: (url, isAlive, time) => {
           const provider = byUrl.get(url)
           if (provider === undefined) throw new Error(`no provider at ${url}`)
@@ -117,7 +124,6 @@ export class World {
           return this.#crash?.when === "after" && this.#commits >= this.#crash.at
         }
       },
-      this.#path,
       `${this.#seed} ${this.#lives++}`,
       now
     )
@@ -151,11 +157,16 @@ export class World {
     await this.pass(2 * second)
   }
 
+  async #bury(): Promise<void> {
+    await this.#life.bury()
+    this.#store.abandon()
+  }
+
   /** Ends the process, if it has not ended, and starts it again after `down` milliseconds. */
   async restart(down: number): Promise<void> {
     this.#crash = undefined
     const { now } = this
-    await this.#life.bury()
+    await this.#bury()
     this.#throwIfBroken()
     this.#life = this.#newLife(now + down)
     for (const { chain } of this.places) chain.mineUntil(this.now)
@@ -185,9 +196,10 @@ export class World {
     if (!existsSync(`${this.#path}.copy`)) return
     this.#crash = undefined
     const { now } = this
-    await this.#life.bury()
+    await this.#bury()
     this.#throwIfBroken()
     const before = this.ledger.payments()
+    this.#store.close()
     rmSync(`${this.#path}-shm`, { force: true })
     // Two machines that begin with one copy cannot know of each other.
     if (elsewhere && !this.#isElsewhere) rmSync(this.#marks, { force: true, recursive: true })
@@ -197,6 +209,7 @@ export class World {
       const copy = `${this.#path}.copy${suffix}`
       if (existsSync(copy)) copyFileSync(copy, this.#path + suffix)
     }
+    this.#store = new Store(this.#path)
     this.ledger.reopen()
     const left = new Set(this.ledger.payments().map(({ id }) => id))
     for (const payment of before) {
@@ -298,7 +311,7 @@ export class World {
       await this.restart(0)
       await this.pass(30 * hour)
     }
-    await this.#life.bury()
+    await this.#bury()
     const known = new Set(this.ledger.payments().map(({ id }) => id))
     for (const id of this.#payments) if (!known.has(id)) throw new Violation(`${id} was acknowledged, and is lost`)
     this.receiver.check(this.ledger.deliveries())
@@ -306,8 +319,9 @@ export class World {
 
   async end(): Promise<void> {
     try {
-      await this.#life.bury()
+      await this.#bury()
     } finally {
+      this.#store.close()
       this.ledger.close()
       rmSync(this.#marks, { force: true, recursive: true })
       for (const suffix of [...databaseFiles, "-shm"]) {

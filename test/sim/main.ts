@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util"
-import { type Strictness, usualStrictness } from "./Ledger.ts"
 import { type Choice, leftOut, Stage, seedsSteps, shrink, usual } from "./simulate.ts"
 import { type Kind, kinds } from "./stories.ts"
+import { type Strictness, usualStrictness } from "./watched.ts"
 
 // `npm run sim -- --seeds 10000` plays the seeds 1 to 10,000; `--seed 4711` that one, or from it on. A seed that fails is
 // printed with the fewest of its steps that still fail.

@@ -45,6 +45,8 @@ export class Refusal extends Error {
 
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`
 const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
+/** Nobody's token: addresses whose money may be older than the daemon's knowledge of them are asked about. */
+const balanceOfToken = "70a08231"
 
 /** The block as the node shows it. */
 const shown = ({ lie }: View, block: Block): Block => lie?.alter(block) ?? block
@@ -88,32 +90,55 @@ interface LogFilter {
   readonly topics?: ReadonlyArray<null | string | ReadonlyArray<string>>
 }
 
-const passes = (log: Log, { address, topics = [] }: LogFilter): boolean => {
-  const isOne = (of: string | ReadonlyArray<string>, value: string | undefined) =>
-    value !== undefined && (typeof of === "string" ? of === value : of.includes(value))
-  return (
-    (address === undefined || isOne(address, log.address)) &&
-    topics.every((topic, i) => topic === null || isOne(topic, log.topics[i]))
-  )
+/** Whether a log is among what a filter asks for. */
+const passes = ({ address, topics = [] }: LogFilter): ((log: Log) => boolean) => {
+  const setOf = (of: string | ReadonlyArray<string>) => new Set(typeof of === "string" ? [of] : of)
+  const contracts = address === undefined ? undefined : setOf(address)
+  const wanted = topics.map((topic) => (topic === null ? undefined : setOf(topic)))
+  return (log) =>
+    (contracts?.has(log.address) ?? true) && wanted.every((topic, i) => topic?.has(log.topics[i] ?? "") ?? true)
 }
 
-const logsOf = (view: View, of: Block) => {
-  const block = shown(view, of)
-  const { logNumbers = 0 } = view
+interface ShownLog extends Log {
+  readonly blockNumber: string
+  readonly blockHash: string
+  readonly transactionHash: string
+  readonly transactionIndex: string
+  readonly logIndex: string
+  readonly removed: boolean
+}
+
+const numbered = (
+  { hash, number, transactions }: Block,
+  logNumbers: View["logNumbers"] = 0
+): ReadonlyArray<ShownLog> => {
   let logIndex = 0
-  return block.transactions.flatMap((one, i) =>
+  return transactions.flatMap((one, i) =>
     one.fails
       ? []
       : one.logs.map((log, own) => ({
           ...log,
-          blockNumber: hex(block.number),
-          blockHash: block.hash,
+          blockNumber: hex(number),
+          blockHash: hash,
           transactionHash: one.hash,
           transactionIndex: hex(i),
           logIndex: hex(logNumbers === "byTransaction" ? own : logNumbers + logIndex++),
           removed: false
         }))
   )
+}
+
+/** Blocks with a thousand logs are asked for over and over. */
+const known = new WeakMap<Block, Map<View["logNumbers"], ReadonlyArray<ShownLog>>>()
+
+const logsOf = (view: View, of: Block): ReadonlyArray<ShownLog> => {
+  const block = shown(view, of)
+  if (block.transactions.length === 0) return []
+  const byNumbers = known.get(block) ?? new Map<View["logNumbers"], ReadonlyArray<ShownLog>>()
+  known.set(block, byNumbers)
+  const found = byNumbers.get(view.logNumbers) ?? numbered(block, view.logNumbers)
+  byNumbers.set(view.logNumbers, found)
+  return found
 }
 
 const receipt = (view: View, block: Block, one: Transaction, logs = logsOf(view, block)) => ({
@@ -164,20 +189,14 @@ const logs = (view: View, filter: LogFilter) => {
   if (filter.blockHash !== undefined) {
     const block = find(view, filter.blockHash)
     if (block === undefined) throw new Refusal("unknown block")
-    return capped(
-      view,
-      logsOf(view, block).filter((log) => passes(log, filter))
-    )
+    return capped(view, logsOf(view, block).filter(passes(filter)))
   }
   // A node says nothing of blocks that it does not have: there are no logs up there.
   const to = Math.min(Number(filter.toBlock), view.head.number)
   const blocks: Array<Block> = []
   let block = blockAt(view.head, to)
   for (; block !== undefined && block.number >= Number(filter.fromBlock); block = block.parent) blocks.unshift(block)
-  return capped(
-    view,
-    blocks.flatMap((one) => logsOf(view, one)).filter((log) => passes(log, filter))
-  )
+  return capped(view, blocks.flatMap((one) => logsOf(view, one)).filter(passes(filter)))
 }
 
 const inclusion = (view: View, hash: unknown) => {
@@ -212,15 +231,16 @@ interface EthCall {
 
 const uint = (text: string, at: number): number => Number(`0x${text.slice(at * 64, at * 64 + 64)}`)
 
-/** Multicall3's `aggregate3` of its own `getEthBalance`, https://github.com/mds1/multicall3. */
+/** Multicall3's `aggregate3` of its own `getEthBalance`, or of tokens' balances, https://github.com/mds1/multicall3. */
 const aggregate3 = (view: View, block: Block, words: string): string => {
   const count = uint(words, 1)
   const results = Array.from({ length: count }, (_, i) => {
     // (target, allowFailure, bytes): the bytes come fourth, after their length.
     const start = 2 + uint(words, 2 + i) / 32
     const data = words.slice((start + 4) * 64, (start + 4) * 64 + uint(words, start + 3) * 2)
-    if (!data.startsWith("4d2301cc")) throw new Refusal("execution reverted")
-    const balance = balanceOf(view, block, `0x${data.slice(32, 72)}`)
+    const isOfCoin = data.startsWith("4d2301cc")
+    if (!isOfCoin && !data.startsWith(balanceOfToken)) throw new Refusal("execution reverted")
+    const balance = isOfCoin ? balanceOf(view, block, `0x${data.slice(32, 72)}`) : 0n
     return [word(1n), word(64n), word(32n), word(balance)].map((one) => one.slice(2)).join("")
   })
   const offsets = results.map((_, i) => word(BigInt(count * 32 + i * 128)).slice(2))
@@ -239,8 +259,7 @@ const call = (view: View, { data, input, to }: EthCall, at: unknown, overrides: 
     return balancesOf(view, block, bytes)
   }
   if (to.toLowerCase() === multicall3 && bytes.startsWith("82ad56cb")) return aggregate3(view, block, bytes.slice(8))
-  // Nobody's token: the vetting of addresses asks for balances of all.
-  return bytes.startsWith("70a08231") ? word(0n) : "0x"
+  return bytes.startsWith(balanceOfToken) ? word(0n) : "0x"
 }
 
 /** What the node answers; throws a `Refusal` where it answers with an error. */

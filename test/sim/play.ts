@@ -1,10 +1,11 @@
-import { Violation } from "./Ledger.ts"
 import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
 import type { PaymentRow } from "./rows.ts"
+import { checkEnd, checkQuiet, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
+import { Violation } from "./watched.ts"
 
 const second = 1_000
 /** After which blocks that are final have been read twice, whoever waits. */
@@ -137,7 +138,7 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
       const until = world.now + step.seconds * second
       const place = placeAt(world, step.chain)
       // What nobody has denied, who is left may decide alone.
-      if (step.kind === "gone" && !world.ledger.isInventionKnown(place.plan.chain, world.now)) return
+      if (step.kind === "gone" && !isInventionKnown(world.ledger, place.plan.chain, world.now)) return
       return place.breaks(step.provider, step.kind, step.size, world.now, until)
     }
     case "given":
@@ -161,7 +162,7 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
   await world.confirmAll()
   // What was left out is found by the second pass, which takes its time where nobody waits.
   const isMissing = world.places.some(({ hasLied }) => hasLied)
-  world.ledger.checkQuiet(!isMissing)
+  checkQuiet(world.ledger, !isMissing)
 
   const last = Math.max(world.now, ...world.ledger.payments().map((payment) => payment.expires_at))
   const over = last + settleGrace + 12 * second
@@ -171,8 +172,8 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
   // Blocks come by themselves for a while, so that every chain has read one beyond the time.
   await world.pass(8 * second)
   await world.confirmAll(isMissing ? longestSecondPass : 0)
-  world.ledger.checkQuiet(true)
-  world.ledger.checkEnd(world.lost)
+  checkQuiet(world.ledger, true)
+  checkEnd(world.ledger, world.lost)
   await world.finish()
 }
 

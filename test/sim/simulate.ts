@@ -6,7 +6,6 @@ import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { migrateFile } from "../../src/Sql/migrate.ts"
 import { Dice } from "./Dice.ts"
-import { type Strictness, usualStrictness } from "./Ledger.ts"
 import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
@@ -14,6 +13,7 @@ import { type Conditions, type Step, stepsOf } from "./steps.ts"
 import { type Kind, kinds, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
 import { World } from "./World.ts"
+import { type Strictness, usualStrictness } from "./watched.ts"
 
 /** Where databases live for a moment: in memory, where the system has such a folder. */
 const folder = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()

@@ -4,7 +4,8 @@ export const ledger = [
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
   // this database that is lost. `agreed`: two providers have the transaction in the same block, as deep as the confirmations,
   // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
-  // provider decides on it. `refuted`: two providers deny it; it is not canonical and does not become so again.
+  // provider decides on it. `reported_by`: the host of the one that told of it. `unverifiable`: no
+  // other provider has what it takes to tell whether the money came, for long. `refuted`: two providers deny it; it is not canonical and does not become so again.
   // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   // `dust`: it is part of a sum in `dust_sums`, of the kind that it names ('none': of no sum), and settlement does not read
@@ -25,6 +26,8 @@ export const ledger = [
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
     denied_by TEXT,
+    reported_by TEXT,
+    unverifiable INTEGER NOT NULL DEFAULT 0 CHECK (unverifiable IN (0, 1)),
     refuted INTEGER NOT NULL DEFAULT 0 CHECK (refuted IN (0, 1)),
     seen_at INTEGER NOT NULL,
     since_number INTEGER,

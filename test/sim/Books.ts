@@ -1,0 +1,253 @@
+import Database from "better-sqlite3"
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import { contractOf, settleGrace } from "./plans.ts"
+import {
+  type DeliveryRow,
+  type ExceptionRow,
+  type PaymentRow,
+  type ReceiptRow,
+  type ScanRow,
+  statements
+} from "./rows.ts"
+import { accountAt, type Block, type Credit } from "./SimChain.ts"
+import { type Strictness, usualStrictness, Violation, type Watched } from "./watched.ts"
+
+export interface Placed {
+  readonly block: Block
+  readonly credit: Credit
+}
+
+export const sum = (credits: ReadonlyArray<Placed>): bigint =>
+  credits.reduce((total, { credit }) => total + credit.amount, 0n)
+
+/**
+ * What the database says, and what the chains themselves say: which money counts is decided here a second time, in a few
+ * lines of their own.
+ */
+export class Books {
+  readonly #path: string
+  #db: Database.Database
+  #statements: ReturnType<typeof statements>
+  readonly chains: ReadonlyMap<ChainName, Watched>
+  readonly requires: "safe" | "finalized" | undefined
+  readonly strict: Readonly<Strictness>
+
+  /** `requires`: the tag that every payment waits for. */
+  constructor(
+    path: string,
+    chains: ReadonlyMap<ChainName, Watched>,
+    requires?: "safe" | "finalized",
+    strict = usualStrictness
+  ) {
+    this.#path = path
+    this.#db = new Database(path, { readonly: true })
+    this.#statements = statements(this.#db)
+    this.chains = chains
+    this.requires = requires
+    this.strict = strict
+  }
+
+  /** Another file has taken the place of the database. */
+  reopen(): void {
+    this.#db.close()
+    this.#db = new Database(this.#path, { readonly: true })
+    this.#statements = statements(this.#db)
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  payments(): ReadonlyArray<PaymentRow> {
+    return this.#statements.payments.all()
+  }
+
+  /** Every event with each target that it is owed to, in their order. */
+  deliveries(): ReadonlyArray<DeliveryRow> {
+    return this.#statements.deliveries.all()
+  }
+
+  /** Whether an event is still to be delivered. */
+  isOwed(): boolean {
+    return this.deliveries().some(({ status }) => status !== "delivered")
+  }
+
+  /** Money that needs a person, oldest first. */
+  exceptions(): ReadonlyArray<ExceptionRow> {
+    return this.#statements.exceptions.all()
+  }
+
+  watched(chain: ChainName): Watched {
+    const watched = this.chains.get(chain)
+    if (watched === undefined) throw new Violation(`${chain} is not a chain of this simulation`)
+    return watched
+  }
+
+  /** The block up to which the daemon says it has read the chain; undefined before the first, and where it was lied to. */
+  scanned(chain: ChainName): Block | undefined {
+    const row = this.scans().find((scan) => scan.chain === chain)
+    return row && this.watched(chain).chain.byHash.get(row.head_hash)
+  }
+
+  scans(): ReadonlyArray<ScanRow> {
+    return this.#statements.scans.all()
+  }
+
+  receipts(): ReadonlyArray<ReceiptRow> {
+    return this.#statements.receipts.all()
+  }
+
+  /** The names under which a contract's tokens, or the coin, are known; undefined of what never counts. */
+  currencyOf({ plan }: Watched, contract: string | undefined): string | undefined {
+    if (contract === undefined) return plan.coin
+    const token = plan.tokens.find((symbol) => contractOf(plan, symbol) === contract)
+    if (token !== undefined) return token
+    const wrong = plan.wrongTokens.find((name) => contractOf(plan, name) === contract)
+    const isTakenFor = wrong !== undefined && ["ETH", "MATIC", ...plan.tokens].includes(wrong)
+    return isTakenFor ? contract : wrong
+  }
+
+  /** What came to an address up to `head` above block `above`, oldest first, whatever it is. */
+  creditsTo(address: string, head: Block, above: number): ReadonlyArray<Placed> {
+    const found: Array<Placed> = []
+    for (
+      let block = head.lastCredited;
+      block !== undefined && block.number > above;
+      block = block.parent?.lastCredited
+    ) {
+      const here: Block = block
+      found.unshift(
+        ...here.credits.filter((credit) => credit.address === address).map((credit) => ({ block: here, credit }))
+      )
+    }
+    return found
+  }
+
+  /**
+   * Nothing counts before the chain's first head is known. From then on all does: nobody knew the address before the
+   * payment was made, whatever the daemon takes for its first block.
+   */
+  beginsAbove({ created_head }: PaymentRow): number {
+    return created_head === null ? Number.POSITIVE_INFINITY : -1
+  }
+
+  /** What counts for a payment on the branch that ends with `head`: surely, and at most. */
+  counted(payment: PaymentRow, head: Block) {
+    const watched = this.watched(payment.chain)
+    const deadline = payment.expires_at + settleGrace
+    const right = this.creditsTo(payment.address, head, this.beginsAbove(payment)).filter(
+      ({ credit }) => this.currencyOf(watched, credit.contract) === payment.currency
+    )
+    const isOnTime = ({ time }: Block) => time * 1000 <= deadline
+    const surely = right.filter(({ block }) => isOnTime(block))
+    // What a provider made of the times may be taken for them as long as it lies within what can be.
+    if (watched.areTimesWrong()) return { surely, atMost: right }
+    // On time in a block that is gone, and late in the one that has it now: on time, if the daemon saw the first.
+    const atMost = right.filter(({ credit }) => watched.chain.inclusions.get(credit.txHash)?.some(isOnTime))
+    return { surely, atMost }
+  }
+
+  /** What a transaction brought to an address of one currency, in whatever block; of coins, what came at all. */
+  broughtBy(hash: string, name: ChainName, address: string, currency: string): bigint {
+    const watched = this.watched(name)
+    // Nobody can always tell apart which transaction moved how much inside of contracts.
+    if (currency === watched.plan.coin) return this.came(name, address, currency)
+    const amounts = (watched.chain.inclusions.get(hash) ?? []).map((block) =>
+      block.credits.reduce(
+        (total, { address: to, amount, contract, txHash }) =>
+          txHash === hash && to === address && this.currencyOf(watched, contract) === currency ? total + amount : total,
+        0n
+      )
+    )
+    const [most = 0n] = amounts.toSorted((a, b) => Number(b > a) - Number(a > b))
+    return most
+  }
+
+  /** What ever came to an address of one currency, in whatever block. */
+  came(name: ChainName, address: string, currency: string): bigint {
+    const watched = this.watched(name)
+    let total = 0n
+    for (const [hash, [block]] of watched.chain.inclusions) {
+      for (const credit of block?.credits ?? []) {
+        const isOf = credit.txHash === hash && credit.address === address
+        if (isOf && this.currencyOf(watched, credit.contract) === currency) total += credit.amount
+      }
+    }
+    return total
+  }
+
+  /** Reading began above this block: what came before it, came before the daemon knew of the chain. */
+  startOf(name: ChainName): number {
+    return (this.#statements.scans.all().find((scan) => scan.chain === name)?.start_number ?? 0) - 1
+  }
+
+  /** What came above the block `above`. */
+  total(chain: ChainName, address: string, currency: string, head: Block, above = -1): bigint {
+    const watched = this.watched(chain)
+    return sum(
+      this.creditsTo(address, head, above).filter(
+        ({ credit }) => this.currencyOf(watched, credit.contract) === currency
+      )
+    )
+  }
+
+  /** No log and no full block tells of it: coins where blocks are not read, and what came from inside a contract. */
+  isToldByBalance({ chain, currency }: PaymentRow, credit?: Credit): boolean {
+    const isInside = credit?.position.startsWith("call:") ?? false
+    return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
+  }
+
+  /** Everything known that came to a payment's address and is not what it asks for, on any chain. */
+  othersTo(payment: PaymentRow) {
+    return [...this.chains].flatMap(([chain, watched]) => {
+      const head = this.scanned(chain)
+      const above = chain === payment.chain ? this.beginsAbove(payment) : -1
+      return (head === undefined ? [] : this.creditsTo(payment.address, head, above)).flatMap(({ block, credit }) => {
+        const currency = this.currencyOf(watched, credit.contract)
+        const isOther = currency !== undefined && (chain !== payment.chain || currency !== payment.currency)
+        return isOther ? [{ chain, credit, number: block.number }] : []
+      })
+    })
+  }
+
+  number({ id }: PaymentRow): number {
+    return this.payments().findIndex((payment) => payment.id === id)
+  }
+
+  /** Whether every chain was read up to its head. */
+  isCaughtUp(): boolean {
+    return [...this.chains].every(([name, { chain }]) => this.scanned(name) === chain.head)
+  }
+
+  /** Receipts of what no block has, each as often as it is there too often. */
+  notThere(rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<ReceiptRow> {
+    const taken = new Set<Credit>()
+    return rows.filter((row) => {
+      const watched = this.watched(row.chain)
+      const block = watched.chain.byHash.get(row.block_hash)
+      if (block === undefined && watched.isGarbled()) return true
+      if (!watched.isLiedAbout(row.address)) return false
+      const credit = block?.credits.find(
+        (one) =>
+          !taken.has(one) &&
+          one.txHash === row.tx_hash &&
+          one.address === row.address &&
+          one.amount === BigInt(row.amount) &&
+          this.currencyOf(watched, one.contract) === row.currency
+      )
+      if (credit !== undefined) taken.add(credit)
+      return credit === undefined
+    })
+  }
+
+  isUnattributed({ address, chain }: PaymentRow): boolean {
+    const isUntold = !this.strict.inside && !this.watched(chain).tellsInside
+    const isOf = (position: string) => position === "unattributed" || (isUntold && position.startsWith("call:"))
+    return this.receipts().some((row) => row.address === address && isOf(row.position))
+  }
+
+  /** What an address holds now, for those who want to spend it. */
+  balanceOf(chain: ChainName, address: string): bigint {
+    return accountAt(this.watched(chain).chain.head, address).balance
+  }
+}

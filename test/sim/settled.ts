@@ -1,0 +1,115 @@
+import type { ChainName } from "../../src/Domain/Chain.ts"
+import { type Books, sum } from "./Books.ts"
+import { contractOf } from "./plans.ts"
+import type { PaymentRow, ReceiptRow } from "./rows.ts"
+import { accountAt } from "./SimChain.ts"
+import { Violation } from "./watched.ts"
+
+// What must be so when the daemon has had the time to read everything.
+
+/** Every token that came to a payment's address has its receipt, on whatever chain, and coins where blocks are read. */
+const checkComplete = (books: Books): void => {
+  const counted = new Map<string, bigint>()
+  const rows = books.receipts()
+  const invented = new Set(books.strict.leftovers ? [] : books.notThere(rows))
+  for (const row of rows) {
+    if (invented.has(row)) continue
+    const { address, amount, chain, currency } = row
+    const key = [chain, address, currency].join(" ")
+    counted.set(key, (counted.get(key) ?? 0n) + BigInt(amount))
+  }
+  for (const { address } of books.payments()) {
+    for (const [name, { chain, plan }] of books.chains) {
+      const currencies = [
+        ...plan.tokens,
+        ...plan.wrongTokens.map((wrong) => books.currencyOf(books.watched(name), contractOf(plan, wrong)))
+      ]
+      for (const currency of currencies) {
+        if (currency === undefined) continue
+        const held = books.total(name, address, currency, chain.head, books.startOf(name))
+        const found = counted.get([name, address, currency].join(" ")) ?? 0n
+        if (found !== held)
+          throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${found} is counted`)
+      }
+    }
+  }
+}
+
+/** When the daemon has read everything, and nothing is wrong with anybody. */
+export const checkQuiet = (books: Books, everything: boolean): void => {
+  for (const [
+    chain,
+    {
+      chain: { head }
+    }
+  ] of books.chains) {
+    const scanned = books.scanned(chain)
+    if (scanned !== head)
+      throw new Violation(`${chain} was read up to ${scanned?.number}, and its head is ${head.number}`)
+  }
+  for (const payment of books.payments()) {
+    const { plan, chain } = books.watched(payment.chain)
+    const deep = books
+      .counted(payment, chain.head)
+      .surely.filter(({ block }) => chain.head.number - block.number + 1 >= plan.confirmations)
+    const isOpen = payment.status === "pending" || payment.status === "detecting"
+    // What came and went between two looks at the balance is told by the last look, at the deadline.
+    const isEmptied =
+      accountAt(chain.head, payment.address).nonce > 0 &&
+      deep.some(({ credit }) => books.isToldByBalance(payment, credit))
+    const { areTimesWrong, isLiedAbout, withheld } = books.watched(payment.chain)
+    // While two providers disagree about a block's time its receipts are asked about ever less often.
+    const isAwaited = payment.status === "detecting" && areTimesWrong()
+    const isKnown =
+      everything || !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
+    if (isOpen && isKnown && !isEmptied && !books.isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
+      throw new Violation(
+        `payment ${books.number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`
+      )
+    }
+  }
+  if (everything) checkComplete(books)
+}
+
+/** Whether what was invented on a chain has been in the database for long enough that others were asked about it. */
+export const isInventionKnown = (books: Books, name: ChainName, now: number): boolean => {
+  const { chain, isLiedAbout, plan } = books.watched(name)
+  const untrue = books.notThere(books.receipts()).filter((row) => row.chain === name && isLiedAbout(row.address))
+  const isDeep = (row: ReceiptRow) => chain.head.number - row.block_number > plan.confirmations + 3
+  return untrue.length > 0 && untrue.every((row) => isDeep(row) && row.seen_at <= now - 20_000)
+}
+
+/** Tokens at an address whose payment was lost are told of. */
+const checkLost = (books: Books, address: string): void => {
+  for (const [name, { chain, plan }] of books.chains) {
+    for (const currency of plan.tokens) {
+      const held = books.total(name, address, currency, chain.head, books.startOf(name))
+      const told = books
+        .exceptions()
+        .filter((one) => one.kind === "unknown_payment" && one.address === address && one.chain === name)
+        .reduce(
+          (total, one) => total + (one.currency === currency && one.outcome === null ? BigInt(one.amount) : 0n),
+          0n
+        )
+      if (told !== held) {
+        throw new Violation(`${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${told} is told`)
+      }
+    }
+  }
+}
+
+/** When every deadline is long over. `lost`: payments that are no longer in the database. */
+export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): void => {
+  const held = books.strict.leftovers ? [] : books.notThere(books.receipts()).map(({ address }) => address)
+  for (const payment of books.payments()) {
+    const isOpen = payment.status === "pending" || payment.status === "detecting"
+    if (isOpen && !books.isUnattributed(payment) && !held.includes(payment.address)) {
+      throw new Violation(`payment ${books.number(payment)} is still ${payment.status} long after its time`)
+    }
+    const { atMost } = books.counted(payment, books.watched(payment.chain).chain.head)
+    if (payment.status === "confirmed" && sum(atMost) < BigInt(payment.amount)) {
+      throw new Violation(`payment ${books.number(payment)} is confirmed, and ${sum(atMost)} is there in the end`)
+    }
+  }
+  for (const { address } of lost) checkLost(books, address)
+}

@@ -1,0 +1,81 @@
+import type { Part, Step, Way } from "../steps.ts"
+import { given, lie, made, maybeThree, mined, paid, type Scene, type Story, server, wait } from "./scene.ts"
+
+const inventedWays: ReadonlyArray<Way> = [
+  "plain",
+  "plain",
+  "severalInOne",
+  "insideNamed",
+  "wrongToken",
+  "otherCurrency"
+]
+
+const invented = (scene: Scene, seconds: number): ReadonlyArray<Step> => {
+  const { dice } = scene
+  const part = dice.pick<Part>(["all", "all", "half", "more"])
+  return [
+    ...(dice.chance(0.4) ? [paid(scene, part === "half" ? "half" : dice.pick(["half", "all"]))] : []),
+    lie(scene, {
+      kind: "invention",
+      provider: server(scene),
+      seconds,
+      way: dice.pick(inventedWays),
+      part,
+      size: dice.below(3)
+    })
+  ]
+}
+
+/** A provider shows a transaction that never was. */
+export const inventions: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    ...maybeThree(scene),
+    made(scene, { expiresIn: dice.pick([15, 60]) }),
+    wait(0, 4_000, scene),
+    ...invented(scene, dice.pick([20, 60, 100])),
+    mined(scene, plan.confirmations + 6, dice.between(0, 8_000)),
+    wait(10_000, 40_000, scene)
+  ]
+}
+
+/** Besides, its final blocks have hashes that are nobody's: who tells the truth about them looks inconsistent. */
+export const falseFinals: Story = (scene) => {
+  const { plan, dice } = scene
+  const provider = server(scene)
+  return [
+    made(scene, { expiresIn: dice.pick([15, 60]) }),
+    wait(0, 4_000, scene),
+    dice.chance(0.6)
+      ? lie(scene, { kind: "invention", provider, seconds: 120, way: dice.pick(inventedWays), size: dice.below(3) })
+      : lie(scene, { kind: "hidden", provider, seconds: 120, size: 0 }),
+    paid(scene, "half"),
+    mined(scene, plan.confirmations + 6, 2_000),
+    lie(scene, { kind: "falseFinals", provider, seconds: 110 }),
+    wait(32_000, 40_000, scene),
+    mined(scene, plan.confirmations + 6),
+    wait(32_000, 60_000, scene)
+  ]
+}
+
+/** Who denied it answers no more: what is left is the provider that has invented it. */
+export const deniedThenGone: Story = (scene) => {
+  const { chain, dice, plan } = scene
+  const provider = 0
+  const three = dice.chance(0.3)
+  const others = three ? [1, 2] : [1]
+  const gone = dice.pick([100, 300])
+  return [
+    ...(three ? [given({ providers: 3 })] : []),
+    made(scene),
+    wait(0, 4_000, scene),
+    lie(scene, { kind: "invention", provider, seconds: gone + 60, way: dice.pick(inventedWays), size: 1 }),
+    mined(scene, plan.confirmations + 6, 1_000),
+    wait(25_000, 35_000, scene),
+    ...others.map(
+      (one): Step => ({ after: 0, does: "break", chain, provider: one, kind: "gone", size: 1, seconds: gone })
+    ),
+    mined(scene, plan.confirmations + 6),
+    wait((gone - 10) * 1_000, gone * 1_000, scene)
+  ]
+}

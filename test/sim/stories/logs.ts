@@ -1,0 +1,74 @@
+import type { Step, Way } from "../steps.ts"
+import { given, insideWays, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
+
+/** Two providers number the same logs otherwise. */
+export const logNumbers: Story = (scene) => {
+  const { chain, dice, plan } = scene
+  const tokens = plan.currencies.filter((one) => one !== plan.coin)
+  const ways: ReadonlyArray<Way> = ["plain", "severalInOne", "batch", "withOthers"]
+  const pay = () => paid(scene, dice.pick(["half", "half", "all"]), ways)
+  const pays = Array.from({ length: dice.between(1, 3) }, pay)
+  return [
+    ...maybeThree(scene),
+    made(scene, { currency: dice.pick(tokens) }),
+    {
+      after: 0,
+      does: "break",
+      chain,
+      provider: dice.below(2),
+      kind: "renumbers",
+      size: dice.between(1, 8),
+      seconds: dice.pick([20, 60, 120])
+    },
+    ...pays,
+    mined(scene, plan.confirmations + 6, dice.between(0, 6_000)),
+    wait(30_000, 40_000, scene)
+  ]
+}
+
+/** More addresses are watched than a provider picks logs for, and a block has more logs than it gives. */
+export const manyLogs =
+  (cut: boolean): Story =>
+  (scene) => {
+    const { chain, dice, plan } = scene
+    const tokens = plan.currencies.filter((one) => one !== plan.coin)
+    const flood: Step = { after: 0, does: "flood", chain, transfers: dice.between(1_000, 1_200) }
+    const pay = paid(scene, "all", ["plain", "batch"])
+    const cuts: Step = {
+      after: 0,
+      does: "break",
+      chain,
+      provider: server(scene),
+      kind: "cutsLogs",
+      size: 1,
+      seconds: 90
+    }
+    return [
+      given({ crowded: true, ...(cut ? {} : { capped: dice.pick([[0], [0, 1], [0, 1]]) }) }),
+      made(scene, { currency: dice.pick(tokens), expiresIn: cut ? 15 : dice.pick([15, 60]) }),
+      ...(cut ? [cuts] : []),
+      // Late enough that its block is not final when the payment's time is over.
+      ...(cut ? [wait(15_000, 28_000, scene)] : []),
+      ...(dice.chance(cut ? 0.1 : 0.4) ? [pay, flood] : [flood, pay]),
+      wait(10_000, 30_000, scene),
+      mined(scene, plan.confirmations + 6),
+      wait(10_000, 30_000, scene)
+    ]
+  }
+
+/** Hundreds of transfers of next to nothing to one payment. */
+export const dust: Story = (scene) => {
+  const { chain, dice, name, plan } = scene
+  const flood = (): Step => ({ after: 0, does: "flood", chain, of: name, transfers: dice.between(100, 250) })
+  return [
+    made(scene, { expiresIn: dice.pick([15, 60]) }),
+    ...(dice.chance(0.3) ? [flood()] : []),
+    paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 6_000)),
+    flood(),
+    mined(scene, plan.confirmations + 2, dice.between(0, 10_000)),
+    wait(10_000, 30_000, scene),
+    ...(dice.chance(0.3)
+      ? [{ after: 0, does: "reorg", chain, depth: dice.between(1, 5), grows: 1, fates: ["again", "never"] } as const]
+      : [])
+  ]
+}

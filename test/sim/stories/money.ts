@@ -1,0 +1,60 @@
+import { coinOf, lie, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
+
+/** A provider knows of more coins at an address than there are, or of less. */
+export const balances: Story = (scene) => {
+  const { dice, plan } = scene
+  const up = dice.chance(0.7)
+  const both = [
+    paid(scene, dice.pick(["half", "half", "dust"])),
+    lie(scene, {
+      kind: "shifted",
+      provider: server(scene),
+      seconds: dice.pick([20, 60, 100]),
+      part: dice.pick(["half", "all", "all"]),
+      size: up ? 1 : -1
+    })
+  ]
+  return [
+    ...maybeThree(scene),
+    made(scene, { currency: coinOf(plan), expiresIn: dice.pick([15, 60]) }),
+    wait(0, 4_000, scene),
+    ...(dice.chance(0.5) ? both : both.toReversed()),
+    mined(scene, plan.confirmations + 2, dice.between(0, 8_000)),
+    wait(10_000, 30_000, scene)
+  ]
+}
+
+/** A provider shows more in a real transaction than is in it. */
+export const multiples: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    ...maybeThree(scene),
+    made(scene),
+    lie(scene, {
+      kind: "multiplied",
+      provider: server(scene),
+      seconds: dice.pick([20, 60]),
+      size: dice.pick([2, 2, 3])
+    }),
+    paid(scene, dice.pick(["half", "half", "dust", "all"]), ["plain", "insideNamed", "severalInOne", "batch"]),
+    mined(scene, plan.confirmations + 2, dice.between(1_000, 8_000)),
+    wait(10_000, 40_000, scene)
+  ]
+}
+
+/** A provider leaves out what comes to an address, until its payment's time is over. */
+export const withheld: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    ...maybeThree(scene),
+    made(scene, { expiresIn: 15 }),
+    wait(0, 2_000, scene),
+    lie(scene, { kind: "hidden", provider: server(scene), seconds: dice.pick([60, 120]), size: dice.below(2) }),
+    // Late enough, mostly, that its block is not final when the payment's time is over.
+    dice.chance(0.3) ? wait(0, 4_000, scene) : wait(15_000, 28_000, scene),
+    paid(scene, dice.pick(["all", "all", "more", "half"])),
+    wait(10_000, 20_000, scene),
+    mined(scene, plan.confirmations + 2),
+    wait(10_000, 40_000, scene)
+  ]
+}

@@ -1,0 +1,39 @@
+import { insideWays, made, mined, paid, type Story, wait } from "./scene.ts"
+
+/** An old copy of the files takes the place of the newest ones. */
+export const restores =
+  (elsewhere: boolean): Story =>
+  (scene) => {
+    const { dice, name } = scene
+    const names = [`${name} lost 1`, `${name} lost 2`]
+    return [
+      made(scene),
+      ...(dice.chance(0.5) ? [paid(scene, "all")] : []),
+      { after: dice.between(0, 8_000), does: "copy" },
+      ...(dice.chance(0.5) ? [paid(scene, "half")] : []),
+      ...names.slice(dice.below(2)).map((as) => made(scene, { as })),
+      ...names.map((of) => paid({ ...scene, name: of }, "all", ["plain"], dice.between(0, 4_000))),
+      { after: dice.between(0, 20_000), does: "restore", elsewhere, down: dice.pick([0, 5, 20]) },
+      made(scene, { as: `${name} new` }),
+      paid({ ...scene, name: `${name} new` }, dice.pick(["all", "half"]), insideWays, dice.between(0, 4_000)),
+      ...names.map((of) => paid({ ...scene, name: of }, "half", ["plain"], dice.between(0, 4_000))),
+      wait(5_000, 30_000, scene)
+    ]
+  }
+
+/** The system's clock is hours off for a while. */
+export const wrongClock: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    made(scene, { expiresIn: dice.pick([15, 60]) }),
+    {
+      after: dice.between(0, 4_000),
+      does: "clock",
+      hours: dice.pick([-30, -3, -1, 1, 3, 30]),
+      seconds: dice.pick([5, 20, 60])
+    },
+    paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 6_000)),
+    mined(scene, plan.confirmations + 6, dice.between(0, 20_000)),
+    wait(5_000, 40_000, scene)
+  ]
+}

@@ -1,0 +1,35 @@
+import type { ChainPlan } from "./plans.ts"
+import type { SimChain } from "./SimChain.ts"
+
+/** The daemon and the chains do not agree. */
+export class Violation extends Error {}
+
+/** A chain as the ledger looks at it. */
+export interface Watched {
+  readonly plan: ChainPlan
+  readonly chain: SimChain
+  /** Headers with hashes that are nobody's were handed out. */
+  readonly isGarbled: () => boolean
+  /** Logs of these transactions were left out of some answer. */
+  readonly withheld: (txHash: string) => boolean
+  /** A provider has told something false about this address. */
+  readonly isLiedAbout: (address: string) => boolean
+  /** Two providers can tell of old blocks what moved inside contracts. */
+  readonly tellsInside: boolean
+  /** Blocks had times that are not theirs. */
+  readonly areTimesWrong: () => boolean
+}
+
+/** What the daemon is held to besides all else; it does not keep all of it yet. */
+export interface Strictness {
+  /** Nothing ends unpaid because one provider has left out its money. */
+  silence: boolean
+  /** No payment fails for a part, or for a wrong token, that one provider has invented. */
+  endings: boolean
+  /** What was invented is gone in the end, and holds no payment open. */
+  leftovers: boolean
+  /** Nor does money hold one open that moved inside a contract, and of which no second provider can tell. */
+  inside: boolean
+}
+
+export const usualStrictness: Readonly<Strictness> = { silence: true, endings: false, leftovers: false, inside: false }
