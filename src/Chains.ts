@@ -3,11 +3,12 @@ import type { Gas } from "./Chains/gas.ts"
 import { HeadClock } from "./Chains/HeadClock.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
-import { type ChainHealth, makeWatcher, type Watcher } from "./Chains/Watcher.ts"
+import { makeWatcher, type Watcher } from "./Chains/Watcher.ts"
+import type { ChainHealth } from "./Chains/watcherState.ts"
 import { type Network, networkKey } from "./Domain/Chain.ts"
 import { Settings } from "./Settings.ts"
 
-export type { ChainHealth } from "./Chains/Watcher.ts"
+export type { ChainHealth } from "./Chains/watcherState.ts"
 
 /** Everything that is read from the chains: a watcher for each one that is configured. */
 export class Chains extends Context.Tag("tilld/Chains")<

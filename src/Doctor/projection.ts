@@ -1,6 +1,6 @@
 import { Duration } from "effect"
 import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/chores.ts"
-import { idleInterval } from "../Chains/Watcher.ts"
+import { idleInterval } from "../Chains/watcherState.ts"
 import { feedsOf } from "../Quotes/feeds.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
 import type { ChainSettings } from "../Settings.ts"
