@@ -49,6 +49,17 @@ export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
       )
   )
 
+/** Whether its payment is about to end: providers have been asked what they know of it. */
+export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHash, position }: Ledger.ReceiptKey) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM searches WHERE payment_id = (SELECT payment_id FROM receipts
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?)`,
+      [chain, mode, blockHash, address, position]
+    ),
+    (row) => row !== undefined
+  )
+
 /** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
 export interface Beside {
   readonly all: bigint

@@ -17,6 +17,8 @@ import type { Watch } from "./watch.ts"
 
 /** Unattributed receipts that one round asks other providers about, the newest first. */
 const askedPerRound = 50
+/** So many providers must deny money whose payment is about to end. */
+const quorum = 2
 
 /** The balance of an address by two providers, in wei. `other` higher: the first withholds money, or it invents some. */
 export interface DifferingBalance {
@@ -74,8 +76,8 @@ const verdictBy = Effect.fnUntraced(function* (
   return after.nonce === before.nonce && came - beside.agreed < amount ? "denied" : "unable"
 })
 
-/** Corroborated by one of the others, else denied by one, else nobody is able to tell. */
-const verdictOn = Effect.fnUntraced(function* (
+/** What each of the others says, up to the first that corroborates it. */
+const verdictsOn = Effect.fnUntraced(function* (
   { providers }: Watch,
   asked: ReadonlyArray<Provider>,
   money: Unattributed,
@@ -87,12 +89,15 @@ const verdictOn = Effect.fnUntraced(function* (
       Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void)),
       Effect.orElseSucceed((): InsideVerdict => "unable")
     )
-    if (verdict === "corroborated") return verdict
     verdicts.push(verdict)
+    if (verdict === "corroborated") break
   }
-  const verdict: InsideVerdict = verdicts.includes("denied") ? "denied" : "unable"
-  return verdict
+  return verdicts
 })
+
+/** Corroborated by one of them, else denied by one, else nobody is able to tell. */
+const together = (verdicts: ReadonlyArray<InsideVerdict>): InsideVerdict =>
+  (["corroborated", "denied"] as const).find((verdict) => verdicts.includes(verdict)) ?? "unable"
 
 const warnOf = (addresses: ReadonlyArray<string>) =>
   addresses.length === 0
@@ -125,7 +130,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
         one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
       const { agreed, all } = yield* Doubts.receivedWith(watch.reader, watch.network, money)
       const found = sum(reading.transfers.filter(isOther).map(({ amount }) => amount))
-      return (yield* verdictOn(watch, asked, money, { agreed, all: all + found })) === "denied"
+      return together(yield* verdictsOn(watch, asked, money, { agreed, all: all + found })) === "denied"
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -137,6 +142,27 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     transfers: reading.transfers.filter((transfer) => !denied.includes(transfer)),
     rows: reading.rows.filter(({ address }) => !addresses.has(address))
   } satisfies BalanceReading
+})
+
+/**
+ * The verdict on a receipt. Before its payment ends two providers have to deny it: as long as one has it and one has not,
+ * nobody knows which of the two lies, and the payment waits.
+ */
+const judge = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  asked: ReadonlyArray<Provider>,
+  money: Doubts.Doubtful
+) {
+  const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
+  const verdicts = yield* verdictsOn(watch, asked, money, beside)
+  const verdict = together(verdicts)
+  const denials = verdicts.filter((one) => one === "denied").length
+  if (verdict !== "denied" || denials >= quorum || !(yield* Doubts.isSearched(watch.reader, watch.network, money))) {
+    return { money, verdict }
+  }
+  const [own] = yield* verdictsOn(watch, [provider], money, beside)
+  return { money, verdict: own === "corroborated" ? ("unable" as const) : verdict }
 })
 
 /**
@@ -156,11 +182,7 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   const due = doubtful.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
   const asked = due.length === 0 ? [] : yield* providers.others(provider)
   if (asked.length === 0) return
-  const judged = yield* Effect.forEach(due, (money) =>
-    Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) =>
-      Effect.map(verdictOn(watch, asked, money, beside), (verdict) => ({ money, verdict }))
-    )
-  )
+  const judged = yield* Effect.forEach(due, (money) => judge(watch, provider, asked, money), { concurrency: 1 })
   const those = (wanted: InsideVerdict) => judged.flatMap(({ money, verdict }) => (verdict === wanted ? [money] : []))
   const [corroborated, denied] = [those("corroborated"), those("denied")]
   if (corroborated.length + denied.length === 0) return

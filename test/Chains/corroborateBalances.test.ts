@@ -3,6 +3,8 @@ import { Effect, Logger } from "effect"
 import { differingBalances } from "../../src/Chains/corroborateBalances.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import * as Searches from "../../src/Chains/SearchesRepo.ts"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { BalanceModel, direct, inside } from "./BalanceModel.ts"
 import { choring, kept } from "./choring.ts"
@@ -64,6 +66,30 @@ describe("unattributed money (issue 14 row 6)", () => {
       lies = false
       yield* next(direct(alice, 5n))
       expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+    }).pipe(heard, inStore)
+  )
+
+  it.scoped.each([
+    [1, [[alice, "unattributed", "99"]]],
+    [2, []]
+  ] as const)("of a payment that is about to end is not taken back by %d other provider", ([others, left]) =>
+    Effect.gen(function* () {
+      const model = yield* owing("ending", alice)
+      let has = false
+      const honest = Array.from({ length: others }, () => withStates(model.client, () => has))
+      const { next } = yield* choring(model, richer(model, 99n), ...honest)
+      yield* next()
+      const payments = yield* (yield* Reader).all<{ id: PaymentId }>("SELECT id FROM payments")
+      yield* (yield* Writer).write(
+        Searches.keep(
+          network,
+          payments.map(({ id }) => id),
+          model.head.number
+        )
+      )
+      has = true
+      yield* next()
+      expect(yield* kept).toEqual(left)
     }).pipe(heard, inStore)
   )
 

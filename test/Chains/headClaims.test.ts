@@ -111,7 +111,7 @@ it.scoped(
         yield* second
         liar.mine()
       }
-      yield* pass("1 minute")
+      yield* pass("5 minutes")
       expect((yield* scanned)?.head_number).toBe(liar.height)
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
       expect((yield* paymentById(id))?.status).toBe("confirmed")

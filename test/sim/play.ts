@@ -9,7 +9,7 @@ import { Violation } from "./watched.ts"
 
 const second = 1_000
 /** After which blocks that are final have been read twice, whoever waits. */
-const longestSecondPass = 11 * 60 * second
+const longestSecondPass = 31 * 60 * second
 const ownUrl = "https://192.0.1.2/own"
 
 const placeAt = ({ places }: World, index: number): Place => {
