@@ -1,3 +1,4 @@
+import { copyFileSync, existsSync, rmSync } from "node:fs"
 import Database from "better-sqlite3"
 import { type Db, fromDatabase } from "../../src/Sql/Db.ts"
 
@@ -31,4 +32,17 @@ export class Store {
     this.#reading.close()
     this.#writing.close()
   }
+}
+
+/** The files of a database, without the one that only running processes share. */
+const suffixes = ["", "-wal"]
+
+export const removeFiles = (path: string): void => {
+  for (const suffix of [...suffixes, "-shm"]) rmSync(path + suffix, { force: true })
+}
+
+/** The files at `to` become those at `from`. */
+export const copyFiles = (from: string, to: string): void => {
+  removeFiles(to)
+  for (const suffix of suffixes) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix)
 }

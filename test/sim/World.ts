@@ -11,7 +11,7 @@ import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
 import type { PaymentRow } from "./rows.ts"
-import { Store } from "./Store.ts"
+import { copyFiles, removeFiles, Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
 import { type Strictness, usualStrictness, Violation } from "./watched.ts"
 
@@ -21,9 +21,6 @@ const endpoint = "https://192.0.1.1/hook"
 
 /** Shorter than a provider of a story is gone, which has denied by then what another one has invented. */
 const solePatience = Duration.minutes(1)
-
-/** The files of the database that a copy of its directory has. */
-const databaseFiles = ["", "-wal"]
 
 /** When the process dies: before or after the commit of this number, and for how many milliseconds. */
 interface Crash {
@@ -181,10 +178,7 @@ export class World {
 
   /** Puts a copy of the files aside, as they are between two transactions. */
   copy(): void {
-    for (const suffix of databaseFiles) {
-      rmSync(`${this.#path}.copy${suffix}`, { force: true })
-      if (existsSync(this.#path + suffix)) copyFileSync(this.#path + suffix, `${this.#path}.copy${suffix}`)
-    }
+    copyFiles(this.#path, `${this.#path}.copy`)
   }
 
   /**
@@ -200,15 +194,10 @@ export class World {
     this.#throwIfBroken()
     const before = this.ledger.payments()
     this.#store.close()
-    rmSync(`${this.#path}-shm`, { force: true })
     // Two machines that begin with one copy cannot know of each other.
     if (elsewhere && !this.#isElsewhere) rmSync(this.#marks, { force: true, recursive: true })
     this.#isElsewhere ||= elsewhere
-    for (const suffix of databaseFiles) {
-      rmSync(this.#path + suffix, { force: true })
-      const copy = `${this.#path}.copy${suffix}`
-      if (existsSync(copy)) copyFileSync(copy, this.#path + suffix)
-    }
+    copyFiles(`${this.#path}.copy`, this.#path)
     this.#store = new Store(this.#path)
     this.ledger.reopen()
     const left = new Set(this.ledger.payments().map(({ id }) => id))
@@ -324,9 +313,7 @@ export class World {
       this.#store.close()
       this.ledger.close()
       rmSync(this.#marks, { force: true, recursive: true })
-      for (const suffix of [...databaseFiles, "-shm"]) {
-        for (const copy of ["", ".copy"]) rmSync(`${this.#path}${copy}${suffix}`, { force: true })
-      }
+      for (const path of [this.#path, `${this.#path}.copy`]) removeFiles(path)
     }
   }
 }

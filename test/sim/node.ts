@@ -1,7 +1,8 @@
 import type { RpcRequest } from "../../src/Chains/Rpc.ts"
 import type { Lie } from "./Lie.ts"
+import { type LogFilter, type LogNumbers, logsIn, passes } from "./logs.ts"
 import { accountAt, type Block, blockAt, type SimChain } from "./SimChain.ts"
-import { type Log, type Transaction, word } from "./transactions.ts"
+import { type Transaction, word } from "./transactions.ts"
 
 /** How a node answers for logs when they are many. */
 export interface LogCap {
@@ -26,11 +27,7 @@ export interface View {
   /** What it makes of the chain, where that is not the truth. */
   readonly lie?: Lie | undefined
   readonly cap?: LogCap | undefined
-  /**
-   * Added to the number of each log in its block, or "byTransaction": each transaction's logs are numbered from 0.
-   * Honest nodes differ in this: erigon issues 13542 and 17249.
-   */
-  readonly logNumbers?: number | "byTransaction" | undefined
+  readonly logNumbers?: LogNumbers
 }
 
 /** The node answers a call with an error in these words. */
@@ -82,64 +79,7 @@ const header = (view: View, block: Block, full: boolean) => {
   }
 }
 
-interface LogFilter {
-  readonly fromBlock?: string
-  readonly toBlock?: string
-  readonly blockHash?: string
-  readonly address?: string | ReadonlyArray<string>
-  readonly topics?: ReadonlyArray<null | string | ReadonlyArray<string>>
-}
-
-/** Whether a log is among what a filter asks for. */
-const passes = ({ address, topics = [] }: LogFilter): ((log: Log) => boolean) => {
-  const setOf = (of: string | ReadonlyArray<string>) => new Set(typeof of === "string" ? [of] : of)
-  const contracts = address === undefined ? undefined : setOf(address)
-  const wanted = topics.map((topic) => (topic === null ? undefined : setOf(topic)))
-  return (log) =>
-    (contracts?.has(log.address) ?? true) && wanted.every((topic, i) => topic?.has(log.topics[i] ?? "") ?? true)
-}
-
-interface ShownLog extends Log {
-  readonly blockNumber: string
-  readonly blockHash: string
-  readonly transactionHash: string
-  readonly transactionIndex: string
-  readonly logIndex: string
-  readonly removed: boolean
-}
-
-const numbered = (
-  { hash, number, transactions }: Block,
-  logNumbers: View["logNumbers"] = 0
-): ReadonlyArray<ShownLog> => {
-  let logIndex = 0
-  return transactions.flatMap((one, i) =>
-    one.fails
-      ? []
-      : one.logs.map((log, own) => ({
-          ...log,
-          blockNumber: hex(number),
-          blockHash: hash,
-          transactionHash: one.hash,
-          transactionIndex: hex(i),
-          logIndex: hex(logNumbers === "byTransaction" ? own : logNumbers + logIndex++),
-          removed: false
-        }))
-  )
-}
-
-/** Blocks with a thousand logs are asked for over and over. */
-const known = new WeakMap<Block, Map<View["logNumbers"], ReadonlyArray<ShownLog>>>()
-
-const logsOf = (view: View, of: Block): ReadonlyArray<ShownLog> => {
-  const block = shown(view, of)
-  if (block.transactions.length === 0) return []
-  const byNumbers = known.get(block) ?? new Map<View["logNumbers"], ReadonlyArray<ShownLog>>()
-  known.set(block, byNumbers)
-  const found = byNumbers.get(view.logNumbers) ?? numbered(block, view.logNumbers)
-  byNumbers.set(view.logNumbers, found)
-  return found
-}
+const logsOf = (view: View, of: Block) => logsIn(shown(view, of), view.logNumbers)
 
 const receipt = (view: View, block: Block, one: Transaction, logs = logsOf(view, block)) => ({
   transactionHash: one.hash,
