@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
@@ -37,6 +37,9 @@ const readHolder = (file: string): Holder | undefined => {
   }
 }
 
+/** Who can open the file can lock it, and keep tilld from starting: other users of this machine cannot. */
+const lockMode = 0o640
+
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
 
@@ -46,6 +49,9 @@ const isBusy = (error: unknown): boolean =>
 const lock = (file: string): Database.Database | undefined => {
   const connection = new Database(file, { timeout: 0 })
   try {
+    // SQLite makes it as the umask allows.
+    const { mode, uid } = statSync(file)
+    if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
     // Without it a journal would stand beside the file, for a transaction that never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")

@@ -69,8 +69,8 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         { events, secret, url }: CreateEndpoint,
         besides?: CommitWith<Endpoint>
       ) {
-        const target = yield* guard.check(url)
-        yield* Effect.catchTag(guard.addresses(target), "NameNotResolved", () => Effect.void)
+        // Names are resolved when they are dialled: who registers must not learn what they mean in this network.
+        yield* guard.check(url)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
         const endpoint: Endpoint = { id: newEndpointId(), account, mode, url, events, createdAt }

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -21,6 +21,16 @@ it.scopedLive("a second holder is refused, and told who is there", () =>
     const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
     expect(refused).toBeInstanceOf(InstanceLocked)
     expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
+  })
+)
+
+it.scopedLive("nobody but the owner and its group can open what is locked, also where it was made otherwise", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(`${database}.lock`, "")
+    chmodSync(`${database}.lock`, 0o666)
+    yield* Effect.scoped(acquire(database, "serve"))
+    expect(statSync(`${database}.lock`).mode & 0o777).toBe(0o640)
   })
 )
 

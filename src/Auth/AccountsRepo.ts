@@ -14,7 +14,7 @@ export interface AccountWallet {
 }
 
 /** What an account's extended public key is sealed with. */
-export const walletContext = (account: AccountId, mode: Mode) => `account_wallets/${account}/${mode}`
+export const walletContext = (account: AccountId, mode: Mode) => `account_wallets.xpub/${account}/${mode}`
 
 export const insert = Effect.fn("AccountsRepo.insert")(function* (account: Account) {
   const tx = yield* Tx

@@ -39,25 +39,42 @@ const parseMarked = (text: string): unknown =>
 
 const depthOnly = { bytes: Number.POSITIVE_INFINITY, depth: maxDepth, values: Number.POSITIVE_INFINITY }
 
-const isNestedTooDeep = (text: string): boolean =>
-  new JsonScan(depthOnly).take(new TextEncoder().encode(text)) !== undefined
+/** A look through a text; `isTooDeep` where it is nested deeper than `maxDepth`. */
+const look = (text: string) => {
+  const scan = new JsonScan(depthOnly)
+  const isTooDeep = scan.take(new TextEncoder().encode(text)) !== undefined
+  return { isTooDeep, members: scan.members }
+}
+
+const membersOf = (value: unknown): number => {
+  if (typeof value !== "object" || value === null) return 0
+  const inner: ReadonlyArray<unknown> = Object.values(value)
+  return inner.reduce((sum: number, one) => sum + membersOf(one), Array.isArray(value) ? 0 : inner.length)
+}
 
 /** Reads a JSON text from outside. Left: what is wrong with it, without showing it. */
 export const parseJson = (text: string): Either.Either<unknown, string> => {
   if (text.trim() === "") return Either.left("The body is empty: send a JSON object.")
-  if (isNestedTooDeep(text)) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
-  return Either.try({
+  const { isTooDeep, members } = look(text)
+  if (isTooDeep) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
+  const parsed = Either.try({
     try: () => {
       const value: unknown = JSON.parse(text)
       return suspicious.test(text) ? parseMarked(text) : value
     },
     catch: () => "The body is not valid JSON."
   })
+  // Of two members of one name each reader may take another one (RFC 8259, section 4).
+  return Either.filterOrLeft(
+    parsed,
+    (value) => membersOf(value) === members,
+    () => "An object of the body has a member twice: give each name once."
+  )
 }
 
 /** Reads a JSON text with its numbers as texts, digit for digit: for amounts that must never have been a double. */
 export const parseWithTexts = (text: string): Either.Either<unknown, string> => {
-  if (isNestedTooDeep(text)) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
+  if (look(text).isTooDeep) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
   return Either.try({
     try: (): unknown => {
       JSON.parse(text)

@@ -12,6 +12,7 @@ export type Excess = keyof JsonBounds
 
 const quote = 0x22
 const comma = 0x2c
+const colon = 0x3a
 const openArray = 0x5b
 const backslash = 0x5c
 const closeArray = 0x5d
@@ -34,11 +35,17 @@ export class JsonScan {
   #bytes = 0
   #depth = 0
   #values = 0
+  #members = 0
   #isInString = false
   #isEscaped = false
 
   constructor(bounds: JsonBounds) {
     this.#bounds = bounds
+  }
+
+  /** Members of all objects so far, those of one name in one object counted each. */
+  get members(): number {
+    return this.#members
   }
 
   /** Takes the next part; the bound that the text passes with it, if any. */
@@ -53,6 +60,7 @@ export class JsonScan {
       const byte = part[at]
       if (byte === quote) this.#isInString = true
       else if (byte === comma) this.#values++
+      else if (byte === colon) this.#members++
       else if (byte === openArray || byte === openObject) {
         this.#values++
         if (++this.#depth > this.#bounds.depth) return "depth"

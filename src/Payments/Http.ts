@@ -5,9 +5,10 @@ import { alternatives } from "../Domain/must.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
 import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
 import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
+import { Secrets } from "../Secrets.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import type { PaymentsApi } from "./Api.ts"
-import { decodeCursor, encodeCursor } from "./cursor.ts"
+import { makeCursors } from "./cursor.ts"
 
 const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   switch (error._tag) {
@@ -62,8 +63,8 @@ const accounted = ({ exceptions, more, payment }: Accounted) => ({
 const created = (payment: Payment) => answer(toObject(payment), { headers: { location: `/v1/payments/${payment.id}` } })
 
 export const paymentHandlers = Effect.map(
-  Payments,
-  (payments): Handlers<typeof PaymentsApi> => ({
+  Effect.all([Payments, Effect.map(Secrets, makeCursors)], { concurrency: 1 }),
+  ([payments, cursors]): Handlers<typeof PaymentsApi> => ({
     create: ({
       key,
       payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
@@ -85,12 +86,12 @@ export const paymentHandlers = Effect.map(
     list: ({ key, query: { chain, cursor = "", limit = defaults.limit, status } }) =>
       Effect.gen(function* () {
         const filters = { status, chain }
-        const after = cursor === "" ? undefined : decodeCursor(cursor, filters)
+        const after = cursor === "" ? undefined : cursors.decode(cursor, key, filters)
         if (after === undefined && cursor !== "") return yield* invalidCursor
         const page = yield* payments.list(key, { ...filters, limit, after })
         return answer({
           data: page.data.map(accounted),
-          cursor: page.next === undefined ? null : encodeCursor(page.next, filters)
+          cursor: page.next === undefined ? null : cursors.encode(page.next, key, filters)
         })
       })
   })

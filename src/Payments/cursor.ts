@@ -1,5 +1,8 @@
+import { Redacted } from "effect"
 import type { ChainName } from "../Domain/Chain.ts"
+import type { Owner } from "../Domain/Owner.ts"
 import type { StatusFilter } from "../Domain/Payment.ts"
+import type { SecretsShape } from "../Secrets.ts"
 import type { Cursor } from "./PaymentsRepo.ts"
 
 interface Filters {
@@ -7,15 +10,29 @@ interface Filters {
   readonly chain?: ChainName | undefined
 }
 
-/** The place in a list, with the filters of that list: the text that a merchant hands back as it is. */
-export const encodeCursor = ({ createdAt, sequence }: Cursor, { chain, status }: Filters): string =>
-  Buffer.from(`${createdAt}/${sequence}/${status ?? ""}/${chain ?? ""}`).toString("base64url")
-
-/** Undefined for what `encodeCursor` did not make, or made for other filters. */
-export const decodeCursor = (text: string, filters: Filters): Cursor | undefined => {
-  const place = /^(\d{1,15})\/(\d{1,15})\//.exec(Buffer.from(text, "base64url").toString("latin1"))
-  if (place === null) return undefined
-  const cursor = { createdAt: Number(place[1]), sequence: Number(place[2]) }
-  // Numbers and base64url have more than one spelling, of which this is the one.
-  return encodeCursor(cursor, filters) === text ? cursor : undefined
+/** Places in the lists of payments as texts, which merchants hand back as they are. */
+export interface Cursors {
+  readonly encode: (cursor: Cursor, owner: Owner, filters: Filters) => string
+  /** Undefined for what `encode` did not make, or made for another list. */
+  readonly decode: (text: string, owner: Owner, filters: Filters) => Cursor | undefined
 }
+
+const listOf = ({ account, mode }: Owner, { chain, status }: Filters): string =>
+  `cursor of ${account} ${mode} ${status ?? ""} ${chain ?? ""}`
+
+/** Sealed: a payment's number tells how many payments there are, those of other accounts among them. */
+export const makeCursors = ({ open, seal }: Pick<SecretsShape, "open" | "seal">): Cursors => ({
+  encode: ({ createdAt, sequence }, owner, filters) =>
+    Buffer.from(seal(`${createdAt}/${sequence}`, listOf(owner, filters))).toString("base64url"),
+  decode: (text, owner, filters) => {
+    const sealed = Buffer.from(text, "base64url")
+    // Base64url has more than one spelling, of which this is the one.
+    if (sealed.toString("base64url") !== text) return undefined
+    try {
+      const place = Redacted.value(open(sealed, listOf(owner, filters))).split("/")
+      return { createdAt: Number(place[0]), sequence: Number(place[1]) }
+    } catch {
+      return undefined
+    }
+  }
+})

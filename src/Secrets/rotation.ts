@@ -18,25 +18,25 @@ import { endpointContext } from "../Webhooks/SigningKeys.ts"
 /** The master key cannot be changed. Nothing was. */
 export class RotationRefused extends Data.TaggedError("RotationRefused")<{ readonly message: string }> {}
 
-/** A table whose BLOB columns are sealed, each for what its row is. */
+/** A table whose BLOB columns are sealed, each for its column and row. */
 interface SealedTable {
   readonly table: string
   readonly key: ReadonlyArray<string>
-  readonly context: (...key: ReadonlyArray<string>) => string
+  readonly context: (column: string, ...key: ReadonlyArray<string>) => string
 }
 
 /** Every sealed value there is. A table that is not here would be lost with the old key: a test looks at the schema. */
 export const sealedTables: ReadonlyArray<SealedTable> = [
-  { table: "endpoints", key: ["id"], context: (id) => endpointContext(id as EndpointId) },
+  { table: "endpoints", key: ["id"], context: (_, id) => endpointContext(id as EndpointId) },
   {
     table: "default_secrets",
     key: ["account_id", "mode"],
-    context: (account, mode) => contextOf({ account: account as AccountId, mode: mode as Mode })
+    context: (column, account, mode) => contextOf({ account: account as AccountId, mode: mode as Mode }, column)
   },
   {
     table: "account_wallets",
     key: ["account_id", "mode"],
-    context: (account, mode) => walletContext(account as AccountId, mode as Mode)
+    context: (_, account, mode) => walletContext(account as AccountId, mode as Mode)
   }
 ]
 
@@ -75,7 +75,7 @@ const resealTable = (before: SecretsShape, after: SecretsShape, { context, key, 
           const sealed = row[name]
           if (!(sealed instanceof Uint8Array)) values.push(null)
           else {
-            values.push(yield* resealValue(before, after, sealed, context(...last)))
+            values.push(yield* resealValue(before, after, sealed, context(name, ...last)))
             count += 1
           }
         }

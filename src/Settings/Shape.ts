@@ -84,6 +84,8 @@ export interface SettingsShape {
   readonly webhooks: {
     /** CIDRs. */
     readonly allowTargets: ReadonlyArray<string>
+    /** CIDR blocks that nothing is sent to, whatever else allows them. */
+    readonly denyTargets: ReadonlyArray<string>
     /** PEM file by its absolute path, "" for none. */
     readonly extraCaFile: string
     readonly concurrency: number

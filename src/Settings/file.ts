@@ -69,6 +69,7 @@ export const File = section({
   }),
   webhooks: section({
     allow_targets: listOf("CIDR blocks", cidr),
+    deny_targets: listOf("CIDR blocks", cidr),
     extra_ca_file: anyText,
     concurrency: integer(1, 1_024),
     concurrency_per_endpoint: integer(1, 1_024)
@@ -119,7 +120,7 @@ const defaults: Tree = {
     look_ahead: 200,
     dust_floor_usd: "0.10"
   },
-  webhooks: { allow_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
+  webhooks: { allow_targets: [], deny_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
   rates: {
     sources: ["chainlink", "coinbase", "kraken"],
     fixed: {},

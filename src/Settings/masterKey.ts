@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Data, Effect, Redacted } from "effect"
 import type { Source } from "./source.ts"
@@ -18,12 +18,24 @@ const find = (database: string, env: Source["env"]) => {
   const directory = env.CREDENTIALS_DIRECTORY
   const credential = directory === undefined ? undefined : join(directory, "master-key")
   if (credential !== undefined && existsSync(credential)) {
-    return { place: `the credential ${credential}`, text: readFileSync(credential, "utf8") }
+    return { place: `the credential ${credential}`, text: readFileSync(credential, "utf8"), file: undefined }
   }
-  if (env.TILLD_MASTER_KEY !== undefined) return { place: "TILLD_MASTER_KEY", text: env.TILLD_MASTER_KEY }
+  if (env.TILLD_MASTER_KEY !== undefined) {
+    return { place: "TILLD_MASTER_KEY", text: env.TILLD_MASTER_KEY, file: undefined }
+  }
   const file = besideDatabase(database)
-  return existsSync(file) ? { place: file, text: readFileSync(file, "utf8") } : undefined
+  return existsSync(file) ? { place: file, text: readFileSync(file, "utf8"), file } : undefined
 }
+
+/** A key that others of this machine can read seals nothing from them. systemd guards its credentials itself. */
+const refuseReadable = (file: string) =>
+  Effect.suspend(() =>
+    (statSync(file).mode & 0o077) === 0
+      ? Effect.void
+      : new MasterKeyUnusable({
+          message: `The master key in ${file} can be read by others than its owner: chmod 600 ${file}, and change the key with tilld secrets rotate if others may have read it`
+        })
+  )
 
 const parse = (found: { readonly place: string; readonly text: string }) =>
   Effect.suspend(() => {
@@ -33,6 +45,11 @@ const parse = (found: { readonly place: string; readonly text: string }) =>
     if (bytes.length !== keyBytes || bytes.toString("base64") !== text) {
       return new MasterKeyUnusable({
         message: `The master key in ${found.place} must be ${keyBytes} bytes in base64, 44 characters; ${remedy}`
+      })
+    }
+    if (bytes.every((byte) => byte === 0)) {
+      return new MasterKeyUnusable({
+        message: `The master key in ${found.place} is all zeros, which anybody guesses; ${remedy}`
       })
     }
     return Effect.succeed(Redacted.make(Uint8Array.from(bytes)))
@@ -52,6 +69,7 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (data
         `TILLD_MASTER_KEY or the file ${besideDatabase(database)}; ${remedy}`
     })
   }
+  if (found.file !== undefined) yield* refuseReadable(found.file)
   return yield* parse(found)
 })
 

@@ -68,6 +68,7 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
   },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,
+    denyTargets: file.webhooks.deny_targets,
     extraCaFile:
       file.webhooks.extra_ca_file === ""
         ? ""

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { Clock, Duration, Effect, type Redacted } from "effect"
+import { Clock, Duration, Effect, Redacted } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
@@ -24,21 +24,24 @@ const rowOf = (db: Db, { account, mode }: Owner) =>
     mode
   ])
 
-/** What an owner's default secret is sealed for. */
-export const contextOf = ({ account, mode }: Owner): string => `default webhook secret ${account} ${mode}`
+/** What an owner's default secret is sealed for: in that column it opens, and in no other. */
+export const contextOf = ({ account, mode }: Owner, column: string): string =>
+  `default_secrets.${column}/${account}/${mode}`
 
 /** In the form of Standard Webhooks. */
 const sealedFresh = (secrets: Secrets["Type"], owner: Owner) =>
-  secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, contextOf(owner))
+  secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, contextOf(owner, "secret"))
 
 const open = (secrets: Secrets["Type"], owner: Owner, row: Row): Effect.Effect<DefaultSecrets, SecretUnreadable> =>
   Effect.try({
     try: () => {
       const { previous_secret: previous, previous_until: until } = row
       return {
-        current: secrets.open(row.secret, contextOf(owner)),
+        current: secrets.open(row.secret, contextOf(owner, "secret")),
         previous:
-          previous === null || until === null ? undefined : { secret: secrets.open(previous, contextOf(owner)), until }
+          previous === null || until === null
+            ? undefined
+            : { secret: secrets.open(previous, contextOf(owner, "previous_secret")), until }
       }
     },
     catch: () => SecretUnreadable.ofOwner(owner)
@@ -84,10 +87,14 @@ export const replaceSecret = (
     if (hasOverlap && stored?.previous_until != null && now < stored.previous_until) {
       return yield* RotationUnderWay.of(stored.previous_until)
     }
+    const former = hasOverlap && stored !== undefined ? (yield* open(secrets, owner, stored)).current : undefined
     const row: Row = {
       secret: sealedFresh(secrets, owner),
-      ...(stored !== undefined && hasOverlap
-        ? { previous_secret: stored.secret, previous_until: now + Duration.toMillis(overlap) }
+      ...(former !== undefined
+        ? {
+            previous_secret: secrets.seal(Redacted.value(former), contextOf(owner, "previous_secret")),
+            previous_until: now + Duration.toMillis(overlap)
+          }
         : { previous_secret: null, previous_until: null })
     }
     yield* tx.run(

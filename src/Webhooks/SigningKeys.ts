@@ -12,7 +12,7 @@ import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 const capacity = 1024
 
 /** What an endpoint's secret is sealed for. */
-export const endpointContext = (endpoint: EndpointId): string => `webhook endpoint ${endpoint}`
+export const endpointContext = (endpoint: EndpointId): string => `endpoints.secret/${endpoint}`
 
 const nameOf = ({ account, mode }: Owner) => `${account} ${mode}`
 

@@ -1,7 +1,8 @@
 import { isIP } from "node:net"
+import { networkInterfaces } from "node:os"
 import { Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../Settings.ts"
-import { type Block, isMetadata, isPublic, parseAddress, parseBlock, within } from "./publicAddress.ts"
+import { type Block, type IpBytes, isMetadata, isPublic, parseAddress, parseBlock, within } from "./publicAddress.ts"
 import { type NameNotResolved, Resolver } from "./Resolver.ts"
 
 /**
@@ -50,21 +51,33 @@ export interface Guard {
   readonly addresses: (target: Target) => Effect.Effect<ReadonlyArray<string>, TargetRefused | NameNotResolved>
 }
 
+/** The addresses of this machine, as they are at the moment: some of them may be public. */
+export class OwnAddresses extends Context.Reference<OwnAddresses>()("tilld/Webhooks/OwnAddresses", {
+  defaultValue: () => (): ReadonlyArray<string> =>
+    Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address))
+}) {}
+
 /**
- * Keeps webhooks away from this machine, its network and its cloud: only public addresses are called, and what
- * `webhooks.allow_targets` adds to them; metadata addresses never.
+ * Keeps webhooks away from this machine, its network and its cloud: only public addresses of other machines are called,
+ * and what `webhooks.allow_targets` adds to them; metadata addresses and `webhooks.deny_targets` never.
  */
 export class TargetGuard extends Context.Tag("tilld/Webhooks/TargetGuard")<TargetGuard, Guard>() {
   static readonly layer = Layer.effect(
     TargetGuard,
     Effect.gen(function* () {
       const resolver = yield* Resolver
-      const allowed: ReadonlyArray<Block> = (yield* Settings).webhooks.allowTargets.map(parseBlock)
+      const { allowTargets, denyTargets } = (yield* Settings).webhooks
+      const [allowed, denied] = [allowTargets.map(parseBlock), denyTargets.map(parseBlock)]
+      const ownAddresses = yield* OwnAddresses
+      const isOwn = (bytes: IpBytes): boolean =>
+        ownAddresses().some((own) => parseAddress(own)?.toString() === bytes.toString())
 
       const passes = (address: string): boolean => {
         const bytes = parseAddress(address)
-        if (bytes === undefined || isMetadata(bytes)) return false
-        return isPublic(bytes) || allowed.some((block) => within(bytes, block))
+        const isIn = (blocks: ReadonlyArray<Block>) =>
+          bytes !== undefined && blocks.some((block) => within(bytes, block))
+        if (bytes === undefined || isMetadata(bytes) || isIn(denied)) return false
+        return isIn(allowed) || (isPublic(bytes) && !isOwn(bytes))
       }
       const localhost = ["127.0.0.1", "::1"].filter(passes)
 

@@ -2,14 +2,15 @@ import { existsSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Effect, Redacted, Schedule } from "effect"
+import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { walletContext } from "../../src/Auth/AccountsRepo.ts"
 import { AccountId, EndpointId } from "../../src/Domain/Ids.ts"
 import { acquire } from "../../src/InstanceLock.ts"
 import { rotate, sealedTables } from "../../src/Secrets/rotation.ts"
 import { fingerprintOf, makeSecrets } from "../../src/Secrets.ts"
 import * as Sql from "../../src/Sql.ts"
-import { contextOf } from "../../src/Webhooks/DefaultSecrets.ts"
+import { Writer } from "../../src/Sql.ts"
+import { contextOf, replaceSecret } from "../../src/Webhooks/DefaultSecrets.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -41,7 +42,7 @@ const sealedDatabase = (endpoints: number) =>
       }
       const own = db.prepare("INSERT INTO default_secrets (account_id, mode, secret, created_at) VALUES (?, ?, ?, 0)")
       for (const mode of ["live", "test"] as const) {
-        own.run(account, mode, seal(`whsec_own ${mode}`, contextOf({ account, mode })))
+        own.run(account, mode, seal(`whsec_own ${mode}`, contextOf({ account, mode }, "secret")))
       }
       db.prepare("INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES (?, 'live', 'f', ?)").run(
         account,
@@ -74,7 +75,7 @@ const openedBy = (path: string, key: Redacted.Redacted<Uint8Array>) =>
     const [wallet] = yield* query<{ xpub: Uint8Array }>(path, "SELECT xpub FROM account_wallets")
     return [
       ...endpoints.map(({ id, secret }) => open(secret, endpointContext(id))),
-      ...own.map(({ mode, secret }) => open(secret, contextOf({ account, mode }))),
+      ...own.map(({ mode, secret }) => open(secret, contextOf({ account, mode }, "secret"))),
       open(wallet?.xpub ?? new Uint8Array(), walletContext(account, "live"))
     ].map(Redacted.value)
   })
@@ -114,13 +115,32 @@ it.scopedLive("one value that does not open stops it, and changes nothing", () =
     const refused = yield* Effect.flip(rotating(path, oldKey, newKey))
     expect(refused).toMatchObject({
       _tag: "RotationRefused",
-      message: expect.stringContaining("account_wallets/default/live")
+      message: expect.stringContaining("account_wallets.xpub/default/live")
     })
     const [row] = yield* query<{ value: string }>(path, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
     expect(row?.value).toBe(fingerprintOf(oldKey))
     const { open } = makeSecrets(oldKey)
     const sealed = yield* query<{ id: EndpointId; secret: Uint8Array }>(path, "SELECT id, secret FROM endpoints")
     for (const { id, secret } of sealed) expect(() => open(secret, endpointContext(id))).not.toThrow()
+  })
+)
+
+it.scopedLive("a former secret in the place of the present one does not open", () =>
+  Effect.gen(function* () {
+    const path = yield* sealedDatabase(0)
+    const owner = { account, mode: "live" } as const
+    const secrets = makeSecrets(oldKey)
+    const replaced = Effect.flatMap(Writer, ({ write }) => write(replaceSecret(secrets, owner, Duration.hours(1), 1)))
+    const opened = yield* Effect.scoped(Effect.provide(replaced, Sql.layer(path)))
+    expect(Option.map(Option.fromNullable(opened.previous), ({ secret }) => Redacted.value(secret))).toEqual(
+      Option.some("whsec_own live")
+    )
+    // Both are sealed anew, each for its own column.
+    expect((yield* rotating(path, oldKey, newKey)).secrets).toBe(4)
+    yield* query(path, "UPDATE default_secrets SET secret = previous_secret WHERE mode = 'live' RETURNING 1")
+    expect(yield* Effect.flip(rotating(path, newKey, oldKey))).toMatchObject({
+      message: expect.stringContaining("default_secrets.secret/default/live")
+    })
   })
 )
 

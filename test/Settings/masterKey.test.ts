@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -18,7 +18,7 @@ it.scoped("the credential comes first, then the environment, then the file besid
     const none = yield* Effect.flip(loadMasterKey(database, {}))
     expect(none.message).toMatch(/master-key.*TILLD_MASTER_KEY.*master\.key.*openssl rand -base64 32/s)
 
-    writeFileSync(join(folder, "master.key"), `${keyOf(3)}\n`)
+    writeFileSync(join(folder, "master.key"), `${keyOf(3)}\n`, { mode: 0o600 })
     expect(yield* firstByte(database, {})).toBe(3)
     // A directory of credentials that are not ours.
     expect(yield* firstByte(database, { CREDENTIALS_DIRECTORY: folder })).toBe(3)
@@ -39,6 +39,25 @@ it.effect.each([
     const { message } = yield* Effect.flip(loadMasterKey("/nowhere/tilld.db", { TILLD_MASTER_KEY: text }))
     expect(message).toMatch(/TILLD_MASTER_KEY must be 32 bytes in base64.*openssl/)
     if (text !== "") expect(message).not.toContain(text)
+  })
+)
+
+it.effect("a key of zeros is refused", () =>
+  Effect.map(Effect.flip(loadMasterKey("/nowhere/tilld.db", { TILLD_MASTER_KEY: keyOf(0) })), ({ message }) =>
+    expect(message).toMatch(/TILLD_MASTER_KEY is all zeros.*openssl/)
+  )
+)
+
+it.scoped.each([0o644, 0o640, 0o604, 0o660])("a key file of mode %o, which others can read, is refused", (mode) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const file = join(folder, "master.key")
+    writeFileSync(file, keyOf(3))
+    chmodSync(file, mode)
+    const { message } = yield* Effect.flip(loadMasterKey(join(folder, "tilld.db"), {}))
+    expect(message).toContain(`chmod 600 ${file}`)
+    chmodSync(file, 0o400)
+    expect(yield* firstByte(join(folder, "tilld.db"), {})).toBe(3)
   })
 )
 

@@ -14,7 +14,13 @@ const kinds = "must be payment.created, payment.detecting, payment.confirmed, pa
 
 // 192.0.2.0/24 is for documentation: nobody is called.
 const app = testApp({
-  webhooks: { allowTargets: ["192.0.2.0/24"], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 }
+  webhooks: {
+    allowTargets: ["192.0.2.0/24"],
+    denyTargets: [],
+    extraCaFile: "",
+    concurrency: 64,
+    concurrencyPerEndpoint: 8
+  }
 })
 
 layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) => {

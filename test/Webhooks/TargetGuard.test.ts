@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either, Layer } from "effect"
+import { Context, Effect, Either, Layer } from "effect"
 import * as fc from "fast-check"
-import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { OwnAddresses, TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
 import { addresses, stated } from "../lib/registries.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { stubResolver } from "../lib/webhooks.ts"
@@ -14,11 +14,13 @@ const names = {
   "cloud.example": ["168.63.129.16"]
 }
 
-const guarded = (allowTargets: ReadonlyArray<string> = []) =>
+const guarded = (allowTargets: ReadonlyArray<string> = [], denyTargets: ReadonlyArray<string> = []) =>
   TargetGuard.layer.pipe(
     Layer.provide(stubResolver(names)),
     Layer.provide(
-      testSettingsLayer("", { webhooks: { allowTargets, extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 } })
+      testSettingsLayer("", {
+        webhooks: { allowTargets, denyTargets, extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 }
+      })
     )
   )
 
@@ -174,6 +176,34 @@ it.effect("allow_targets opens what it names and nothing else", () =>
     expect(yield* judge("https://localhost/")).toEqual(["127.0.0.1"])
   }).pipe(Effect.provide(guarded(["127.0.0.1/32", "10.0.0.0/8"])))
 )
+
+it.effect("deny_targets closes what it names, public or allowed", () =>
+  Effect.gen(function* () {
+    expect(yield* judge("https://shop.example/")).toBe(notPublic)
+    expect(yield* judge("https://10.0.0.7/")).toBe(notPublic)
+    expect(yield* judge("https://10.0.0.8/")).toEqual(["10.0.0.8"])
+    expect(yield* passesText("https://93.184.216.1/")).toBe(false)
+  }).pipe(Effect.provide(guarded(["10.0.0.0/8"], ["93.184.216.0/24", "10.0.0.7/32"])))
+)
+
+it.effect("this machine's own public address is not called, unless it is allowed", () => {
+  const own = OwnAddresses.of(() => ["::1", "93.184.216.34", "2606:2800:220:1:0248:1893:25c8:1946"])
+  const judged = Effect.all(["https://shop.example/", "https://93.184.216.34/", "https://93.184.216.35/"].map(judge), {
+    concurrency: 1
+  })
+  return Effect.gen(function* () {
+    expect(yield* Effect.provide(judged, guarded())).toEqual([notPublic, notPublic, ["93.184.216.35"]])
+    expect(yield* Effect.provide(judged, guarded(["93.184.216.34/32"]))).toEqual([
+      notPublic,
+      ["93.184.216.34"],
+      ["93.184.216.35"]
+    ])
+  }).pipe(Effect.provideService(OwnAddresses, own))
+})
+
+it("this machine has an address", () => {
+  expect(Context.get(Context.empty() as Context.Context<OwnAddresses>, OwnAddresses)()).toContain("127.0.0.1")
+})
 
 it.effect.each([
   "https://169.254.169.254/",

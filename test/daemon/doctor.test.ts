@@ -200,7 +200,7 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
 
       const daemon = yield* serve(home)
       yield* daemon.end("SIGTERM")
-      writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"))
+      writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
       const swapped = yield* examine(home.config)
       expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
       expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])

@@ -24,7 +24,7 @@ export const clientWith = (
       Layer.provide(resolver),
       Layer.provide(
         testSettingsLayer("", {
-          webhooks: { allowTargets, extraCaFile, concurrency: 64, concurrencyPerEndpoint: 8 }
+          webhooks: { allowTargets, denyTargets: [], extraCaFile, concurrency: 64, concurrencyPerEndpoint: 8 }
         })
       )
     )

@@ -81,7 +81,14 @@ export const webhooksOn = <E, R>(
   names: Readonly<Record<string, ReadonlyArray<string>>> = {}
 ) => {
   const settings = testSettingsLayer(path, {
-    webhooks: { allowTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8, ...webhooks }
+    webhooks: {
+      allowTargets: [],
+      denyTargets: [],
+      extraCaFile: "",
+      concurrency: 64,
+      concurrencyPerEndpoint: 8,
+      ...webhooks
+    }
   })
   return Layer.merge(Webhooks.layer, Dispatcher.layer).pipe(
     Layer.provideMerge(client),
