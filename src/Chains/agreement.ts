@@ -63,6 +63,7 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
   const has: Array<Dated> = []
   const lacks: Array<Unagreed> = []
   const unable: Array<Unagreed> = []
+  const replaced: Array<Unagreed> = []
   /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
   let answered = true
@@ -85,11 +86,12 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
       if (time !== undefined) has.push([receipt, time])
     }
     lacks.push(...found.right.lacks)
+    replaced.push(...found.right.lacks.filter(({ blockHash }) => !times.has(blockHash)))
     unable.push(...found.right.unable)
     const deep = Math.max(...all.map(({ blockNumber }) => blockNumber)) + watch.chain.confirmations - 1
     if (found.right.head < deep) beyond = Math.max(beyond ?? 0, deep)
   }
-  return { asked, has, lacks, unable, beyond, answered }
+  return { asked, has, lacks, unable, replaced, beyond, answered }
 })
 
 /**
@@ -174,19 +176,20 @@ export const makeAgreement = (watch: Watch): Agreement => {
     )
     if (!any) return undefined
     const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
+    const [clear, replaced] = Arr.partition(due, (one) => votes.isReplaced(one) && waits.get(one) === undefined)
     const isCorroborated = (one: Unagreed) =>
       votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
     const isRefuted = (one: Unagreed) => !isCorroborated(one) && votes.lacks(one).length >= quorum
     const verdict: Verdict = {
-      corroborated: due.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
-      refuted: due.filter(isRefuted),
-      denied: due.flatMap((one) => {
+      corroborated: clear.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
+      refuted: clear.filter(isRefuted),
+      denied: clear.flatMap((one) => {
         const [by] = votes.lacks(one)
         return by === undefined || one.deniedBy !== undefined || isCorroborated(one)
           ? []
           : [[one, by.client.host] as const]
       }),
-      unverifiable: due.filter(
+      unverifiable: clear.filter(
         (one) => !one.unverifiable && one.deniedBy === undefined && isOverdue(one) && votes.isUnverifiable(one)
       )
     }
@@ -202,15 +205,17 @@ export const makeAgreement = (watch: Watch): Agreement => {
         })
       )
     }
-    for (const one of contradictions.find(due, votes, others.length === 1, now)) {
+    for (const one of contradictions.find(clear, votes, others.length === 1, now)) {
       yield* providers.contradicted(one.provider, one.detail)
     }
 
     const left: Array<Unagreed> = []
-    for (const receipt of due) {
+    for (const receipt of clear) {
       if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
       else if (votes.isAsked(receipt)) left.push(receipt)
     }
+    // A reorg since it was read, most likely, which the next tick finds: asked once more, it is a denial.
+    for (const receipt of replaced) waits.lengthen(receipt, now, false)
     yield* warn(left.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true))
     for (const receipt of left) {
       waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)

@@ -10,6 +10,8 @@ export interface Answer {
   readonly has: ReadonlyArray<Dated>
   readonly lacks: ReadonlyArray<Unagreed>
   readonly unable: ReadonlyArray<Unagreed>
+  /** Of those that it lacks, where it has another block in the place of theirs. */
+  readonly replaced: ReadonlyArray<Unagreed>
 }
 
 /** A receipt that a provider has, and the time that its block has to it, Unix seconds. */
@@ -24,8 +26,9 @@ export class Votes {
   readonly #heard = new Set<Unagreed>()
   readonly #asked = new Set<Unagreed>()
   readonly #unable = new Set<Unagreed>()
+  readonly #replaced = new Set<Unagreed>()
 
-  add(provider: Provider, serves: boolean, { asked, has, lacks, unable }: Answer) {
+  add(provider: Provider, serves: boolean, { asked, has, lacks, unable, replaced }: Answer) {
     for (const one of asked) this.#asked.add(one)
     for (const [one, time] of has) {
       const times = this.#has.get(one) ?? new Map<number, ReadonlyArray<Provider>>()
@@ -33,6 +36,7 @@ export class Votes {
     }
     for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), provider])
     if (!serves) for (const one of unable) this.#unable.add(one)
+    if (serves) for (const one of replaced) this.#replaced.add(one)
     if (!serves) for (const one of [...has.map(([receipt]) => receipt), ...lacks]) this.#heard.add(one)
   }
 
@@ -65,6 +69,11 @@ export class Votes {
   /** Another provider than the serving one has all but what would tell of it, and none says more. */
   isUnverifiable(receipt: Unagreed): boolean {
     return this.#unable.has(receipt) && !this.#heard.has(receipt) && this.lacks(receipt).length === 0
+  }
+
+  /** The serving provider, which its block was read from, has another one in its place by now. */
+  isReplaced(receipt: Unagreed): boolean {
+    return this.#replaced.has(receipt)
   }
 
   /** Another provider than the serving one has said something of it. */

@@ -246,6 +246,17 @@ export class Books {
     return this.receipts().some((row) => row.address === address && isOf(row.position))
   }
 
+  /** Coins whose transaction nobody tells of came to it late, or on time: nobody knows. */
+  mayBeOnTime({ address, chain, expires_at }: PaymentRow): boolean {
+    return this.receipts().some(
+      (row) =>
+        row.address === address &&
+        row.chain === chain &&
+        row.since_time !== null &&
+        row.since_time * 1000 <= expires_at + settleGrace
+    )
+  }
+
   /** What an address holds now, for those who want to spend it. */
   balanceOf(chain: ChainName, address: string): bigint {
     return accountAt(this.watched(chain).chain.head, address).balance
