@@ -126,10 +126,27 @@ export const allowScriptsProblems = (lock, { allowScripts = {} }) => {
   ]
 }
 
+/** Where tilld is run: Linux with glibc, on x64 and arm64; it is developed on x64. */
+const isOfServers = ({ cpu = [], dev, libc = [], os = [] }) =>
+  os.includes("linux") && !libc.includes("musl") && (cpu.includes("x64") || (!dev && cpu.includes("arm64")))
+
+/**
+ * Packages that npm would install without a hash to hold them against. A mirror that lacks a package of another platform
+ * has no hash of it: npm adds that where the registry has it.
+ */
+export const integrityProblems = (lock) =>
+  Object.entries(lock.packages)
+    .filter(([place, { cpu, dev, integrity, libc, link, optional, os }]) => {
+      const isOfOther = optional && (cpu ?? os) !== undefined && !isOfServers({ cpu, dev, libc, os })
+      return place !== "" && !link && !isOfOther && !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? "")
+    })
+    .map(([place]) => `${place} has no integrity hash: remove its entry and run npm install`)
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const read = (name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), "utf8"))
   const { problems, lock } = complete(read("package-lock.json"))
   const scripts = allowScriptsProblems(lock, read("package.json"))
+  const hashes = integrityProblems(lock)
   const check = process.argv.includes("--check")
 
   if (check) {
@@ -140,5 +157,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.log(`package-lock.json: ${problems.length} corrections`)
   }
   for (const problem of scripts) console.log(`package.json: ${problem}`)
-  process.exitCode = scripts.length > 0 || (check && problems.length > 0) ? 1 : 0
+  for (const problem of hashes) console.log(`package-lock.json: ${problem}`)
+  process.exitCode = scripts.length + hashes.length > 0 || (check && problems.length > 0) ? 1 : 0
 }

@@ -76,6 +76,21 @@ describe("package-lock.json", () => {
     expect(lockfile("--check")).toMatchObject({ status: 1, output: expect.stringContaining("https://mirror.test") })
   })
 
+  it.each([undefined, "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "sha512-"])(
+    "is refused when a package has no hash to hold it against: %s",
+    (integrity) => {
+      plant((packages) => {
+        const { integrity: _, ...entry } = packages["node_modules/viem"] ?? {}
+        packages["node_modules/viem"] = integrity === undefined ? entry : { ...entry, integrity }
+      })
+
+      expect(lockfile("--check")).toMatchObject({
+        status: 1,
+        output: expect.stringContaining("node_modules/viem has no integrity hash")
+      })
+    }
+  )
+
   it("is refused when a package runs an install script that allowScripts does not name", () => {
     plant((packages) => {
       packages["node_modules/viem"] = { ...packages["node_modules/viem"], hasInstallScript: true }

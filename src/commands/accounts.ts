@@ -11,26 +11,38 @@ import { printResult } from "./result.ts"
 
 const xpub = (option: string, mode: string) =>
   Options.text(option).pipe(
-    Options.withPseudoName("XPUB"),
+    Options.withPseudoName("FILE"),
     Options.withDescription(
-      `Its ${mode} wallet: an account's extended public key, or - to read it from standard input`
+      `Its ${mode} wallet: a file with an account's extended public key, or - to read it from standard input`
     ),
     Options.optional
   )
 
-const standardInput = Effect.try({
-  try: () => readFileSync(0, "utf8").trim(),
-  catch: (cause) => new UsageError({ message: `Standard input cannot be read: ${cause}` })
-})
+/** Of `-`, which is standard input, or of a file. */
+const read = (place: string) =>
+  Effect.try({
+    try: () => readFileSync(place === "-" ? 0 : place, "utf8").trim(),
+    catch: (cause) =>
+      new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
+  })
 
 const readWallet = Effect.fnUntraced(function* (option: string, given: string) {
-  const key = given === "-" ? yield* standardInput : given
-  const secret = keyInValue(key)
-  if (secret !== undefined) {
+  const refuseSecret = (text: string) => {
+    const secret = keyInValue(text)
+    return secret === undefined
+      ? Effect.void
+      : new UsageError({
+          message: `--${option} was given what looks like ${secret}, which is not shown here: tilld must never have one. Treat it as exposed`
+        })
+  }
+  yield* refuseSecret(given)
+  if (walletIdentity(given) !== undefined) {
     return yield* new UsageError({
-      message: `--${option} was given what looks like ${secret}, which is not shown here: tilld must never have one. Treat it as exposed`
+      message: `--${option} takes a file with the extended public key, or - for standard input: all users of this machine see what a command's arguments are, and with the key every payment's address`
     })
   }
+  const key = yield* read(given)
+  yield* refuseSecret(key)
   if (walletIdentity(key) === undefined) {
     return yield* new UsageError({
       message: `--${option} must be the extended public key (xpub…) of an account, m/44'/60'/n'`
@@ -56,7 +68,7 @@ const create = Command.make(
       return yield* new UsageError({ message: "Give either --shared-wallet, or --live-xpub, --test-xpub or both" })
     }
     if (given.filter((key) => key === "-").length > 1) {
-      return yield* new UsageError({ message: "Standard input holds one key: give the other one as it is" })
+      return yield* new UsageError({ message: "Standard input holds one key: give the other one in a file" })
     }
     const wallets = {
       ...(Option.isSome(live) ? { live: yield* readWallet("live-xpub", live.value) } : {}),

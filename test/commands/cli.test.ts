@@ -157,6 +157,22 @@ it.scopedLive("an account with a wallet of its own, by standard input", () =>
   })
 )
 
+it.scopedLive("an extended public key is not for arguments, which every user of the machine sees", () =>
+  Effect.gen(function* () {
+    const { folder, tilld } = yield* furnished
+    const create = (place: string) => tilld(["accounts", "create", "--name", "Shop", "--live-xpub", place])
+    const inline = yield* create(liveXpub)
+    expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
+    expect(inline.stderr).not.toContain(liveXpub)
+    const file = join(folder, "shop.xpub")
+    expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} cannot be read`) })
+    writeFileSync(file, "no key")
+    expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining("must be the extended") })
+    writeFileSync(file, `${liveXpub}\n`)
+    expect(yield* create(file)).toMatchObject({ code: 0 })
+  })
+)
+
 it.scopedLive("a webhook secret is rotated, with an overlap of a day unless another is given", () =>
   Effect.gen(function* () {
     const { tilld } = yield* furnished

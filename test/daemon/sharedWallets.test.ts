@@ -8,7 +8,9 @@ import { tilld, tilldJson } from "../lib/tilld.ts"
 it.scopedLive("a start with one wallet in both modes ends with 2 and names who uses it", () =>
   Effect.gen(function* () {
     const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-    const made = ["accounts", "create", "--name", "Shop", "--live-xpub", liveXpub, "--config", home.config]
+    const wallet = `${home.folder}/shop.xpub`
+    writeFileSync(wallet, `${liveXpub}\n`)
+    const made = ["accounts", "create", "--name", "Shop", "--live-xpub", wallet, "--config", home.config]
     const { id } = yield* tilldJson<{ id: string }>(made)
     writeFileSync(home.config, readFileSync(home.config, "utf8").replace(/test = "xpub\w+"/, `test = "${liveXpub}"`))
     const { code, stderr } = yield* tilld(["serve", "--config", home.config])
