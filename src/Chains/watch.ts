@@ -36,11 +36,11 @@ export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provid
 })
 
 /**
- * Whether the serving one of several providers decides alone on something that has waited since `since`: no other one has
- * testified for the configured patience. Times are Unix milliseconds.
+ * Whether the serving one of several providers decides alone on something that has waited since `since`: all others have
+ * been asked in vain for the configured patience. Times are Unix milliseconds.
  */
-export const decidesSolely = (watch: Watch, provider: Provider, since: number, now: number): boolean =>
-  now - Math.max(since, watch.providers.silentSince(provider, now)) >= watch.solePatience
+export const decidesSolely = ({ providers, solePatience }: Watch, provider: Provider, since: number, now: number) =>
+  now - since >= solePatience && providers.silence(provider) >= solePatience
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
