@@ -7,6 +7,7 @@ import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Agreement, makeAgreement } from "./agreement.ts"
 import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
+import { FarAhead } from "./farAhead.ts"
 import { type Gas, makeGas } from "./gas.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
@@ -240,6 +241,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: yield* Settlement,
+    farAhead: new FarAhead(providers),
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }

@@ -4,6 +4,7 @@ import type { Settlement } from "../Payments/Settlement.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { Db, Writer } from "../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
+import type { FarAhead } from "./farAhead.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import type { Source } from "./source.ts"
@@ -19,6 +20,7 @@ export interface Watch {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
+  readonly farAhead: FarAhead
   /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
   readonly headClock: HeadClock
   /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */

@@ -21,15 +21,18 @@ describe("for how long something has lasted", () => {
     expect(lasting.millis).toBe(0)
   })
 
-  it.each([11 * minute + 1, -1])("begins anew where nobody looked for long, or the clock was set back: %s ms", (step) => {
-    const lasting = new Lasting()
-    lasting.seen(0)
-    lasting.seen(minute)
-    lasting.seen(minute + step)
-    expect(lasting.millis).toBe(0)
-    lasting.seen(2 * minute + step)
-    expect(lasting.millis).toBe(minute)
-  })
+  it.each([11 * minute + 1, -1])(
+    "begins anew where nobody looked for long, or the clock was set back: %s ms",
+    (step) => {
+      const lasting = new Lasting()
+      lasting.seen(0)
+      lasting.seen(minute)
+      lasting.seen(minute + step)
+      expect(lasting.millis).toBe(0)
+      lasting.seen(2 * minute + step)
+      expect(lasting.millis).toBe(minute)
+    }
+  )
 })
 
 describe("a provider that was not asked", () => {
