@@ -124,12 +124,12 @@ it.scoped(
   () => {
     const liar = new ModelChain(10)
     let ahead = 0
-    claiming(liar, () => (ahead += 900))
+    claiming(liar, () => (ahead += 300))
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       liar.mineMany(2)
       for (let i = 0; i < 20; i++) yield* second
-      expect(ahead).toBeGreaterThan(2_000)
+      expect(ahead).toBeGreaterThan(3_000)
       expect((yield* scanned)?.head_number).toBeLessThan(liar.height + 2_000)
     }).pipe(aroundTwo(liar, liar.twin()))
   }
