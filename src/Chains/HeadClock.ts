@@ -13,7 +13,7 @@ export const aheadOf = (time: number, now: number, tolerance: number): number | 
 
 /**
  * This machine's clock beside the chains' heads. A head that is far ahead is a provider's lie or mistake, unless another
- * provider of the chain, or another chain, shows the same: then the clock is behind. Reading goes on, money is credited,
+ * provider of the chain shows the same, or another chain where the chain's others do not answer: then the clock is behind. Reading goes on, money is credited,
  * and no payment ends by a time that nobody knows.
  */
 export class HeadClock {
@@ -42,10 +42,9 @@ export class HeadClock {
       }
       this.#seen.set(networkKey(network), now)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
-      if (
-        this.#isShownElsewhere(network, now) ||
-        (yield* isShownBy(yield* providers.others(provider), now, this.tolerance))
-      ) {
+      const isShown = yield* isShownBy(yield* providers.others(provider), now, this.tolerance)
+      // One company may serve several chains: another chain tells only where nobody else of this one does.
+      if (isShown ?? this.#isShownElsewhere(network, now)) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
       }
       return yield* new RpcError({
@@ -58,11 +57,14 @@ export class HeadClock {
   }
 }
 
-/** Whether another provider's head is far ahead of the clock too. */
+/** Whether another provider's head is far ahead of the clock too; undefined where none tells its head. */
 const isShownBy = Effect.fnUntraced(function* (others: ReadonlyArray<Provider>, now: number, tolerance: number) {
+  let isShown: boolean | undefined
   for (const { client } of others) {
     const head = yield* Effect.option(ask(client, [getHead]))
-    if (Option.isSome(head) && aheadOf(head.value[0].time, now, tolerance) !== undefined) return true
+    if (Option.isNone(head)) continue
+    if (aheadOf(head.value[0].time, now, tolerance) !== undefined) return true
+    isShown = false
   }
-  return false
+  return isShown
 })

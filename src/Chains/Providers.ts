@@ -7,6 +7,7 @@ import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type R
 import { Span } from "./Span.ts"
 import {
   contradict,
+  endSilence,
   healthOf,
   isAside,
   isBehind,
@@ -54,6 +55,8 @@ export interface Providers {
   readonly succeeded: (provider: Provider) => void
   /** It has answered a question about what another one has reported: its failures are forgotten. */
   readonly testified: (provider: Provider) => Effect.Effect<void>
+  /** Milliseconds for which all others have been asked in vain, the one that was so for the shortest time. */
+  readonly silence: (than: Provider) => number
   /** When one of the others last did, or all were made; not after `now`. */
   readonly silentSince: (than: Provider, now: number) => number
   /** When `current` may work: `now`, or later if none can be used until then. */
@@ -178,7 +181,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     yield* putAside(slot, error)
     const now = yield* Clock.currentTimeMillis
     // Where none answers, the trouble is likely our own: the first one that is back is not the only one yet.
-    if (slots.every((one) => isAside(one, now))) for (const one of slots) one.testifiedAt = now
+    if (slots.every((one) => isAside(one, now))) for (const one of slots) endSilence(one, now)
   })
 
   const succeeded = (provider: Provider): void => {
@@ -225,8 +228,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     testified: (provider) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         succeeded(provider)
-        slotOf(provider).testifiedAt = now
+        endSilence(slotOf(provider), now)
       }),
+    silence: (than) => Math.min(...slots.filter((slot) => slot !== slotOf(than)).map(({ silence }) => silence.millis)),
     silentSince: (than, now) => {
       const others = slots.filter((slot) => slot !== slotOf(than))
       // The clock was set back: nothing is known of how long ago that was.

@@ -8,6 +8,7 @@ import { type Agreement, makeAgreement } from "./agreement.ts"
 import { WrongChain } from "./chainIdentity.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
 import { forgiving, unforgiving } from "./defects.ts"
+import { FarAhead } from "./farAhead.ts"
 import { type Gas, makeGas } from "./gas.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import { MatchSet } from "./MatchSet.ts"
@@ -171,6 +172,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     reader: yield* Reader,
     writer: unforgiving(yield* Writer),
     settlement: yield* Settlement,
+    farAhead: new FarAhead(providers),
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }

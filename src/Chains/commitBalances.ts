@@ -42,6 +42,17 @@ export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTrans
   })
 
 /**
+ * Addresses of which a balance tells what has been refuted: a point of comparison there would hide the money that they
+ * really got.
+ */
+const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.gen(function* () {
+    const named = transfers.filter(({ txHash }) => txHash !== undefined)
+    const counted = yield* Ledger.countedKeys(yield* Tx, network, named)
+    return new Set(named.flatMap((one) => (counted.has(Ledger.keyOf(one)) ? [] : [one.address])))
+  })
+
+/**
  * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
  * chain has been read further since, or back.
  */
@@ -54,14 +65,24 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
     const touched = new Set(yield* keepIncome(network, transfers, agreed))
+    const refuted = yield* refutedAmong(network, transfers)
+    if (refuted.size > 0) {
+      yield* Effect.logWarning("a provider goes on to show money that others deny: its balances are not kept").pipe(
+        Effect.annotateLogs({ ...network, addresses: [...refuted].join(", ") })
+      )
+    }
     const blocks = transfers.map((hit): readonly [number, BlockRef] => [
       hit.blockNumber,
       { number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime }
     ])
     yield* Ledger.keepBlocks(network, new Map(blocks).values())
-    yield* Balances.keepRows(network, rows)
+    yield* Balances.keepRows(
+      network,
+      rows.filter(({ address }) => !refuted.has(address))
+    )
     // What was left out has not been compared: its payment must not end for want of money that nobody has looked for.
-    if (of === "round" && failed.every(({ givenUp }) => givenUp)) yield* Balances.moveChecked(network, at)
+    const isWhole = refuted.size === 0 && failed.every(({ givenUp }) => givenUp)
+    if (of === "round" && isWhole) yield* Balances.moveChecked(network, at)
     yield* settlement.settle({ network, head: at }, touched)
     return true
   })

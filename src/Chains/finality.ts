@@ -4,6 +4,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import { requirementOf } from "../Payments/policies.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import { ask, getTagged, type Header } from "./calls.ts"
+import { Lasting } from "./Lasting.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { RpcError, RpcReason } from "./Rpc.ts"
@@ -54,8 +55,8 @@ export const makeFinality = (watch: Watch): Finality => {
   let stalled: string | undefined
   let told = Number.NEGATIVE_INFINITY
 
-  /** Who alone tells a tag, and since when, Unix milliseconds. */
-  const soles = new Map<Tag, { readonly by: Provider; readonly since: number }>()
+  /** Who alone tells a tag, and for how long. */
+  const soles = new Map<Tag, { readonly by: Provider; readonly alone: Lasting }>()
 
   /** The tag as the other providers have it. */
   const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
@@ -72,9 +73,10 @@ export const makeFinality = (watch: Watch): Finality => {
   const isLeftToIt = Effect.fnUntraced(function* (tag: Tag, by: Provider) {
     const now = yield* Clock.currentTimeMillis
     const before = soles.get(tag)
-    const since = before?.by === by ? Math.min(before.since, now) : now
-    soles.set(tag, { by, since })
-    return now - since >= watch.solePatience
+    const alone = before?.by === by ? before.alone : new Lasting()
+    alone.seen(now)
+    soles.set(tag, { by, alone })
+    return alone.millis >= watch.solePatience
   })
 
   /**

@@ -1,5 +1,6 @@
 import { Clock, Duration, Effect, Random } from "effect"
 import type { WrongChain } from "./chainIdentity.ts"
+import { Lasting } from "./Lasting.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 import type { Span } from "./Span.ts"
 
@@ -58,6 +59,14 @@ export interface Slot {
   contradicted: Aside | undefined
   /** When it last testified, or was made. */
   testifiedAt: number
+  /** It has been asked in vain since: not to have been asked is no silence. */
+  readonly silence: Lasting
+}
+
+/** It has said something, or nobody could hear it. */
+export const endSilence = (slot: Slot, now: number): void => {
+  slot.testifiedAt = now
+  slot.silence.end()
 }
 
 const holds = (aside: Aside | undefined, now: number): aside is Aside =>
@@ -88,7 +97,8 @@ export const makeSlot = (client: RpcClient, span: Span, index: number, now: numb
   shrunkTo: Number.POSITIVE_INFINITY,
   aside: undefined,
   contradicted: undefined,
-  testifiedAt: now
+  testifiedAt: now,
+  silence: new Lasting()
 })
 
 export const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
@@ -106,6 +116,7 @@ export const putAside = Effect.fnUntraced(function* (slot: Slot, error: RpcError
     slot.failures++
   }
   const since = yield* Clock.currentTimeMillis
+  slot.silence.seen(since)
   slot.aside = { error, since, until: since + (yield* backOff(error, slot.failures)) }
   yield* Effect.logDebug("a provider is put aside").pipe(
     Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })

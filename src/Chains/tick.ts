@@ -4,7 +4,6 @@ import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
 import { commonAncestor, isMadeUp } from "./commonAncestor.ts"
-import { checkAhead } from "./farAhead.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
@@ -44,6 +43,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
   }
   const agreed = yield* providers.agree(provider)
   if ("doubt" in agreed) return waiting(agreed.doubt)
+  yield* watch.farAhead.check(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
   const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
@@ -71,7 +71,7 @@ const read = Effect.fnUntraced(function* (
   head: Header,
   reorgedTo: number
 ): Effect.fn.Return<Range, RpcError> {
-  yield* checkAhead(watch.providers, provider, after, head)
+  yield* watch.farAhead.check(provider, head, after)
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
   if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
   const { client, span } = provider

@@ -4,6 +4,7 @@ import type { Settlement } from "../Payments/Settlement.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { Db, Writer } from "../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
+import type { FarAhead } from "./farAhead.ts"
 import type { HeadClock } from "./HeadClock.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import type { Source } from "./source.ts"
@@ -19,6 +20,7 @@ export interface Watch {
   readonly reader: Db
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
+  readonly farAhead: FarAhead
   /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
   readonly headClock: HeadClock
   /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
@@ -36,11 +38,11 @@ export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provid
 })
 
 /**
- * Whether the serving one of several providers decides alone on something that has waited since `since`: no other one has
- * testified for the configured patience. Times are Unix milliseconds.
+ * Whether the serving one of several providers decides alone on something that has waited since `since`: all others have
+ * been asked in vain for the configured patience. Times are Unix milliseconds.
  */
-export const decidesSolely = (watch: Watch, provider: Provider, since: number, now: number): boolean =>
-  now - Math.max(since, watch.providers.silentSince(provider, now)) >= watch.solePatience
+export const decidesSolely = ({ providers, solePatience }: Watch, provider: Provider, since: number, now: number) =>
+  now - since >= solePatience && providers.silence(provider) >= solePatience
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2

@@ -1,6 +1,7 @@
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import { makeChores } from "../../src/Chains/chores.ts"
+import { FarAhead } from "../../src/Chains/farAhead.ts"
 import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import type { Watch } from "../../src/Chains/watch.ts"
@@ -31,6 +32,7 @@ export const choring = Effect.fnUntraced(function* (
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: noting().settlement,
+    farAhead: new FarAhead(providers),
     headClock: new HeadClock(Number.POSITIVE_INFINITY),
     solePatience: 600_000
   }

@@ -114,6 +114,26 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
+  it.scoped("is found with its own amount also where the one that told of more goes on to", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("more", alice)
+      model.traces = false
+      model.mine([inside(alice, 1n, [alice])])
+      expect(yield* reported(model, richer(model, 99n))).toEqual([["call", "100"]])
+      yield* agreedBy(model, model.client, model.client)
+      // Before another provider serves.
+      yield* scanTo(model.head)
+      yield* look(depsOf(richer(model, 99n)), model.head, yield* wanted(model.head), { agreed: false })
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT number FROM balances WHERE balance <> '0'")).toEqual([])
+      expect(
+        yield* reader.all("SELECT checked_number FROM scans WHERE checked_number = ?", [model.head.number])
+      ).toEqual([])
+      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { agreed: false })
+      expect((yield* receipts).map(({ amount }) => amount)).toEqual(["1"])
+    }).pipe(quiet, inStore)
+  )
+
   it.scoped("does not confirm where one provider hid what was sent directly, and put it on another transaction", () =>
     Effect.gen(function* () {
       const model = yield* owing("hidden", alice)

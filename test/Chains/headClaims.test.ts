@@ -12,7 +12,7 @@ import {
   withTwo
 } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { ledger, pass, paymentById, scanned } from "./world.ts"
+import { ledger, pass, paymentById, scanned, until, watch } from "./world.ts"
 
 // What a serving provider can claim of its head.
 
@@ -84,12 +84,12 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
   })
 })
 
-/** The node claims a head so many blocks above the chain's, with headers of its own making. */
-const claiming = (chain: ModelChain, ahead: number) => {
+/** The node claims a head so many blocks above the chain's, with headers of its own making, once it has such a height. */
+const claiming = (chain: ModelChain, ahead: number | (() => number), from = 12) => {
   chain.distort = ({ method, params: [of] }, answer) => {
-    if (chain.height < 12) return answer
+    if (chain.height < from) return answer
     if (method === "eth_getLogs") return []
-    const number = of === "latest" ? chain.height + ahead : Number(of)
+    const number = of === "latest" ? chain.height + (typeof ahead === "number" ? ahead : ahead()) : Number(of)
     if (method !== "eth_getBlockByNumber" || !(number > chain.height)) return answer
     const hash = `0x${number.toString(16).padStart(64, "e")}`
     const parentHash = `0x${(number - 1).toString(16).padStart(64, "e")}`
@@ -118,3 +118,30 @@ it.scoped(
     }).pipe(aroundSomeReal([liar, liar.twin()], { ...withTokens, chain: "base" }))
   }
 )
+
+it.scoped(
+  "a head that a provider claims ever higher, by fewer blocks each time than are looked at, goes no further",
+  () => {
+    const liar = new ModelChain(10)
+    let ahead = 0
+    claiming(liar, () => (ahead += 300))
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      liar.mineMany(2)
+      for (let i = 0; i < 20; i++) yield* second
+      expect(ahead).toBeGreaterThan(3_000)
+      expect((yield* scanned)?.head_number).toBeLessThan(liar.height + 2_000)
+    }).pipe(aroundTwo(liar, liar.twin()))
+  }
+)
+
+it.scoped("a new chain is not begun at a head that another provider has not nearly reached", () => {
+  const liar = new ModelChain(10)
+  claiming(liar, 1_000_000, 0)
+  return Effect.gen(function* () {
+    yield* watch
+    yield* until(scanned, (scan) => scan !== undefined)
+    expect((yield* scanned)?.head_number).toBeLessThanOrEqual(liar.height)
+    expect((yield* health)?.providers[0]).toMatchObject({ healthy: false })
+  }).pipe(aroundTwo(liar, liar.twin()))
+})

@@ -4,6 +4,7 @@ import { AddressSet } from "../../src/Chains/AddressSet.ts"
 import * as Balances from "../../src/Chains/BalancesRepo.ts"
 import type { Asked } from "../../src/Chains/balances.ts"
 import { type Checked, commitBalances } from "../../src/Chains/commitBalances.ts"
+import { FarAhead } from "../../src/Chains/farAhead.ts"
 import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { type OracleDeps, readBalances } from "../../src/Chains/oracle.ts"
@@ -227,6 +228,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       reader,
       writer,
       settlement,
+      farAhead: new FarAhead(providers),
       headClock: new HeadClock(Number.POSITIVE_INFINITY),
       solePatience: 600_000
     })

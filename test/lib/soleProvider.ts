@@ -20,6 +20,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       failed: () => Effect.void,
       succeeded: () => undefined,
       testified: () => Effect.void,
+      silence: () => 0,
       silentSince: (_, now) => now,
       nextTry: (now) => now,
       health: () => [],
