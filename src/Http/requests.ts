@@ -25,7 +25,7 @@ const write = (response: ServerResponse, reply: Reply, requestId: string, closin
   if (response.headersSent || response.destroyed) return false
   response.writeHead(reply.status, headersOf(reply, requestId, closing))
   if (reply.rest !== undefined && response.req.method !== "HEAD") return true
-  response.end(reply.text)
+  response.end(reply.bytes ?? reply.text)
   return false
 }
 

@@ -79,6 +79,19 @@ const replyOf = (
   return isPieces(body) ? { ...typed, text: "", rest: body } : { ...typed, text: String(body) }
 }
 
+const encoded = new WeakMap<Answer<unknown>, Reply>()
+
+/** The same, from memory where the very same answer is given again. */
+const sharedReplyOf = (operation: Operation, given: Answer<unknown>): Reply => {
+  if (given.isShared !== true) return replyOf(operation, given)
+  const known = encoded.get(given)
+  if (known !== undefined) return known
+  const reply = replyOf(operation, given)
+  const made = { ...reply, bytes: Buffer.from(reply.text) }
+  encoded.set(given, made)
+  return made
+}
+
 /** What is known of a request, whatever becomes of it. */
 interface Noted {
   /** Of its answer. */
@@ -146,7 +159,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
       const work = (remember?: Remember) => {
-        const replayOf = (answer: Answer<unknown>) => replyOf(operation, answer)
+        const replayOf = (answer: Answer<unknown>) => sharedReplyOf(operation, answer)
         const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
         return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
       }
