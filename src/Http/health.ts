@@ -11,21 +11,19 @@ const kept = 1_000_000_000n
 export const alive = sharedAnswer({ alive: true } as const)
 
 /** All that is known of what works by itself: for the operator. */
-export const makeReport = Effect.gen(function* () {
-  const chains = yield* Chains
-  const dispatcher = yield* Dispatcher
-  const workers = yield* Workers
-
-  return Effect.gen(function* () {
-    const report = {
-      chains: yield* chains.health,
-      workers: yield* workers.health,
-      dispatcher: yield* dispatcher.health
-    }
-    const ready = [...report.chains, ...report.workers].every((one) => one.ready)
-    return { ready, ...report }
-  })
-})
+export const makeReport = Effect.map(
+  Effect.all([Chains, Dispatcher, Workers], { concurrency: 1 }),
+  ([chains, dispatcher, workers]) =>
+    Effect.all(
+      { chains: chains.health, workers: workers.health, dispatcher: dispatcher.health },
+      { concurrency: 1 }
+    ).pipe(
+      Effect.map((report) => ({
+        ready: [...report.chains, ...report.workers].every((one) => one.ready),
+        ...report
+      }))
+    )
+)
 
 export const statusOf = ({ ready }: { readonly ready: boolean }) => ({ status: ready ? 200 : 503 })
 

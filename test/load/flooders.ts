@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net"
+import { Duration, Effect } from "effect"
 import { manyAddresses } from "./Attack.ts"
 import type { Answers, FloodOrder } from "./Flood.ts"
 
@@ -60,9 +61,10 @@ const flood = (client: number) => {
 
 for (let i = 0; i < connections; i++) flood(i % clients)
 process.stdout.write(`${JSON.stringify({ opened: connections })}\n`)
-setTimeout(() => {
+const end = Effect.sync(() => {
   isOver = true
   for (const socket of open) socket.destroy()
   const said: { readonly answers: Answers } = { answers }
   process.stdout.write(`${JSON.stringify(said)}\n`)
-}, seconds * 1000)
+})
+await Effect.runPromise(Effect.delay(end, Duration.seconds(seconds)))
