@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { AdminApi } from "./Admin/Api.ts"
+import { operatorHealthHandlers } from "./Admin/health.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
-import { healthHandlers } from "./Http/health.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type Address, ListenFailed, serve } from "./Http/server.ts"
@@ -29,7 +29,7 @@ export class Admin extends Context.Tag("tilld/Admin")<
       Admin,
       Effect.gen(function* () {
         const handlers: AllHandlers<typeof AdminApi> = {
-          health: yield* healthHandlers,
+          health: yield* operatorHealthHandlers,
           metrics: yield* metricsHandlers
         }
         const respond = yield* makeRespond(makeRouter(AdminApi, handlers))

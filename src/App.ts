@@ -20,6 +20,7 @@ import { Secrets } from "./Secrets.ts"
 import { MasterKey, Settings, type SettingsShape, type Source } from "./Settings.ts"
 import * as Sql from "./Sql.ts"
 import { Metrics } from "./Telemetry/Metrics.ts"
+import { Workers } from "./Telemetry/Workers.ts"
 import * as Telemetry from "./Telemetry.ts"
 import { DeliveryClient } from "./Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
@@ -57,7 +58,7 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
-    Layer.provideMerge(Metrics.layer),
+    Layer.provideMerge(Layer.merge(Metrics.layer, Workers.layer)),
     Layer.provide(Telemetry.layer(settings.log))
   )
 

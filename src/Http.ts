@@ -7,6 +7,7 @@ import { healthHandlers } from "./Http/health.ts"
 import { observeRequests } from "./Http/observe.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
+import { StrangerBudget } from "./Http/StrangerBudget.ts"
 import { type Address, serve } from "./Http/server.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
@@ -38,7 +39,7 @@ export class Http extends Context.Tag("tilld/Http")<
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }
-      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests)
+      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests, new StrangerBudget())
       const isProxy = isProxyOf(server.trustedProxies)
       const address = yield* serve(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))

@@ -4,6 +4,7 @@ import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
 import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
@@ -44,6 +45,7 @@ const isDead = (key: ApiKey, now: number) =>
 const makeKeys = Effect.gen(function* () {
   const reader = yield* Reader
   const writer = yield* Writer
+  const alive = (yield* Workers).worker("keys", useInterval)
   const clock = yield* Effect.clock
   // By hash. Only keys that are in the store get in, so it holds no more than there are.
   const live = new Map<string, ApiKey>()
@@ -125,7 +127,7 @@ const makeKeys = Effect.gen(function* () {
       const key = yield* Repo.byId(reader, id)
       return key !== undefined && !isDead(key, yield* Clock.currentTimeMillis)
     }),
-    run: Effect.forever(Effect.delay(recordUses, useInterval))
+    run: Effect.forever(Effect.delay(alive(recordUses), useInterval))
   }
 })
 

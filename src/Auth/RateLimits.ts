@@ -2,6 +2,7 @@ import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import type { ApiKeyId } from "../Domain/Ids.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Writer } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import * as Repo from "./RateLimitsRepo.ts"
 import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateWindows.ts"
 
@@ -24,6 +25,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       const { limits } = yield* Settings
       const reader = yield* Reader
       const writer = yield* Writer
+      const alive = (yield* Workers).worker("limits", storeInterval)
       // Keys that have made a request within the hour; the store has the rest.
       const usages = new Map<ApiKeyId, Usage>(yield* Repo.all(reader))
       let changed = new Set<ApiKeyId>()
@@ -58,7 +60,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
           if (verdict.allowed) changed.add(key)
           return verdict
         },
-        run: Effect.zipRight(Effect.repeat(store, Schedule.spaced(storeInterval)), Effect.never)
+        run: Effect.zipRight(Effect.repeat(alive(store), Schedule.spaced(storeInterval)), Effect.never)
       }
     })
   )

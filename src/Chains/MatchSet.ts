@@ -2,6 +2,7 @@ import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import { type Mode, modes } from "../Domain/Chain.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import { AddressSet } from "./AddressSet.ts"
 import * as Repo from "./WatchedRepo.ts"
 
@@ -56,7 +57,8 @@ export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
         gone = until
       })
 
-      const keep = removeLate.pipe(
+      const alive = (yield* Workers).worker("matching", housekeepingInterval)
+      const keep = alive(removeLate).pipe(
         Effect.catchAll((error) =>
           Effect.annotateLogs(Effect.logWarning("ended payments stay watched for another hour"), {
             reason: error.message

@@ -1,4 +1,16 @@
-import { Array as Arr, Clock, Context, Data, Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
+import {
+  Array as Arr,
+  Clock,
+  Context,
+  Data,
+  Duration,
+  Effect,
+  Either,
+  FiberRef,
+  Layer,
+  Predicate,
+  Redacted
+} from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../Domain/JsonScan.ts"
 import { badStatus, type Failed, inOrder, methodsOf, retryAfterOf } from "./answers.ts"
@@ -129,18 +141,25 @@ export interface RpcClient {
   readonly counters: Counters
 }
 
+/** Run whenever a provider has answered, by the fiber that asked. */
+export const onAnswer = FiberRef.unsafeMake<Effect.Effect<void>>(Effect.void)
+
 /** A client whose `send` fails with the error of one call: with what a provider says, before what it leaves out. */
-export const makeClient = ({ counters, host, sendEach }: Omit<RpcClient, "send">): RpcClient => ({
-  host,
-  sendEach,
-  counters,
-  send: (calls) =>
-    Effect.flatMap(sendEach(calls), (replies) => {
-      const errors = replies.flatMap((reply) => (Either.isLeft(reply) ? [reply.left] : []))
-      const error = errors.find(({ reason }) => reason !== "missing") ?? errors[0]
-      return error ?? Effect.succeed(replies.map(Either.getOrThrow))
-    })
-})
+export const makeClient = ({ counters, host, sendEach: answer }: Omit<RpcClient, "send">): RpcClient => {
+  const sendEach: RpcClient["sendEach"] = (calls) =>
+    Effect.tap(answer(calls), () => Effect.flatten(FiberRef.get(onAnswer)))
+  return {
+    host,
+    sendEach,
+    counters,
+    send: (calls) =>
+      Effect.flatMap(sendEach(calls), (replies) => {
+        const errors = replies.flatMap((reply) => (Either.isLeft(reply) ? [reply.left] : []))
+        const error = errors.find(({ reason }) => reason !== "missing") ?? errors[0]
+        return error ?? Effect.succeed(replies.map(Either.getOrThrow))
+      })
+  }
+}
 
 /** How to reach providers. The URL is a secret, and nothing of it but the host is ever shown. */
 export class Rpc extends Context.Tag("tilld/Chains/Rpc")<

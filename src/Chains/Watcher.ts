@@ -15,7 +15,7 @@ import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { type Lags, makeLags, overtaken } from "./overtaken.ts"
 import type { Provider, Providers } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { onAnswer, RpcError } from "./Rpc.ts"
 import { type Outcome, tick } from "./tick.ts"
 import { contractsOf } from "./transfers.ts"
 import * as Watched from "./WatchedRepo.ts"
@@ -23,10 +23,14 @@ import type { Watch } from "./watch.ts"
 import {
   type Activity,
   age,
+  busy,
   type ChainHealth,
   healthOf,
   note,
+  noteBad,
+  noteLook,
   paceOf,
+  rest,
   type State,
   startState,
   waitingInterval
@@ -97,6 +101,7 @@ const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
 /** Ticks once, and gives the time of the next tick. */
 const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
   const started = yield* Clock.currentTimeMillis
+  busy(state, started)
   const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
   if (outcome._tag !== "More") state.look.end()
   state.step = state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest
@@ -111,10 +116,12 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
     const behind =
       (yield* standsStill(watch, provider, state, outcome, started)) ?? (yield* beside.lags(provider, outcome.head))
     if (behind !== undefined) {
+      noteBad(state)
       yield* watch.providers.failed(provider, behind)
       return started
     }
   }
+  noteLook(state, outcome, yield* Clock.currentTimeMillis)
   const troubles: ReadonlyArray<Trouble> | undefined =
     outcome._tag === "CaughtUp"
       ? [
@@ -149,6 +156,7 @@ const failed = Effect.fnUntraced(function* (
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
   state.look.end()
   state.activity = "busy"
+  noteBad(state)
   state.failures++
   state.reason = error._tag === "RpcError" ? error.summary : error.message
   const now = yield* Clock.currentTimeMillis
@@ -176,12 +184,13 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
+  const state = startState()
+  const heard = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
   const beside: Beside = {
     agreement: makeAgreement(watch),
     chores: makeChores(watch, settings.payments),
     lags: makeLags(watch)
   }
-  const state = startState()
   const mailbox = yield* Queue.sliding<void>(1)
   const wake = () => void mailbox.unsafeOffer()
   const mine = yield* Effect.makeSemaphore(1)
@@ -199,7 +208,9 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   const run = Effect.gen(function* () {
     const next = yield* withProvider((provider) => round(watch, provider, beside, state)).pipe(
       mine.withPermits(1),
-      Effect.catchAll((error) => failed(providers, state, error))
+      Effect.catchAll((error) => failed(providers, state, error)),
+      Effect.ensuring(Effect.sync(() => rest(state))),
+      Effect.locally(onAnswer, heard)
     )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
     const longest = Math.max(waitingInterval, paceOf(chain, state.activity))

@@ -22,7 +22,7 @@ export const scanOf = ({ network, reader }: Watch): Effect.Effect<Scan, RepairRe
   Effect.flatMap(Ledger.scan(reader, network), (scan) =>
     scan === undefined
       ? new RepairRefused({
-          message: `Nothing of chains.${networkKey(network)} has been read yet: see /readyz for the reason`
+          message: `Nothing of chains.${networkKey(network)} has been read yet: /readyz on the [admin] listener and the log have the reason`
         })
       : Effect.succeed(scan)
   )

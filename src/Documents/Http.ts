@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Documents } from "../Documents.ts"
-import { answer, type Handlers } from "../Http/Handler.ts"
+import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
 import { revalidated } from "../Http/revalidation.ts"
 import { Settings } from "../Settings.ts"
 import type { DocumentsApi } from "./Api.ts"
@@ -15,9 +15,9 @@ const pageHeaders = {
 
 /** The answers of a daemon's life: its documents and their tags. */
 const answersOf = ({ openApi, page, style }: Documents) => ({
-  openApi: answer(openApi, { headers: revalidated(openApi) }),
-  page: answer(page, { headers: { ...pageHeaders, ...revalidated(page) } }),
-  style: answer(style, { headers: revalidated(style) })
+  openApi: sharedAnswer(openApi, { headers: revalidated(openApi) }),
+  page: sharedAnswer(page, { headers: { ...pageHeaders, ...revalidated(page) } }),
+  style: sharedAnswer(style, { headers: revalidated(style) })
 })
 
 export const documentHandlers = Effect.gen(function* () {

@@ -119,36 +119,11 @@ const endpoints: typeof EndpointList.Type = { data: [endpoint] }
 
 const ready = {
   ready: true,
-  chains: [
-    {
-      chain: "base",
-      mode: "live",
-      ready: true,
-      head: 41288350,
-      lagBlocks: 0,
-      providers: [{ host: "base.example.com", healthy: true }]
-    }
-  ],
-  dispatcher: { due: 0, oldestDueMillis: 0 }
+  chains: [{ chain: "base", mode: "live", ready: true }],
+  workers: [{ name: "prices", ready: true }]
 }
 
-const reason = "timeout: no answer within 5 seconds"
-
-const notReady = {
-  ready: false,
-  chains: [
-    {
-      chain: "base",
-      mode: "live",
-      ready: false,
-      head: 41288350,
-      lagBlocks: 212,
-      reason,
-      providers: [{ host: "base.example.com", healthy: false, reason }]
-    }
-  ],
-  dispatcher: { due: 3, oldestDueMillis: 1250 }
-}
+const notReady = { ...ready, ready: false, chains: [{ chain: "base", mode: "live", ready: false }] }
 
 const created = exampleEvent("payment.created")
 
@@ -201,7 +176,7 @@ export const operationExamples = {
   "events.stream": { answers: { 200: only(exampleMessages, "Where the stream begins, and an event") } },
   "health.alive": { answers: { 200: only({ alive: true }, "The process lives") } },
   "health.ready": {
-    answers: { 200: only(ready, "Every chain is read to its head"), 503: only(notReady, "A chain is behind") }
+    answers: { 200: only(ready, "Everything works"), 503: only(notReady, "A chain is not read") }
   },
   "documents.openapi": { answers: { 200: only({ openapi: "3.1.1" }, "The start of it") } },
   "documents.page": { answers: { 200: only("<!doctype html>…", "The start of it") } },

@@ -62,8 +62,9 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description: "What a load balancer should ask: payments can be created while a chain lags."
   },
   "health.ready": {
-    summary: "Is every chain read to its head?",
-    description: "What monitoring should ask: how far each chain has been read, and what is wrong where it is behind."
+    summary: "Does everything work?",
+    description:
+      "What monitoring should ask: whether each chain is read and each worker goes on. Why one does not, only the operator is told. An answer is up to a second old."
   },
   "documents.openapi": {
     summary: "This API as OpenAPI 3.1",

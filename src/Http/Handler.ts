@@ -10,9 +10,18 @@ export interface Answer<Body> {
   /** The definition's, unless given. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** This very object is given to many: it is encoded once. */
+  readonly isShared?: true
 }
 
 export const answer = <Body>(body: Body, extra: Omit<Answer<Body>, "body"> = {}): Answer<Body> => ({ body, ...extra })
+
+/** An answer that is made once and given again and again. */
+export const sharedAnswer = <Body>(body: Body, extra: Omit<Answer<Body>, "body"> = {}): Answer<Body> => ({
+  body,
+  ...extra,
+  isShared: true
+})
 
 type Endpoint = HttpApiEndpoint.HttpApiEndpoint.Any
 

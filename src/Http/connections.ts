@@ -21,6 +21,8 @@ interface Open<C> {
   readonly client: Client<C>
   /** Requests that came whole and are not answered yet. */
   working: number
+  /** Those of them that wait for their turn. */
+  held: number
 }
 
 /** What becomes of a new connection: it comes in, maybe in the place of another, or it does not. */
@@ -29,7 +31,8 @@ export type Admission<C> = { readonly admitted: true; readonly evicted: C | unde
 /**
  * Who is connected, and whose turn it is. A connection *waits* while it is the client's turn: it is idle, or a request is
  * on its way. At a limit the one that has waited longest gives way to a new one, so that neither idle connections nor
- * slow requests can keep others out; one whose request is being worked on never does.
+ * slow requests can keep others out; one whose request is being worked on never does. A request that is held back for its
+ * client's sake is not worked on.
  */
 export class Connections<C> {
   readonly #limits: ConnectionLimits
@@ -54,7 +57,7 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(name, client)
-    this.#open.set(connection, { client, working: 0 })
+    this.#open.set(connection, { client, working: 0, held: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -62,6 +65,11 @@ export class Connections<C> {
   /** How many of a connection's requests are being worked on. */
   working(connection: C): number {
     return this.#open.get(connection)?.working ?? 0
+  }
+
+  /** Whether a request of the connection waits for its turn. */
+  isHeld(connection: C): boolean {
+    return (this.#open.get(connection)?.held ?? 0) > 0
   }
 
   /** The head of a request has come: its connection is no longer the one that has waited longest. */
@@ -75,8 +83,23 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working += 1
-    open.client.waiting.delete(connection)
-    this.#waiting.delete(connection)
+    this.#work(connection, open.client)
+  }
+
+  /** A request that `began` waits for its turn, and its connection may be needed meanwhile. */
+  held(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.held += 1
+    if (open.working === open.held) this.#wait(connection, open.client)
+  }
+
+  /** The turn of a request that was `held` has come. */
+  released(connection: C): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.held -= 1
+    if (open.working > open.held) this.#work(connection, open.client)
   }
 
   /** A request that `began` has its answer. */
@@ -84,7 +107,7 @@ export class Connections<C> {
     const open = this.#open.get(connection)
     if (open === undefined) return
     open.working -= 1
-    if (open.working === 0) this.#wait(connection, open.client)
+    if (open.working === open.held) this.#wait(connection, open.client)
   }
 
   closed(connection: C): void {
@@ -95,6 +118,11 @@ export class Connections<C> {
     client.waiting.delete(connection)
     client.open -= 1
     if (client.open === 0) this.#clients.delete(client.name)
+  }
+
+  #work(connection: C, client: Client<C>): void {
+    client.waiting.delete(connection)
+    this.#waiting.delete(connection)
   }
 
   /** Behind all that wait already. */

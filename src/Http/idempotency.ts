@@ -3,6 +3,7 @@ import { ApiError, invalid } from "../Domain/ApiError.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import * as Repo from "./IdempotencyRepo.ts"
 
 /** How long a response is kept. */
@@ -70,6 +71,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       const secrets = yield* Secrets
       const reader = yield* Reader
       const writer = yield* Writer
+      const alive = (yield* Workers).worker("idempotency", forgetInterval)
       // One process serves, so that what is worked on is known here.
       const working = new Set<string>()
 
@@ -113,7 +115,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
             )
           })
         },
-        run: Effect.zipRight(Effect.repeat(forget, Schedule.spaced(forgetInterval)), Effect.never)
+        run: Effect.zipRight(Effect.repeat(alive(forget), Schedule.spaced(forgetInterval)), Effect.never)
       }
     })
   )

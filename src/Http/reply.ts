@@ -8,6 +8,8 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>
   /** JSON, unless its `content-type` says something else. */
   readonly text: string
+  /** The same, encoded, where it is sent to many. */
+  readonly bytes?: Buffer
   /** What follows it, for as long as that goes on. */
   readonly rest?: Pieces
 }
@@ -28,14 +30,14 @@ export const errorReply = ({ code, details, headers = {}, message }: ApiError, r
 
 /** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
 export const headersOf = (
-  { headers, rest, status, text }: Reply,
+  { bytes, headers, rest, status, text }: Reply,
   requestId: string,
   closing: boolean
 ): Readonly<Record<string, string>> => {
   const all: Record<string, string> = { "cache-control": "no-store", "x-request-id": requestId }
   // A 304 has no body.
   if (status !== 304) all["content-type"] = "application/json"
-  if (status !== 304 && rest === undefined) all["content-length"] = String(Buffer.byteLength(text))
+  if (status !== 304 && rest === undefined) all["content-length"] = String(bytes?.length ?? Buffer.byteLength(text))
   Object.assign(all, headers)
   if (closing) all.connection = "close"
   return all

@@ -25,7 +25,7 @@ const write = (response: ServerResponse, reply: Reply, requestId: string, closin
   if (response.headersSent || response.destroyed) return false
   response.writeHead(reply.status, headersOf(reply, requestId, closing))
   if (reply.rest !== undefined && response.req.method !== "HEAD") return true
-  response.end(reply.text)
+  response.end(reply.bytes ?? reply.text)
   return false
 }
 
@@ -62,10 +62,21 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
     return fiber
   }
 
+  /** Meanwhile the connection gives way to those that are needed. */
+  const hold: (socket: Duplex, millis: number) => Effect.Effect<void> = (socket, millis) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => connections.held(socket)),
+      () => Effect.sleep(millis),
+      () => Effect.sync(() => connections.released(socket))
+    )
+
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (refusals.isRefused(socket)) return
-    if (connections.working(socket) >= pipelined) return refusals.refuse(tooManyAtOnce, socket)
+    // Behind a request that waits for its turn none is taken: they would all wait, and each costs memory.
+    if (connections.isHeld(socket) || connections.working(socket) >= pipelined) {
+      return refusals.refuse(tooManyAtOnce, socket)
+    }
     const requestId = newRequestId()
     const send = (reply: Reply) => write(response, reply, requestId, closing)
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
@@ -85,7 +96,7 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
         connections.answered(socket)
         refusals.goOn(socket)
       })
-      const answering = runFork(respond(request, body, requestId))
+      const answering = runFork(respond(request, body, requestId, (millis) => hold(socket, millis)))
       fiber = answering
       answering.addObserver((exit) => {
         const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)

@@ -15,6 +15,7 @@ import type { Observe } from "./observe.ts"
 import { errorReply, isPieces, type Reply } from "./reply.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
+import type { StrangerBudget } from "./StrangerBudget.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -52,9 +53,6 @@ const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
     headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
   })
 
-/** Failed authentications that are kept waiting at a time; others are answered at once, and lose their connection too. */
-const mostDelayed = 64
-
 /** A store that is down refuses every request: the log hears of it this often. */
 const storeLogMillis = 10_000
 
@@ -79,6 +77,19 @@ const replyOf = (
   return isPieces(body) ? { ...typed, text: "", rest: body } : { ...typed, text: String(body) }
 }
 
+const encoded = new WeakMap<Answer<unknown>, Reply>()
+
+/** The same, from memory where the very same answer is given again. */
+const sharedReplyOf = (operation: Operation, given: Answer<unknown>): Reply => {
+  if (given.isShared !== true) return replyOf(operation, given)
+  const known = encoded.get(given)
+  if (known !== undefined) return known
+  const reply = replyOf(operation, given)
+  const made = { ...reply, bytes: Buffer.from(reply.text) }
+  encoded.set(given, made)
+  return made
+}
+
 /** What is known of a request, whatever becomes of it. */
 interface Noted {
   /** Of its answer. */
@@ -86,11 +97,18 @@ interface Noted {
   route: Route | undefined
 }
 
+/** Lets a request wait, in milliseconds; others need not wait for its connection. */
+type Hold = (millis: number) => Effect.Effect<void>
+
 /** Answers a request, whatever comes: all but its interruption is a reply. */
-export type Respond = (request: IncomingMessage, body: Body, requestId: string) => Effect.Effect<Reply>
+export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<Reply>
 
 /** The checks of every request, in the order in which the API promises them, and then its handler. */
-export const makeRespond = Effect.fnUntraced(function* (router: Router, observe: Observe = () => {}) {
+export const makeRespond = Effect.fnUntraced(function* (
+  router: Router,
+  observe: Observe = () => {},
+  strangers?: StrangerBudget
+) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
@@ -98,40 +116,34 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
   const failures = new FailedAttempts()
-  let delayed = 0
   let storeLoggedAt = Number.NEGATIVE_INFINITY
 
   /** Repeated failures from one address are answered late, each on a connection of its own. */
-  const late = (request: IncomingMessage, error: ApiError) =>
+  const late = (request: IncomingMessage, error: ApiError, hold: Hold) =>
     Effect.gen(function* () {
       const delay = failures.failed(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
-      // Each holds a connection meanwhile, which others may need.
-      if (delayed < mostDelayed) {
-        delayed += 1
-        yield* Effect.ensuring(
-          Clock.sleep(delay),
-          Effect.sync(() => {
-            delayed -= 1
-          })
-        )
-      }
+      yield* hold(delay)
       const { code, message } = error
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })
 
-  const authenticated = (request: IncomingMessage) =>
-    authenticate(headerOf(request, "x-api-key"), (error) => late(request, error))
+  const authenticated = (request: IncomingMessage, hold: Hold) =>
+    authenticate(headerOf(request, "x-api-key"), (error) => late(request, error, hold))
 
-  const handle = (request: IncomingMessage, received: Body, noted: Noted) =>
+  const handle = (request: IncomingMessage, received: Body, noted: Noted, hold: Hold) =>
     Effect.gen(function* () {
-      if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       const [path, search] = targetOf(request)
       const match = router(path)
+      if (strangers !== undefined && match?.route.isPublic !== false) {
+        const wait = strangers.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
+        if (wait > 0) yield* hold(wait)
+      }
+      if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       if (match === undefined) return yield* noRoute
       const { params, route } = match
       noted.route = route
-      const key = route.isPublic ? undefined : yield* authenticated(request)
+      const key = route.isPublic ? undefined : yield* authenticated(request, hold)
       if (key !== undefined) {
         // Every authenticated request counts, whatever is wrong with it.
         const now = clock.unsafeCurrentTimeMillis()
@@ -146,7 +158,7 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
       const work = (remember?: Remember) => {
-        const replayOf = (answer: Answer<unknown>) => replyOf(operation, answer)
+        const replayOf = (answer: Answer<unknown>) => sharedReplyOf(operation, answer)
         const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
         return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
       }
@@ -177,12 +189,12 @@ export const makeRespond = Effect.fnUntraced(function* (router: Router, observe:
     )
   }
 
-  const respond: Respond = (request, body, requestId) =>
+  const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
     Effect.suspend(() => {
       const noted: Noted = { headers: {}, route: undefined }
       const began = clock.unsafeCurrentTimeNanos()
       return Effect.map(
-        Effect.catchAllCause(handle(request, body, noted), (cause) => replyTo(cause, request, requestId)),
+        Effect.catchAllCause(handle(request, body, noted, hold), (cause) => replyTo(cause, request, requestId)),
         (given): Reply => {
           const reply = unlessKept(request, { ...given, headers: Object.assign({}, noted.headers, given.headers) })
           observe(noted.route, request.method, reply.status, Number(clock.unsafeCurrentTimeNanos() - began) / 1e9)

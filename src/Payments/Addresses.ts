@@ -4,6 +4,7 @@ import { MatchSet } from "../Chains/MatchSet.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { WalletNotConfigured } from "../Domain/PaymentErrors.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { derivingThread } from "./derivingThread.ts"
 import { deriveSkipped, Jumps, perform } from "./jumps.ts"
@@ -137,9 +138,10 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const vetter = yield* makeVetter(history)
 
+      const alive = (yield* Workers).worker("addresses", syncInterval)
       const refill = Effect.gen(function* () {
         yield* Queue.take(bells.addresses)
-        for (const pool of pools.all()) yield* pool.refill
+        for (const pool of pools.all()) yield* alive(pool.refill)
       }).pipe(Effect.forever)
 
       const vetAll = Effect.gen(function* () {
@@ -151,7 +153,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
 
       const syncMark = Effect.gen(function* () {
         yield* Queue.take(bells.mark)
-        yield* numbered.sync
+        yield* alive(numbered.sync)
         yield* Clock.sleep(syncInterval)
       }).pipe(Effect.forever)
 

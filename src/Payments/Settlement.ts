@@ -9,6 +9,7 @@ import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import type { DustRules } from "./dust.ts"
 import { follow, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
@@ -25,8 +26,6 @@ export interface ScanResult {
 
 /** Payments that one commit may end: a chain that comes back after a day must not hold up everybody's writes. */
 const expiryChunk = 100
-/** Pause before expiry tries again when the store is unavailable. */
-const storeRetry = Duration.seconds(1)
 /** A chain whose scan is this far behind does not answer, and nobody waits for it for longer than this. */
 const silence = Duration.toMillis("2 minutes")
 
@@ -103,6 +102,7 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       /** Modes with a new scan that expiry has not worked through. */
       const moved = new Set<Mode>()
       const alarms: Array<Alarm> = []
+      const alive = (yield* Workers).worker("expiry", "10 seconds")
       const bell = yield* Queue.sliding<void>(1)
 
       /** Whether there is a second provider to ask before a payment ends. */
@@ -281,13 +281,13 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
         const waiting = settings.chains.filter((chain) => moved.has(chain.mode))
         moved.clear()
         for (const { chain, mode } of waiting) {
-          yield* expireChain({ chain, mode }).pipe(
+          yield* alive(expireChain({ chain, mode })).pipe(
             Effect.tapError((error) =>
               Effect.logWarning("payments that are over wait for the store").pipe(
                 Effect.annotateLogs({ reason: error.message })
               )
             ),
-            Effect.retry(Schedule.spaced(storeRetry)),
+            Effect.retry(Schedule.spaced("1 second")),
             Effect.orDie
           )
         }

@@ -2,6 +2,7 @@ import { BigDecimal, Context, Duration, Effect, Layer, Random } from "effect"
 import { Networks } from "../Chains/Networks.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import { Settings } from "../Settings.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import { combine, type PriceStatus, type Silent, type Told } from "./combine.ts"
 import type { PriceSource, PriceSourceError, Reading } from "./PriceSource.ts"
 import { makeSources } from "./sources.ts"
@@ -74,6 +75,7 @@ const dollar: PriceStatus = {
 export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<PriceSource>) {
   // A price is asked for where no effect runs, and is only as good as it is young.
   const clock = yield* Effect.clock
+  const alive = (yield* Workers).worker("prices", refreshInterval)
   const all = sources.map(
     (source): Known => ({ source, told: new Map(), silent: new Map(), trouble: undefined, failures: 0 })
   )
@@ -101,7 +103,7 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
   const read = (known: Known) => Effect.tap(readInto(known), () => said.clear())
 
   const follow = (known: Known) =>
-    read(known).pipe(
+    alive(read(known)).pipe(
       Effect.zipRight(Effect.flatMap(pause(known), Effect.sleep)),
       Effect.forever,
       Effect.annotateLogs({ service: "prices" })

@@ -116,7 +116,7 @@ const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queu
       duration: limit,
       onTimeout: () =>
         new NotTriggered({
-          message: `${kind} of ${id} did not come within ${Duration.format(limit)}: is ${chain.name} read? See /readyz`
+          message: `${kind} of ${id} did not come within ${Duration.format(limit)}: is ${chain.name} read? See /readyz and the log`
         })
     })
   )

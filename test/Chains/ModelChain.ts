@@ -87,6 +87,8 @@ export class ModelChain {
   /** Methods that this node does not serve. */
   readonly unserved = new Set<string>()
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
+  /** What an answer waits for: time, or for ever. */
+  delay: (batch: ReadonlyArray<RpcRequest>) => Effect.Effect<void> = () => Effect.void
   distort: (request: RpcRequest, answer: unknown) => unknown = (_, answer) => answer
   #branch = 0
   #lastBranch: ReadonlyArray<ModelBlock> = []
@@ -139,7 +141,7 @@ export class ModelChain {
   readonly client: RpcClient = makeClient({
     host: "model",
     sendEach: (calls) =>
-      Effect.suspend(() => (this.slow ? eventLoopTurn : Effect.void)).pipe(Effect.zipRight(this.#reply(calls))),
+      Effect.suspend(() => (this.slow ? eventLoopTurn : this.delay(calls))).pipe(Effect.zipRight(this.#reply(calls))),
     counters: { calls: 0, batches: 0, sent: 0, received: 0 }
   })
 

@@ -20,6 +20,7 @@ interface Modelled {
   readonly client: number
   since: number
   working: number
+  held: number
 }
 
 /** What the limits promise, by looking at everything each time. */
@@ -37,27 +38,38 @@ class Model {
     let evicted: number | undefined
     if (isAtLimit || this.open.size >= limits.total) {
       const [longest] = [...this.open]
-        .filter(([, one]) => one.working === 0 && (!isAtLimit || one.client === client))
+        .filter(([, one]) => one.working === one.held && (!isAtLimit || one.client === client))
         .sort(([, a], [, b]) => a.since - b.since)
       if (longest === undefined) return { admitted: false }
       evicted = longest[0]
       this.open.delete(evicted)
     }
-    this.open.set(connection, { client, since: this.#time++, working: 0 })
+    this.open.set(connection, { client, since: this.#time++, working: 0, held: 0 })
     return { admitted: true, evicted }
   }
 
   touch(connection: number, work: number) {
     const one = this.open.get(connection)
-    if (one === undefined || (work < 0 && one.working === 0)) return false
+    if (one === undefined || (work < 0 && one.working === one.held)) return false
     one.working += work
-    if (one.working === 0) one.since = this.#time++
+    if (one.working === one.held) one.since = this.#time++
+    return true
+  }
+
+  hold(connection: number, held: number) {
+    const one = this.open.get(connection)
+    if (one === undefined || (held < 0 ? one.held === 0 : one.working === one.held)) return false
+    one.held += held
+    if (one.working === one.held) one.since = this.#time++
     return true
   }
 }
 
 const steps = fc.array(
-  fc.tuple(fc.constantFrom("admit", "admit", "heard", "began", "began", "answered", "closed"), fc.nat(99)),
+  fc.tuple(
+    fc.constantFrom("admit", "admit", "heard", "began", "began", "held", "held", "released", "answered", "closed"),
+    fc.nat(99)
+  ),
   { maxLength: 200 }
 )
 
@@ -76,9 +88,13 @@ describe("connections", () => {
             if (step === "heard" && model.touch(connection, 0)) connections.heard(connection)
             if (step === "began" && model.touch(connection, 1)) connections.began(connection)
             if (step === "answered" && model.touch(connection, -1)) connections.answered(connection)
+            if (step === "held" && model.hold(connection, 1)) connections.held(connection)
+            if (step === "released" && model.hold(connection, -1)) connections.released(connection)
             if (step === "closed" && model.open.delete(connection)) connections.closed(connection)
           }
-          for (const [connection, { working }] of model.open) expect(connections.working(connection)).toBe(working)
+          for (const [connection, { held, working }] of model.open) {
+            expect([connections.working(connection), connections.isHeld(connection)]).toEqual([working, held > 0])
+          }
         }
       }),
       { numRuns: 500 }
@@ -89,6 +105,8 @@ describe("connections", () => {
     connections.admit("old", "192.0.2.1")
     expect(connections.admit("new", "192.0.2.1")).toEqual({ admitted: true, evicted: "old" })
     connections.began("old")
+    connections.held("old")
+    connections.released("old")
     connections.answered("old")
     connections.heard("old")
     connections.closed("old")

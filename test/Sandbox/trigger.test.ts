@@ -39,7 +39,7 @@ describe("a trigger whose event does not come", () => {
         yield* TestClock.adjust("110 seconds")
         expect(yield* Effect.flip(Fiber.join(fiber))).toEqual(
           new NotTriggered({
-            message: `payment.confirmed of ${id} did not come within 2m: is base read? See /readyz`
+            message: `payment.confirmed of ${id} did not come within 2m: is base read? See /readyz and the log`
           })
         )
       }).pipe(Effect.provide(TestContext.TestContext))

@@ -43,6 +43,18 @@ describe("the operator's listener", () => {
         expect(error(yield* open("GET", "/metrics", key))).toEqual([404, "NOT_FOUND"])
       }
       expect((yield* open("GET", "/healthz")).status).toBe(200)
+      const operators = (yield* admin("GET", "/readyz")).body
+      expect(operators.chains[0]).toMatchObject({ providers: [{ host: new URL(chain.url).host, healthy: true }] })
+      expect(operators.dispatcher).toEqual({ due: 0, oldestDueMillis: 0 })
+      const told = yield* open("GET", "/readyz")
+      expect(Object.keys(told.body)).toEqual(["ready", "chains", "workers"])
+      expect(told.body.chains).toEqual([{ chain: "base", mode: "test", ready: expect.any(Boolean) }])
+      expect(told.body.workers).toEqual(
+        ["addresses", "expiry", "idempotency", "keys", "limits", "matching", "prices"].map((name) => ({
+          name,
+          ready: true
+        }))
+      )
       expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
     })
   )

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Deferred, Effect } from "effect"
+import { adminOf } from "../lib/admin.ts"
 import { confirmations, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { beginPayment, untilRefused } from "../lib/inFlight.ts"
@@ -142,28 +143,35 @@ it.scopedLive("a defect ends the process with exit code 1, so that systemd start
   })
 )
 
-it.scopedLive("a chain that dies is named in /readyz, and holds up no other", () =>
-  Effect.gen(function* () {
-    const dying = yield* localChain("polygon")
-    const chain = yield* localChain("base")
-    const inbox = yield* makeInbox()
-    const chains = new Map([
-      ["polygon", dying],
-      ["base", chain]
-    ] as const)
-    const daemon = yield* serve(yield* makeHome({ chains, caFile: inbox.caFile }))
-    const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
-    // A chain on which somebody may pay is looked at all the time.
-    yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
-    process.kill(dying.pid, "SIGKILL")
-    yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
-    yield* pay(chain, payment)
-    yield* chain.mine(confirmations)
-    yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-    const { body } = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
-    expect(body.chains).toContainEqual(
-      expect.objectContaining({ chain: "polygon", reason: expect.stringContaining("unreachable") })
-    )
-    expect(body.chains).toContainEqual(expect.objectContaining({ chain: "base", ready: true, lagBlocks: 0 }))
-  })
+it.scopedLive(
+  "a chain that dies is named in /readyz, with the reason for the operator alone, and holds up no other",
+  () =>
+    Effect.gen(function* () {
+      const dying = yield* localChain("polygon")
+      const chain = yield* localChain("base")
+      const inbox = yield* makeInbox()
+      const chains = new Map([
+        ["polygon", dying],
+        ["base", chain]
+      ] as const)
+      const home = yield* makeHome({ chains, caFile: inbox.caFile })
+      const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
+      const admin = yield* adminOf(daemon)
+      const payment = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
+      // A chain on which somebody may pay is looked at all the time.
+      yield* daemon.create({ ...order, chain: "polygon", currency: "USDC", merchantRef: "on the dying chain" })
+      process.kill(dying.pid, "SIGKILL")
+      yield* daemon.logged("the chain cannot be read", { chain: "polygon" })
+      yield* pay(chain, payment)
+      yield* chain.mine(confirmations)
+      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+      const { body } = yield* admin("GET", "/readyz")
+      expect(body.chains).toContainEqual(
+        expect.objectContaining({ chain: "polygon", reason: expect.stringContaining("unreachable") })
+      )
+      expect(body.chains).toContainEqual(expect.objectContaining({ chain: "base", ready: true, lagBlocks: 0 }))
+      const told = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
+      expect(told.body.chains).toContainEqual({ chain: "polygon", mode: "test", ready: expect.any(Boolean) })
+      expect(told.body.chains).toContainEqual({ chain: "base", mode: "test", ready: true })
+    })
 )

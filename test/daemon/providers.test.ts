@@ -2,12 +2,13 @@ import { expect, layer } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Layer, Schedule } from "effect"
 import type { ChainHealth } from "../../src/Chains.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { adminOf } from "../lib/admin.ts"
 import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, story } from "../lib/daemon.ts"
 import { type FaultName, faultNames, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
 
 /** One of the two fails for as long as a test takes: nobody waits for it. */
-const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds" }
+const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds", TILLD_ADMIN__PORT: "0" }
 
 const path = "/hook"
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -45,10 +46,11 @@ type Shop = Effect.Effect.Success<typeof shop>
 
 /** What health says of the first provider, as soon as `holds`. */
 const firstProvider = (daemon: Daemon, holds: (first: ChainHealth["providers"][number]) => boolean) =>
-  daemon.call<{ chains: ReadonlyArray<ChainHealth> }>("GET", "/readyz").pipe(
-    Effect.map(({ body }) => body.chains[0]?.providers[0] ?? expect.fail("no provider")),
-    Effect.delay("20 millis"),
-    Effect.repeat({ until: holds })
+  Effect.flatMap(adminOf(daemon), (admin) =>
+    Effect.delay(admin("GET", "/readyz"), "20 millis").pipe(
+      Effect.map(({ body }) => (body.chains as ReadonlyArray<ChainHealth>)[0]?.providers[0] ?? expect.fail("none")),
+      Effect.repeat({ until: holds })
+    )
   )
 
 /** Why health says that the provider is put aside; undefined for faults that spoil an answer, and not the provider. */

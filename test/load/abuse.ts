@@ -5,6 +5,7 @@ import { memoryOf } from "../../bench/memory.ts"
 import { start } from "../../bench/processes.ts"
 import { type AloneDaemon, openSocketsOf } from "../lib/aloneDaemon.ts"
 import type { Attack, Counts, Outcomes } from "./Attack.ts"
+import type { Answers, Flood, FloodOrder } from "./Flood.ts"
 
 /** What a well-behaved client has seen. */
 export interface Traffic {
@@ -15,16 +16,30 @@ export interface Traffic {
   /** Of one request, milliseconds. */
   readonly p50: number
   readonly p99: number
+  /** Of a POST, milliseconds. */
+  readonly postP99: number
 }
 
-export interface Report {
+export interface Beside {
   readonly quiet: Traffic
   readonly underAttack: Traffic
-  readonly outcomes: Outcomes
   /** Of the daemon in MiB; NaN where the machine does not tell. */
   readonly memory: { readonly before: number; readonly most: number }
   /** Of the daemon, before the attack and when its last connection has ended. */
   readonly sockets: { readonly before: number; readonly after: number }
+}
+
+export interface Report extends Beside {
+  readonly outcomes: Outcomes
+}
+
+export interface FloodReport extends Beside {
+  readonly answers: Answers
+}
+
+interface Pace {
+  readonly breath: string
+  readonly quietPayments: number
 }
 
 const clients = 4
@@ -37,7 +52,7 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
       Effect.sync(() => new Pool(`http://127.0.0.1:${port}`, { connections: clients })),
       (pool) => Effect.promise(() => pool.destroy())
     )
-    const latencies: Array<number> = []
+    const latencies: Readonly<Record<"GET" | "POST", Array<number>>> = { GET: [], POST: [] }
     const failures: Array<string> = []
     let payments = 0
     const call = async (method: "GET" | "POST", path: string, expected: number, body?: string) => {
@@ -45,7 +60,7 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
       const headers = { "x-api-key": key, ...(body === undefined ? {} : { "content-type": "application/json" }) }
       const response = await pool.request({ method, path, headers, body: body ?? null })
       const text = await response.body.text()
-      latencies.push(performance.now() - began)
+      latencies[method].push(performance.now() - began)
       if (response.statusCode !== expected) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`)
       return JSON.parse(text) as { readonly id: string }
     }
@@ -67,17 +82,19 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
       Array.from({ length: clients }, () => client),
       { concurrency: "unbounded", discard: true }
     )
-    const traffic: Traffic = { payments, failures, p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99) }
-    return traffic
+    const all = [...latencies.GET, ...latencies.POST]
+    const [p50, p99] = [quantile(all, 0.5), quantile(all, 0.99)]
+    return { payments, failures, p50, p99, postP99: quantile(latencies.POST, 0.99) } satisfies Traffic
   }).pipe(Effect.scoped)
 
 const parse = <A>(line: string) => JSON.parse(line) as A
 
-/** Lets an attack loose on a daemon beside a well-behaved client, and tells what each has seen. */
-export const abuse = Effect.fn("test.abuse")(function* (
+/** Lets a process of attackers loose on a daemon beside a well-behaved client; gives what it says last, and what was seen. */
+const beside = Effect.fnUntraced(function* (
   daemon: AloneDaemon,
-  counts: Counts,
-  { breath, quietPayments }: { readonly breath: string; readonly quietPayments: number }
+  script: string,
+  order: Attack | FloodOrder,
+  { breath, quietPayments }: Pace
 ) {
   const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
   const before = { memory: memoryOf(daemon.pid, "now"), sockets: openSocketsOf(daemon.pid) ?? Number.NaN }
@@ -89,10 +106,9 @@ export const abuse = Effect.fn("test.abuse")(function* (
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("200 millis")))
   const traffic = yield* Effect.forkScoped(behave(daemon, breath, () => !isOver))
 
-  const attack: Attack = { port: daemon.port, counts }
-  const script = ["--import", "./scripts/typescript.mjs", "test/load/attackers.ts", JSON.stringify(attack)]
-  const attackers = yield* start(script, parse<{ readonly opened: number }>)
-  const { outcomes } = parse<{ readonly outcomes: Outcomes }>((yield* attackers.ended).trim().split("\n").at(-1) ?? "")
+  const args = ["--import", "./scripts/typescript.mjs", script, JSON.stringify(order)]
+  const attackers = yield* start(args, parse<{ readonly opened: number }>)
+  const last = (yield* attackers.ended).trim().split("\n").at(-1) ?? ""
   isOver = true
   const underAttack = yield* Fiber.join(traffic)
   const sockets = Effect.sync(() => openSocketsOf(daemon.pid) ?? Number.NaN)
@@ -101,12 +117,25 @@ export const abuse = Effect.fn("test.abuse")(function* (
     Effect.filterOrFail(sockets, (open) => !(open > before.sockets)),
     Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(100))
   ).pipe(Effect.orElse(() => sockets))
-  const report: Report = {
+  const seen: Beside = {
     quiet,
     underAttack,
-    outcomes,
     memory: { before: before.memory, most },
     sockets: { before: before.sockets, after }
   }
-  return report
+  return { last, seen }
 }, Effect.scoped)
+
+/** Lets connections that mean no good loose on a daemon, and tells what each has seen. */
+export const abuse = Effect.fn("test.abuse")(function* (daemon: AloneDaemon, counts: Counts, pace: Pace) {
+  const attack: Attack = { port: daemon.port, counts }
+  const { last, seen } = yield* beside(daemon, "test/load/attackers.ts", attack, pace)
+  return { ...seen, ...parse<Pick<Report, "outcomes">>(last) } satisfies Report
+})
+
+/** The same with strangers that ask as fast as they can. */
+export const flood = Effect.fn("test.flood")(function* (daemon: AloneDaemon, wanted: Flood, pace: Pace) {
+  const order: FloodOrder = { port: daemon.port, ...wanted }
+  const { last, seen } = yield* beside(daemon, "test/load/flooders.ts", order, pace)
+  return { ...seen, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
+})
