@@ -50,7 +50,7 @@ export const enqueue = (
   at: number
 ): Effect.Effect<number, StoreUnavailable> =>
   Effect.flatMap(EndpointsRepo.list(tx, event), (endpoints) => {
-    const targets = targetsOf(endpoints, event.kind, webhookUrl)
+    const targets = targetsOf(event, endpoints, event.kind, webhookUrl)
     return targets.length === 0 ? Effect.succeed(0) : enqueueTo(tx, targets, event, at)
   })
 
