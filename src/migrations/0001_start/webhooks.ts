@@ -37,6 +37,7 @@ export const webhooks = [
     deleted_at INTEGER
   ) STRICT`,
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
+  "CREATE INDEX endpoints_deleted ON endpoints (deleted_at) WHERE deleted_at IS NOT NULL",
 
   // The secret that signs for a payment's own webhookUrl, and until `previous_until` the one before it. Sealed, as every
   // secret here.
@@ -114,7 +115,8 @@ export const webhooks = [
   laneTrigger("inserted", "INSERT"),
   laneTrigger("moved", "UPDATE OF target, next_attempt_at"),
 
-  // The log. `address`: what was dialled, for operators alone.
+  // The log: of each delivery the first attempt and the last ten. `address`: what was dialled, for operators alone. What an
+  // answer's body began with is stored once: `body_of` is the number of an earlier attempt that had the same.
   `CREATE TABLE attempts (
     delivery INTEGER NOT NULL REFERENCES deliveries (sequence),
     number INTEGER NOT NULL,
@@ -125,6 +127,8 @@ export const webhooks = [
     status INTEGER,
     error TEXT,
     body_start TEXT,
-    PRIMARY KEY (delivery, number)
+    body_of INTEGER,
+    PRIMARY KEY (delivery, number),
+    CHECK (body_start IS NULL OR body_of IS NULL)
   ) STRICT, WITHOUT ROWID`
 ]
