@@ -1,6 +1,8 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import * as UsageRepo from "./Auth/UsageRepo.ts"
+import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
-import { type StoreUnavailable, Writer } from "./Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import * as RetentionRepo from "./Webhooks/RetentionRepo.ts"
 
 /** How often it looks for what is old, and how many rows one command of the writer takes: nobody waits long behind it. */
@@ -9,8 +11,9 @@ const atOnce = 200
 
 /**
  * Forgets what `retention.deliveries` says is old enough: deliveries that have been done for so long, with their attempts,
- * and events that were made before that and that no delivery needs any more, but for the newest of each owner. Payments
- * and their transitions stay.
+ * events that were made before that and that no delivery needs any more, but for the newest of each owner, quotes that no
+ * payment names, and deleted endpoints. Payments, their quotes and their transitions stay. Warns of accounts that have
+ * almost stored what they may.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -22,22 +25,39 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   static readonly layer = Layer.effect(
     Housekeeping,
     Effect.gen(function* () {
-      const retention = Duration.toMillis((yield* Settings).retention.deliveries)
+      const settings = yield* Settings
+      const retention = Duration.toMillis(settings.retention.deliveries)
+      const { quotaBytes } = settings.accounts
+      const reader = yield* Reader
       const writer = yield* Writer
 
-      const forgetDeliveries = (until: number): Effect.Effect<void, StoreUnavailable> =>
-        Effect.repeat(writer.write(RetentionRepo.forgetDeliveries(until, atOnce)), { while: (more) => more })
+      const all = (page: Effect.Effect<boolean, StoreUnavailable, Tx>): Effect.Effect<void, StoreUnavailable> =>
+        Effect.repeat(writer.write(page), { while: (more) => more })
 
-      const forgetEvents = Effect.fnUntraced(function* (until: number) {
-        let after: RetentionRepo.Place | undefined
-        do after = yield* writer.write(RetentionRepo.forgetEvents(until, after, atOnce))
+      const paged = Effect.fnUntraced(function* <Place>(
+        page: (after: Place | undefined) => Effect.Effect<Place | undefined, StoreUnavailable, Tx>
+      ) {
+        let after: Place | undefined
+        do after = yield* writer.write(page(after))
         while (after !== undefined)
+      })
+
+      const warn = Effect.gen(function* () {
+        for (const usage of yield* UsageRepo.all(reader)) {
+          if (!UsageRepo.isNearlyFull(usage, quotaBytes)) continue
+          yield* Effect.logWarning("an account has almost stored what it may: raise accounts.quota_bytes").pipe(
+            Effect.annotateLogs({ account: usage.account, bytes: usage.stored + usage.reserved, quota: quotaBytes })
+          )
+        }
       })
 
       const clean = Effect.gen(function* () {
         const until = (yield* Clock.currentTimeMillis) - retention
-        yield* forgetDeliveries(until)
-        yield* forgetEvents(until)
+        yield* all(RetentionRepo.forgetDeliveries(until, atOnce))
+        yield* paged<RetentionRepo.Place>((after) => RetentionRepo.forgetEvents(until, after, atOnce))
+        yield* all(RetentionRepo.forgetEndpoints(until, atOnce))
+        yield* paged<QuotesRepo.Place>((after) => QuotesRepo.forget(until, after, atOnce))
+        yield* warn
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {

@@ -1,6 +1,8 @@
 import { Context, Data, Effect, Layer } from "effect"
+import { keepWithin } from "./Auth/UsageRepo.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Chains } from "./Chains.ts"
+import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import type { CreatePayment } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
@@ -33,7 +35,13 @@ export class NotOffered extends Data.TaggedError("NotOffered")<{
   readonly problems: ReadonlyArray<ChainNotConfigured | CurrencyNotOnChain | TargetRefused>
 }> {}
 
-export type CreateError = DuplicateMerchantRef | NotOffered | WalletNotConfigured | QuoteRefused | StoreUnavailable
+export type CreateError =
+  | DuplicateMerchantRef
+  | NotOffered
+  | WalletNotConfigured
+  | QuoteRefused
+  | QuotaExceeded
+  | StoreUnavailable
 
 /** Exceptions of one payment that are shown with it. */
 const shownExceptions = 100
@@ -168,6 +176,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           }
           yield* outbox.publish(tx, payment, now)
           if (besides !== undefined) yield* besides(payment)
+          yield* keepWithin(owner.account, settings.accounts.quotaBytes)
           tx.afterCommit(() => {
             // Before the answer: whoever pays at once must be seen.
             matchSet.add(owner.mode, address)

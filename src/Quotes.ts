@@ -1,6 +1,8 @@
 import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
 import { formatUnits } from "viem"
+import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
+import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { ChainName, Mode } from "./Domain/Chain.ts"
 import { decimalsOf, nativeToken, type PaymentCurrency } from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
@@ -26,7 +28,7 @@ import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.t
 /** How long a quote can be used. */
 const validityMillis = 30_000
 
-export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | StoreUnavailable
+export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 
 /** Prices that hold for half a minute, and payments made at them. */
 export class Quotes extends Context.Tag("tilld/Quotes")<
@@ -112,7 +114,8 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         const validUntil = now + validityMillis
         const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
         const insert = Repo.insert(owner, quote, now, validUntil)
-        yield* writer.write(besides === undefined ? insert : Effect.zipRight(insert, besides(quote)))
+        const stored = besides === undefined ? insert : Effect.zipRight(insert, besides(quote))
+        yield* writer.write(Effect.zipRight(stored, keepWithin(owner.account, settings.accounts.quotaBytes)))
         return quote
       })
 

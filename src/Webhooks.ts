@@ -1,10 +1,13 @@
 import { Clock, Context, Data, Effect, Layer, Redacted } from "effect"
+import { keepWithin } from "./Auth/UsageRepo.ts"
+import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Secrets } from "./Secrets.ts"
+import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import * as EndpointsRepo from "./Webhooks/EndpointsRepo.ts"
 import { releaseEndpoint } from "./Webhooks/ReleaseRepo.ts"
@@ -39,7 +42,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       owner: Owner,
       endpoint: CreateEndpoint,
       besides?: CommitWith<Endpoint>
-    ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | StoreUnavailable>
+    ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | QuotaExceeded | StoreUnavailable>
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /** Deletes an endpoint and cancels its queue, except what is owed to a payment's webhookUrl too. False: not there. */
@@ -56,6 +59,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const outbox = yield* Outbox
       const reader = yield* Reader
       const writer = yield* Writer
+      const { quotaBytes } = (yield* Settings).accounts
 
       const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
         Effect.gen(function* () {
@@ -75,8 +79,9 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         const createdAt = yield* Clock.currentTimeMillis
         const endpoint: Endpoint = { id: newEndpointId(), account, mode, url, events, createdAt }
         const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
-        const stored = insert(endpoint, sealed)
-        yield* writer.write(besides === undefined ? stored : Effect.zipRight(stored, besides(endpoint)))
+        const inserted = insert(endpoint, sealed)
+        const stored = besides === undefined ? inserted : Effect.zipRight(inserted, besides(endpoint))
+        yield* writer.write(Effect.zipRight(stored, keepWithin(account, quotaBytes)))
         return endpoint
       })
 

@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
+import * as QuotesRepo from "../src/Quotes/QuotesRepo.ts"
 import { Reader, Tx, Writer } from "../src/Sql.ts"
 import * as RetentionRepo from "../src/Webhooks/RetentionRepo.ts"
 import { Webhooks } from "../src/Webhooks.ts"
@@ -199,9 +200,44 @@ it.scoped("what is old is found by an index, and deleted by one", () =>
       yield* watched(RetentionRepo.forgetDeliveries(1, 10))
       yield* watched(RetentionRepo.forgetEvents(1, { createdAt: 0, row: 0 }, 10))
       expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
-      for (const index of ["deliveries_done", "events_age", "deliveries_event"]) {
+      yield* watched(RetentionRepo.forgetEndpoints(1, 10))
+      yield* watched(QuotesRepo.forget(1, { createdAt: 0, id: "" }, 10))
+      expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
+      for (const index of ["deliveries_done", "events_age", "deliveries_event", "endpoints_deleted", "quotes_age"]) {
         expect(steps.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
       }
+    })
+  )
+)
+
+it.scoped("quotes that no payment names and deleted endpoints go when they are old enough, and no others", () =>
+  onStore(
+    Effect.gen(function* () {
+      const quote =
+        "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', '{}', ?, 1)"
+      for (const [id, at] of [
+        ["unused", 0],
+        ["used", 0],
+        ["young", 20 * day]
+      ] as const)
+        yield* run(quote, id, at)
+      const payment = yield* newPayment()
+      yield* run("UPDATE payments SET quote_id = 'used' WHERE id = ?", payment.id)
+      const [old, busy, kept] = [yield* register, yield* register, yield* register]
+      yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", old.id)
+      yield* publish(payment, "pending", 50 * day)
+      // Deleted too, and its delivery is not over: that names it.
+      yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", busy.id)
+      yield* run("DELETE FROM deliveries WHERE endpoint_id = ?", old.id)
+      const usage = Effect.flatMap(Reader, (reader) => reader.get<{ bytes: number }>("SELECT bytes FROM usage"))
+      const before = (yield* usage)?.bytes ?? 0
+      yield* TestClock.setTime(100 * day)
+      yield* cleaning(untilStored(Effect.map(count("quotes"), (n) => n === 2)))
+      const reader = yield* Reader
+      const ids = (table: string) => reader.all(`SELECT id FROM ${table} ORDER BY id`)
+      expect(yield* ids("quotes")).toEqual([{ id: "used" }, { id: "young" }])
+      expect(new Set(yield* ids("endpoints"))).toEqual(new Set([{ id: busy.id }, { id: kept.id }]))
+      expect((yield* usage)?.bytes).toBeLessThan(before - 200)
     })
   )
 )

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs"
 import { Clock, Effect } from "effect"
+import { all as allUsage, type Usage } from "../Auth/UsageRepo.ts"
 import * as LedgerRepo from "../Chains/LedgerRepo.ts"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
@@ -56,6 +57,15 @@ const webhookFamilies = Effect.fnUntraced(function* (reader: Db, now: number) {
   ]
 })
 
+const accountFamilies = (usages: ReadonlyArray<Usage>, quota: number): ReadonlyArray<Family> => [
+  gauge(
+    "tilld_account_used_bytes",
+    `What an account has stored, and what its open payments may still have to: of the ${named} largest.`,
+    usages.slice(0, named).map(({ account, reserved, stored }) => [{ account }, stored + reserved])
+  ),
+  gauge("tilld_account_quota_bytes", "What one account may store: accounts.quota_bytes.", single(quota))
+]
+
 /** Of files that are there; the log is gone while nobody has written. */
 const fileFamily = (path: string): Family =>
   gauge("tilld_store_file_bytes", "Size of the database and of its write-ahead log.", [
@@ -65,7 +75,7 @@ const fileFamily = (path: string): Family =>
 
 /** What the store tells of deliveries, payments and chains, and whether it tells anything. */
 export const makeStoreFamilies = Effect.gen(function* () {
-  const { chains, database } = yield* Settings
+  const { accounts, chains, database } = yield* Settings
   const reader = yield* Reader
 
   const read = Effect.gen(function* () {
@@ -82,6 +92,7 @@ export const makeStoreFamilies = Effect.gen(function* () {
     )
     return [
       ...(yield* webhookFamilies(reader, now)),
+      ...accountFamilies(yield* allUsage(reader), accounts.quotaBytes),
       gauge(
         "tilld_open_payments",
         `Payments that are pending or detecting. No more than ${openLimit} of a chain are counted.`,

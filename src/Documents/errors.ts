@@ -131,6 +131,11 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   WALLET_NOT_CONFIGURED: {
     when: "The operator has configured no wallet to receive payments of this mode with.",
     message: "There is no wallet to receive test payments with: the operator has to configure one."
+  },
+  QUOTA_EXCEEDED: {
+    when: "The account has stored as much as it may. Its payments and their webhooks go on. Ask the operator for more, or delete webhook endpoints that you do not need.",
+    message:
+      "This would take the account beyond its 1000000000 bytes; its payments go on. Ask the operator to raise accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
   }
 }
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Data, Schema } from "effect"
 import type { Mode } from "./Chain.ts"
 
 /** There is no such account. */
@@ -18,3 +18,9 @@ export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("
       message: `The ${mode} wallet is used in the other mode already; give another account's extended public key`
     })
 }
+
+/** The account has stored as much as `accounts.quota_bytes` allows. */
+export class QuotaExceeded extends Data.TaggedError("QuotaExceeded")<{
+  /** Bytes. */
+  readonly quota: number
+}> {}

@@ -1,5 +1,6 @@
 import { HttpApiSchema } from "@effect/platform"
 import { Data, Schema } from "effect"
+import type { QuotaExceeded } from "./AccountErrors.ts"
 import { ChainName } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
 import { idPattern, text } from "./text.ts"
@@ -34,7 +35,8 @@ export const statusOf = {
   TOO_MANY_CONNECTIONS: 503,
   STORE_UNAVAILABLE: 503,
   RATE_UNAVAILABLE: 503,
-  WALLET_NOT_CONFIGURED: 503
+  WALLET_NOT_CONFIGURED: 503,
+  QUOTA_EXCEEDED: 507
 } as const
 export type ErrorCode = keyof typeof statusOf
 export const errorCodes = Object.keys(statusOf) as ReadonlyArray<ErrorCode>
@@ -58,6 +60,14 @@ export const invalid = (problems: ReadonlyArray<Problem>) =>
     code: "VALIDATION_ERROR",
     message: "The request is not valid: details lists every problem.",
     details: problems
+  })
+
+export const quotaExceeded = ({ quota }: QuotaExceeded) =>
+  new ApiError({
+    code: "QUOTA_EXCEEDED",
+    message:
+      `This would take the account beyond its ${quota} bytes; its payments go on. Ask the operator to raise ` +
+      "accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
   })
 
 export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", message: `There is no such ${what}.` })

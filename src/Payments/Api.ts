@@ -160,6 +160,7 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addError(errorBody("IDEMPOTENCY_KEY_IN_USE"))
       .addError(errorBody("IDEMPOTENCY_KEY_REUSED"))
       .addError(errorBody("WALLET_NOT_CONFIGURED"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
       .annotate(RequiredPermission, "payments:write")
   )
   .add(

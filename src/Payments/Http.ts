@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { ApiError, invalid, notFound, type Problem } from "../Domain/ApiError.ts"
+import { ApiError, invalid, notFound, type Problem, quotaExceeded } from "../Domain/ApiError.ts"
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
@@ -25,6 +25,8 @@ const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
         code: "WALLET_NOT_CONFIGURED",
         message: `There is no wallet to receive ${error.mode} payments with: the operator has to configure one.`
       })
+    case "QuotaExceeded":
+      return quotaExceeded(error)
     case "QuoteRefused":
       return new ApiError({ code: error.code, message: error.message, details: error.details })
   }

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { ApiError, invalid } from "../Domain/ApiError.ts"
+import type { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
 import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
 import { Quotes } from "../Quotes.ts"
@@ -7,10 +8,12 @@ import type { QuotesApi } from "./Api.ts"
 
 const retrySeconds = "10"
 
-const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall): ApiError => {
+const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded): ApiError => {
   switch (error._tag) {
     case "QuoteImpossible":
       return invalid(error.problems)
+    case "QuotaExceeded":
+      return quotaExceeded(error)
     case "RateUnavailable":
       return new ApiError({
         code: "RATE_UNAVAILABLE",

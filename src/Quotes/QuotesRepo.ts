@@ -39,3 +39,29 @@ export const byOwner = (owner: Owner, id: string) =>
     const stored: StoredQuote = { id: row.id as QuoteId, quote, validUntil: row.valid_until, used: row.used === 1 }
     return stored
   })
+
+/** The last quote of those that were looked at; Unix milliseconds. */
+export interface Place {
+  readonly createdAt: number
+  readonly id: string
+}
+
+/**
+ * Forgets those of the next `limit` quotes behind `after`, made up to `until` (Unix milliseconds), that no payment names.
+ * Gives the last one that it looked at, undefined when there are no more.
+ */
+export const forget = (until: number, after: Place | undefined, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const old = yield* tx.all<Place>(
+      `SELECT id, created_at AS createdAt FROM quotes
+       WHERE created_at <= ? AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
+      [until, after?.createdAt ?? 0, after?.id ?? "", limit]
+    )
+    yield* tx.run(
+      `DELETE FROM quotes WHERE id IN (SELECT value FROM json_each(?))
+         AND NOT EXISTS (SELECT 1 FROM payments WHERE quote_id = quotes.id)`,
+      [JSON.stringify(old.map(({ id }) => id))]
+    )
+    return old.length === limit ? old.at(-1) : undefined
+  })

@@ -81,6 +81,10 @@ export interface SettingsShape {
     /** Transfers of a payment's currency worth less than this are settled as a sum; a decimal, "0" for no such floor. */
     readonly dustFloorUsd: string
   }
+  readonly accounts: {
+    /** What one account may store. */
+    readonly quotaBytes: number
+  }
   readonly webhooks: {
     /** CIDRs. */
     readonly allowTargets: ReadonlyArray<string>

@@ -67,6 +67,7 @@ export const File = section({
     look_ahead: integer(20, 10_000),
     dust_floor_usd: decimal
   }),
+  accounts: section({ quota_bytes: integer(1_000_000, Number.MAX_SAFE_INTEGER) }),
   webhooks: section({
     allow_targets: listOf("CIDR blocks", cidr),
     deny_targets: listOf("CIDR blocks", cidr),
@@ -120,6 +121,7 @@ const defaults: Tree = {
     look_ahead: 200,
     dust_floor_usd: "0.10"
   },
+  accounts: { quota_bytes: 1_000_000_000 },
   webhooks: { allow_targets: [], deny_targets: [], extra_ca_file: "", concurrency: 64, concurrency_per_endpoint: 8 },
   rates: {
     sources: ["chainlink", "coinbase", "kraken"],

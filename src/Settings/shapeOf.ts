@@ -66,6 +66,7 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
     lookAhead: file.payments.look_ahead,
     dustFloorUsd: file.payments.dust_floor_usd
   },
+  accounts: { quotaBytes: file.accounts.quota_bytes },
   webhooks: {
     allowTargets: file.webhooks.allow_targets,
     denyTargets: file.webhooks.deny_targets,

@@ -50,7 +50,7 @@ export const enqueue = (
   at: number
 ): Effect.Effect<number, StoreUnavailable> =>
   Effect.flatMap(EndpointsRepo.list(tx, event), (endpoints) => {
-    const targets = targetsOf(endpoints, event.kind, webhookUrl)
+    const targets = targetsOf(event, endpoints, event.kind, webhookUrl)
     return targets.length === 0 ? Effect.succeed(0) : enqueueTo(tx, targets, event, at)
   })
 
@@ -144,21 +144,51 @@ export interface Attempt extends Outcome {
   readonly endedAt: number
 }
 
+/** So much of an answer's body is stored, and of the addresses that were tried; bytes. */
+const storedBody = 512
+const storedAddress = 128
+
+/** The start of a text, of at most so many bytes in UTF-8. */
+const startOf = (text: string | undefined, bytes: number): string | null => {
+  if (text === undefined) return null
+  const encoded = Buffer.from(text, "utf8")
+  // A character that the limit cuts is left out, and so is what stands in the place of its half.
+  return encoded.length <= bytes ? text : new TextDecoder().decode(encoded.subarray(0, bytes), { stream: true })
+}
+
 // The log counts every attempt; the delivery's own row is as it was before this one.
-const logAttempt = (tx: Db, attempt: Attempt) =>
-  tx.run(
-    `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start)
-     SELECT sequence, attempts + redeliveries + 1, ?, ?, ?, ?, ?, ?, ? FROM deliveries WHERE sequence = ?`,
+const logAttempt = (tx: Db, attempt: Attempt) => {
+  const body = startOf(attempt.bodyStart, storedBody)
+  return tx.run(
+    `INSERT INTO attempts (delivery, number, redelivery, started_at, ended_at, address, status, error, body_start, body_of)
+     SELECT sequence, number, ?, ?, ?, ?, ?, ?, iif(same IS NULL, ?, NULL), same FROM (
+       SELECT sequence, attempts + redeliveries + 1 AS number,
+         (SELECT number FROM attempts WHERE delivery = sequence AND body_start = ?) AS same
+       FROM deliveries WHERE sequence = ?)`,
     [
       attempt.isRedelivery ? 1 : 0,
       attempt.startedAt,
       attempt.endedAt,
-      attempt.address ?? null,
+      startOf(attempt.address, storedAddress),
       attempt.status ?? null,
       attempt.error ?? null,
-      attempt.bodyStart ?? null,
+      body,
+      body,
       attempt.sequence
     ]
+  )
+}
+
+/** Attempts of a delivery that are kept besides its first, and those whose answer a later one repeats. */
+const keptAttempts = 10
+
+/** Redeliveries can be many: only the first attempt and the last ones tell anything. */
+const forgetMiddle = (tx: Db, { sequence }: Attempt) =>
+  tx.run(
+    `DELETE FROM attempts WHERE delivery = ? AND number > 1
+       AND number <= (SELECT attempts + redeliveries - ${keptAttempts} FROM deliveries WHERE sequence = ?)
+       AND number NOT IN (SELECT body_of FROM attempts WHERE delivery = ? AND body_of IS NOT NULL)`,
+    [sequence, sequence, sequence]
   )
 
 /**
@@ -191,7 +221,12 @@ const advanceBesides = (tx: Db, { endedAt, sequence, status }: Attempt) =>
 
 /** Stores an attempt and the delivery's next state. */
 const recordAttempt = (tx: Db, attempt: Attempt) =>
-  Effect.zipRight(logAttempt(tx, attempt), attempt.isRedelivery ? advanceBesides(tx, attempt) : advance(tx, attempt))
+  Effect.zipRight(
+    logAttempt(tx, attempt),
+    attempt.isRedelivery
+      ? Effect.zipRight(advanceBesides(tx, attempt), forgetMiddle(tx, attempt))
+      : advance(tx, attempt)
+  )
 
 /** What waits for these deliveries is due `now`: their first attempt is over, or will never be. */
 export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>

@@ -35,8 +35,10 @@ export interface LoggedDelivery {
   readonly status: DeliveryStatus
   readonly createdAt: number
   readonly nextAttemptAt: number | null
-  /** In their order. */
+  /** In their order: the first and the last ones. */
   readonly attempts: ReadonlyArray<LoggedAttempt>
+  /** All that were made. */
+  readonly made: number
 }
 
 /** Deliveries of one owner, or of one of its endpoints, in one state, of events made in `since` ≤ time < `until`. */
@@ -62,14 +64,16 @@ type DeliveryRow = Omit<LoggedDelivery, "attempts">
 type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: number; readonly redelivery: 0 | 1 }
 
 const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, d.account_id AS account, d.mode,
-  d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt`
+  d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
+  d.attempts + d.redeliveries AS made`
 
 const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
   Effect.map(
     db.all<AttemptRow>(
       `SELECT delivery, number, redelivery, started_at AS startedAt, ended_at AS endedAt, address, status, error,
-         body_start AS bodyStart
-       FROM attempts WHERE delivery IN (SELECT value FROM json_each(?)) ORDER BY delivery, number`,
+         iif(body_of IS NULL, body_start,
+           (SELECT body_start FROM attempts WHERE delivery = a.delivery AND number = a.body_of)) AS bodyStart
+       FROM attempts AS a WHERE delivery IN (SELECT value FROM json_each(?)) ORDER BY delivery, number`,
       [JSON.stringify(deliveries.map(({ sequence }) => sequence))]
     ),
     (rows): ReadonlyArray<LoggedDelivery> => {

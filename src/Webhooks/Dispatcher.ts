@@ -1,8 +1,9 @@
-import { Clock, Context, Duration, Effect, Fiber, Layer, Option, Queue, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
+import type { Slot } from "./AccountLanes.ts"
 import { type Attempt, type DueDelivery, dueDelivery } from "./DeliveriesRepo.ts"
 import { DeliveryClient } from "./DeliveryClient.ts"
 import { DueQueue } from "./DueQueue.ts"
@@ -106,11 +107,18 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
         const changed = yield* Queue.sliding<void>(1)
 
-        const send = Effect.gen(function* () {
-          for (let slot = yield* queue.take; Option.isSome(slot); slot = yield* queue.take) {
-            const delivery = yield* untilStored(dueDelivery(reader, slot.value.sequence))
+        const send = (slot: Slot) =>
+          Effect.gen(function* () {
+            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
             const made = delivery === undefined ? undefined : yield* attempt(delivery)
-            if (queue.end(slot.value, made)) changed.unsafeOffer(undefined)
+            if (queue.end(slot, made)) changed.unsafeOffer(undefined)
+          })
+
+        // A fiber for each attempt, and no children of this one: a stop lets them end what they have begun.
+        const underWay = yield* FiberSet.make<void, never>()
+        const give = Effect.gen(function* () {
+          for (let slot = yield* queue.take; Option.isSome(slot); slot = yield* queue.take) {
+            yield* FiberSet.run(underWay, send(slot.value))
           }
         })
 
@@ -127,20 +135,16 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
           changed.unsafeOffer(undefined)
         })
 
-        // A fiber for each slot, and no children of this one: a stop lets them end what they have begun.
-        const senders = yield* Effect.forkDaemon(
-          Effect.replicateEffect(send, concurrency, { concurrency: "unbounded", discard: true })
-        )
         yield* Effect.addFinalizer(() =>
           Effect.gen(function* () {
             queue.close()
-            yield* Effect.timeoutOption(Effect.interruptible(Fiber.await(senders)), stopGrace)
-            yield* Fiber.interrupt(senders)
+            yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(underWay)), stopGrace)
+            yield* FiberSet.clear(underWay)
             yield* queue.flush
           }).pipe(Effect.ignoreLogged)
         )
         // Not a race: that would not wait for its losers, and a stop would store beside them.
-        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), Fiber.join(senders)], {
+        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), give, FiberSet.join(underWay)], {
           concurrency: "unbounded",
           discard: true
         })

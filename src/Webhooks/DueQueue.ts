@@ -1,7 +1,8 @@
 import { Clock, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../Sql.ts"
+import type { AccountLanes, Lane, Slot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
-import { type Lane, Lanes, type Limits, type Slot } from "./Lanes.ts"
+import { Lanes, type Limits } from "./Lanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
 
 /** A target whose last attempt took so long counts as slow. */
@@ -121,36 +122,40 @@ export class DueQueue {
   readonly #fill: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
     this.#lanes.prune()
     const now = yield* Clock.currentTimeMillis
-    const outside = [yield* this.#fillClass(false, now), yield* this.#fillClass(true, now)]
-    this.#giveOut()
-    yield* this.#fillProven(now)
-    this.#giveOut()
-    const inside = [...this.#lanes.all].map(({ nextAt }) => nextAt ?? never)
-    return Math.min(...[...outside, ...inside].filter((time) => time > now))
+    const inside = [...this.#lanes.accounts].map(({ account }) => account)
+    for (const account of new Set([...inside, ...(yield* LanesRepo.dueAccounts(this.#reader, now))])) {
+      yield* this.#fillAccount(this.#lanes.of(account), now)
+    }
+    const nextAt = (yield* LanesRepo.firstAfter(this.#reader, now)) ?? never
+    return Math.min(nextAt, ...this.#lanes.all.map((lane) => lane.nextAt ?? never).filter((time) => time > now))
   })
 
-  /** Gives the time when a lane that is in the store alone will be due. */
-  #fillClass(slow: boolean, now: number) {
+  #fillAccount(lanes: AccountLanes, now: number) {
     return Effect.gen(this, function* () {
-      const lanes = this.#lanes
-      const room = lanes.room(slow)
-      const order = yield* LanesRepo.first(this.#reader, slow, lanes.size + room + 1)
-      const outside = order.filter(({ target }) => !lanes.has(target))
-      const due = outside.filter(({ nextAt }) => nextAt <= now)
-      for (const { target } of due.slice(0, room)) yield* this.#look(lanes.open(target, slow), now)
+      yield* this.#fillClass(lanes, false, now)
+      yield* this.#fillClass(lanes, true, now)
+      this.#giveOut()
+      yield* this.#fillProven(lanes, now)
+      this.#giveOut()
+    })
+  }
+
+  #fillClass(lanes: AccountLanes, slow: boolean, now: number) {
+    return Effect.gen(this, function* () {
+      const room = lanes.room(slow, this.#lanes.allowed(lanes))
+      const order = yield* LanesRepo.dueOf(this.#reader, lanes.account, slow, now, lanes.size + room + 1)
+      const outside = order.filter((target) => !lanes.has(target))
+      for (const target of outside.slice(0, room)) yield* this.#look(lanes.open(target, slow), now)
       // Lanes that are still outside come before second helpings.
-      if (due.length <= room) {
-        for (const lane of lanes.all) if (lane.slow === slow && lanes.wants(lane, now)) yield* this.#look(lane, now)
-      }
-      return outside[due.length]?.nextAt ?? never
+      if (outside.length > room) return
+      for (const lane of lanes.all) if (lane.slow === slow && this.#lanes.wants(lane, now)) yield* this.#look(lane, now)
     })
   }
 
   /** Many new lanes must not hide those that slots are kept for. */
-  #fillProven(now: number) {
+  #fillProven(lanes: AccountLanes, now: number) {
     return Effect.gen(this, function* () {
-      const lanes = this.#lanes
-      const room = lanes.provenRoom
+      const room = lanes.provenRoom(this.#lanes.allowed(lanes))
       if (room === 0) return
       const targets = yield* LanesRepo.dueAmong(this.#reader, lanes.provenOutside, now, room)
       for (const target of targets) yield* this.#look(lanes.open(target, false), now)

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { ApiError, invalid, notFound } from "../Domain/ApiError.ts"
+import { ApiError, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
 import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
@@ -22,6 +22,7 @@ export const webhookHandlers = Effect.map(
       webhooks.create(key, payload, rememberAs(remember, created)).pipe(
         Effect.map(created),
         Effect.catchTags({
+          QuotaExceeded: (error) => quotaExceeded(error),
           TargetRefused: ({ message }) => invalid([{ path: "url", message }]),
           TooManyEndpoints: ({ limit }) =>
             new ApiError({

@@ -1,113 +1,61 @@
+import { AccountLanes, type Lane, type Slot } from "./AccountLanes.ts"
 import type { Place } from "./LanesRepo.ts"
 
-/** One target's deliveries that are in memory. */
-export interface Lane {
-  readonly target: string
-  /** Due, and next in this order: what was ordered again comes behind all others. */
-  readonly waiting: Array<Place>
-  running: number
-  /** Attempts that have ended and are not stored yet. */
-  unrecorded: number
-  /** Its last attempt took long. */
-  slow: boolean
-  /** There may be more in the store that is due. */
-  more: boolean
-  /** When the first delivery that is not due yet will be, in Unix milliseconds. */
-  nextAt: number | undefined
-}
-
-/**
- * What is known of a target. `unproven`: it has not answered quickly since the start, or only once since it was slow.
- * Such a lane has one slot until it does.
- */
-type Standing = "proven" | "unproven" | "slow"
-
-/** One attempt's place. */
-export interface Slot {
-  readonly lane: Lane
-  readonly sequence: number
-  /** What its lane was when it began: it counts for that to its end. */
-  readonly standing: Standing
-}
-
 export interface Limits {
-  /** Attempts at once. */
+  /** Attempts at once that accounts share. */
   readonly concurrency: number
-  /** Attempts at once to one target. */
+  /** Attempts at once to one target, and those that every account may have whatever the others do. */
   readonly perLane: number
 }
 
 /** So many deliveries of a lane are read ahead for each of its slots: a slot is filled without waiting for the store. */
 const readAhead = 4
 
-/** Targets that are remembered as proven while nothing of theirs is in memory; those that answered last. */
-const remembered = 1_024
+/** From so many times `concurrency` attempts on, an account that has none is still given one, and no more. */
+const ceilingFactor = 4
 
 /**
- * Which delivery is next. Lanes take turns, and none has more than its slots. Those that are slow have at most half of all
- * slots together, those that are unproven too, and both at most three quarters, so that receivers that hang, known ones or
- * new ones, leave room for the others. Holds a bounded number of deliveries: the rest of a backlog stays in the store.
+ * Which delivery is next. Slots go to accounts first, the one with the fewest attempts under way before the others, and
+ * within an account to its lanes. An account may have what the others leave of all slots, and its reserve of `perLane` in
+ * any case: however many receivers of other accounts hang, no account waits for them. Holds a bounded number of deliveries
+ * of each account: the rest of a backlog stays in the store.
  */
 export class Lanes {
   readonly #limits: Limits
-  readonly #half: number
-  readonly #threeQuarters: number
   /** In the order of their turns. */
-  readonly #lanes = new Map<string, Lane>()
+  readonly #accounts = new Map<string, AccountLanes>()
   /** What the store still calls due and is in memory already. */
   readonly #taken = new Set<number>()
-  readonly #proven = new Set<string>()
-  readonly #running = { slow: 0, unproven: 0, proven: 0 }
+  #running = 0
 
   constructor(limits: Limits) {
     this.#limits = limits
-    this.#half = Math.max(1, Math.floor(limits.concurrency / 2))
-    this.#threeQuarters = Math.ceil((limits.concurrency * 3) / 4)
   }
 
-  get all(): Iterable<Lane> {
-    return this.#lanes.values()
+  get accounts(): Iterable<AccountLanes> {
+    return this.#accounts.values()
   }
 
-  get size(): number {
-    return this.#lanes.size
+  get all(): ReadonlyArray<Lane> {
+    return [...this.#accounts.values()].flatMap(({ all }) => [...all])
   }
 
   /** Attempts under way. */
   get running(): number {
-    return this.#running.slow + this.#running.unproven + this.#running.proven
+    return this.#running
   }
 
-  /** Targets that have answered quickly, and nothing of which is in memory. */
-  get provenOutside(): ReadonlyArray<string> {
-    return [...this.#proven].filter((target) => !this.#lanes.has(target))
+  of(account: string): AccountLanes {
+    const found = this.#accounts.get(account) ?? new AccountLanes(account, this.#limits.perLane)
+    if (!this.#accounts.has(account)) this.#accounts.set(account, found)
+    return found
   }
 
-  has(target: string): boolean {
-    return this.#lanes.has(target)
-  }
-
-  /** Lanes of a class that may still be given deliveries. */
-  room(slow: boolean): number {
-    return this.#roomBeside((lane) => lane.slow === slow)
-  }
-
-  /** Those that are proven and may still be given deliveries although no other has a slot. */
-  get provenRoom(): number {
-    if (this.running >= this.#limits.concurrency || this.#hasRoomFor("unproven")) return 0
-    return this.#roomBeside((lane) => this.#standingOf(lane) === "proven")
-  }
-
-  #roomBeside(isOfThem: (lane: Lane) => boolean): number {
-    let active = 0
-    for (const lane of this.#lanes.values()) if (isOfThem(lane) && lane.waiting.length > 0) active++
-    return Math.max(0, this.#limits.concurrency - active)
-  }
-
-  open(target: string, slow: boolean): Lane {
-    const lane = { target, waiting: [], running: 0, unrecorded: 0, slow, more: true, nextAt: undefined }
-    this.#lanes.set(target, lane)
-    return lane
+  /** Attempts that an account may have under way now: what the others leave, and its reserve. */
+  allowed(account: AccountLanes): number {
+    const { concurrency, perLane } = this.#limits
+    const reserve = this.#running < concurrency * ceilingFactor ? Math.min(perLane, concurrency) : 1
+    return Math.max(concurrency - (this.#running - account.running), reserve)
   }
 
   /** Whether a look into the store may bring a lane something that it has a use for. */
@@ -149,53 +97,24 @@ export class Lanes {
 
   /** The next delivery to attempt; undefined while there is none, or no slot. */
   next(): Slot | undefined {
-    if (this.running >= this.#limits.concurrency) return undefined
-    for (const lane of this.#lanes.values()) {
-      const standing = this.#standingOf(lane)
-      if (!this.#mayRun(lane, standing)) continue
-      const place = lane.waiting.shift()
-      if (place === undefined) continue
-      lane.running++
-      this.#running[standing]++
+    const waiting = [...this.#accounts.values()].filter(({ hasWaiting }) => hasWaiting)
+    // A stable sort: those with as many take turns.
+    for (const account of waiting.sort((a, b) => a.running - b.running)) {
+      const slot = account.next(this.allowed(account))
+      if (slot === undefined) continue
+      this.#running++
       // To the end of the order.
-      this.#lanes.delete(lane.target)
-      this.#lanes.set(lane.target, lane)
-      return { lane, sequence: place.sequence, standing }
+      this.#accounts.delete(account.account)
+      this.#accounts.set(account.account, account)
+      return slot
     }
     return undefined
   }
 
   /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
-  ended({ lane, standing }: Slot, wasSlow: boolean | undefined): void {
-    lane.running--
-    lane.unrecorded++
-    this.#running[standing]--
-    if (wasSlow === undefined) return
-    // One step up at a time, and all the way down at once.
-    this.#proven.delete(lane.target)
-    if (!wasSlow && !lane.slow) this.#remember(lane.target)
-    lane.slow = wasSlow
-  }
-
-  #standingOf({ slow, target }: Lane): Standing {
-    if (slow) return "slow"
-    return this.#proven.has(target) ? "proven" : "unproven"
-  }
-
-  #mayRun({ running }: Lane, standing: Standing): boolean {
-    if (running >= (standing === "unproven" ? 1 : this.#limits.perLane)) return false
-    return standing === "proven" || this.#hasRoomFor(standing)
-  }
-
-  #hasRoomFor(standing: "slow" | "unproven"): boolean {
-    const { slow, unproven } = this.#running
-    return this.#running[standing] < this.#half && slow + unproven < this.#threeQuarters
-  }
-
-  #remember(target: string): void {
-    const [oldest] = this.#proven.size < remembered ? [] : this.#proven
-    if (oldest !== undefined) this.#proven.delete(oldest)
-    this.#proven.add(target)
+  ended(slot: Slot, wasSlow: boolean | undefined): void {
+    this.#running--
+    this.of(slot.lane.account).ended(slot, wasSlow)
   }
 
   /** The store knows how the attempt ended. */
@@ -207,13 +126,14 @@ export class Lanes {
 
   /** Something was added to the store. */
   wake(): void {
-    for (const lane of this.#lanes.values()) lane.more = true
+    for (const lane of this.all) lane.more = true
   }
 
-  /** Drops the lanes that have nothing in memory. */
+  /** Drops what has nothing in memory. */
   prune(): void {
-    for (const lane of this.#lanes.values()) {
-      if (lane.waiting.length + lane.running + lane.unrecorded === 0) this.#lanes.delete(lane.target)
+    for (const account of this.#accounts.values()) {
+      account.prune()
+      if (account.isEmpty) this.#accounts.delete(account.account)
     }
   }
 }

@@ -2,20 +2,57 @@ import { Effect } from "effect"
 import { type Db, type Param, Tx } from "../Sql.ts"
 
 /** A target's place in the queue of targets. */
-export interface LaneRef {
+interface LaneRef {
   readonly target: string
   /** Unix milliseconds. */
   readonly nextAt: number
 }
 
 /** The lanes of a class whose turn comes first. Those that are due have waited longest since their last turn. */
-export const first = (db: Db, slow: boolean, limit: number) =>
+const first = (db: Db, slow: boolean, limit: number) =>
   Effect.map(
     db.all<{ target: string; next_at: number }>(
       "SELECT target, next_at FROM lanes WHERE slow = ? ORDER BY next_at LIMIT ?",
       [slow ? 1 : 0, limit]
     ),
     (rows): ReadonlyArray<LaneRef> => rows.map((row) => ({ target: row.target, nextAt: row.next_at }))
+  )
+
+/** The accounts that have a lane that is due. From one account to the next by index, past all of its lanes. */
+export const dueAccounts = (db: Db, now: number) =>
+  Effect.map(
+    db.all<{ account: string }>(
+      `WITH RECURSIVE a (account) AS (
+         SELECT min(account_id) FROM lanes UNION ALL
+         SELECT (SELECT min(account_id) FROM lanes WHERE account_id > a.account) FROM a WHERE a.account IS NOT NULL)
+       SELECT account FROM a WHERE account IS NOT NULL AND (
+         EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 0 AND next_at <= ?)
+         OR EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 1 AND next_at <= ?))`,
+      [now, now]
+    ),
+    (rows): ReadonlyArray<string> => rows.map(({ account }) => account)
+  )
+
+/** Lanes of an account's, of one class, that are due: the one first that has waited longest since its last turn. */
+export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit: number) =>
+  Effect.map(
+    db.all<{ target: string }>(
+      "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
+      [account, slow ? 1 : 0, now, limit]
+    ),
+    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  )
+
+/** When the first of the lanes will be due that are not yet, Unix milliseconds. */
+export const firstAfter = (db: Db, now: number) =>
+  Effect.map(
+    db.get<{ at: number | null }>(
+      `SELECT min(at) AS at FROM (
+         SELECT min(next_at) AS at FROM lanes WHERE slow = 0 AND next_at > ? UNION ALL
+         SELECT min(next_at) FROM lanes WHERE slow = 1 AND next_at > ?)`,
+      [now, now]
+    ),
+    (row) => row?.at ?? undefined
   )
 
 /** Those of `targets` that are due, longest first, however many others are. */

@@ -4,7 +4,7 @@ import type { DeliveryStatus } from "../Domain/Webhook.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import { isSameUrl, originOf } from "./targets.ts"
+import { isSameUrl, ownLane } from "./targets.ts"
 
 /** Who sends on what payments' own webhookUrls are owed, after their endpoint was deleted. */
 export interface Successor {
@@ -19,7 +19,7 @@ export const successorOf = (db: Db, deleted: EndpointId) =>
     const was = yield* EndpointsRepo.targetOf(db, deleted)
     if (was === undefined) return yield* Effect.dieMessage(`There is no endpoint ${deleted}`)
     const endpoint = (yield* EndpointsRepo.list(db, was)).find(({ url }) => isSameUrl(url, was.url))?.id
-    const successor: Successor = { endpoint, lane: endpoint ?? originOf(was.url) }
+    const successor: Successor = { endpoint, lane: endpoint ?? ownLane(was, was.url) }
     return successor
   })
 

@@ -48,3 +48,19 @@ export const forgetEvents = (until: number, after: Place | undefined, limit: num
     )
     return old.length === limit ? old.at(-1) : undefined
   })
+
+/**
+ * Forgets up to `limit` endpoints that were deleted up to `until` (Unix milliseconds) and that no delivery names any more,
+ * and tells whether there may be more.
+ */
+export const forgetEndpoints = (until: number, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const gone = yield* tx.all(
+      `DELETE FROM endpoints WHERE id IN (
+         SELECT id FROM endpoints AS e WHERE deleted_at <= ?
+           AND NOT EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id) LIMIT ?) RETURNING id`,
+      [until, limit]
+    )
+    return gone.length === limit
+  })

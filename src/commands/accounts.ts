@@ -78,19 +78,22 @@ const create = Command.make(
   })
 ).pipe(Command.withDescription("Make an account, which owns keys, payments and webhooks, and print its id"))
 
+const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1)
+
 const list = Command.make("list", common, (options) =>
   printResult(options, "accounts list", new ListAccounts(), (accounts) =>
     table(
-      ["ID", "NAME", "WALLETS", "CREATED"],
-      accounts.map(({ createdAt, id, name, wallets }) => [
+      ["ID", "NAME", "WALLETS", "CREATED", "USED"],
+      accounts.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
         id,
         name,
         wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
-        createdAt
+        createdAt,
+        `${megabytes(usedBytes)} of ${megabytes(quotaBytes)} MB`
       ])
     )
   )
-).pipe(Command.withDescription("Show all accounts"))
+).pipe(Command.withDescription("Show all accounts, and what each takes of its quota"))
 
 export const accounts = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),

@@ -87,7 +87,7 @@ export const list = Command.make(
             delivery.mode,
             delivery.kind,
             delivery.status,
-            String(delivery.attempts.length),
+            String(delivery.attempts.length + (delivery.forgottenAttempts ?? 0)),
             lastOf(delivery),
             delivery.nextAttemptAt ?? "",
             delivery.url
@@ -107,7 +107,7 @@ const id = Args.text({ name: "ID" }).pipe(Args.withDescription("dlv_…, as webh
 
 export const show = Command.make("show", { ...common, id }, (options) =>
   printResult(options, "webhooks show", new ShowDelivery({ id: options.id }), renderDelivery)
-).pipe(Command.withDescription("Show a delivery with all its attempts"))
+).pipe(Command.withDescription("Show a delivery with its attempts"))
 
 interface Range {
   readonly account: AccountId

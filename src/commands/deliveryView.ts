@@ -32,7 +32,9 @@ export const DeliveryView = Schema.Struct({
   status: Schema.Literal("pending", "delivered", "failed", "cancelled"),
   createdAt: Schema.String,
   nextAttemptAt: optional(Schema.String),
-  attempts: Schema.Array(AttemptView)
+  attempts: Schema.Array(AttemptView),
+  /** Attempts behind the first that are not kept. */
+  forgottenAttempts: optional(Schema.Number)
 })
 export type DeliveryView = typeof DeliveryView.Type
 
@@ -48,12 +50,13 @@ const attemptView = (attempt: LoggedAttempt): DeliveryView["attempts"][number] =
 })
 
 export const deliveryView = ({ sequence: _, ...delivery }: LoggedDelivery): DeliveryView => {
-  const { attempts, createdAt, endpoint, nextAttemptAt, ...rest } = delivery
+  const { attempts, createdAt, endpoint, made, nextAttemptAt, ...rest } = delivery
   return {
     ...rest,
     ...(endpoint === null ? {} : { endpoint }),
     createdAt: iso(createdAt),
     ...(nextAttemptAt === null ? {} : { nextAttemptAt: iso(nextAttemptAt) }),
-    attempts: attempts.map(attemptView)
+    attempts: attempts.map(attemptView),
+    ...(made > attempts.length ? { forgottenAttempts: made - attempts.length } : {})
   }
 }

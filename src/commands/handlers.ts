@@ -1,6 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
 import { walletContext } from "../Auth/AccountsRepo.ts"
+import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { Accounts, Keys } from "../Auth.ts"
 import { claim } from "../Chains/claim.ts"
 import type { MatchSet } from "../Chains/MatchSet.ts"
@@ -81,7 +82,18 @@ const revokeKey = on(
 )
 
 const listAccounts = on(Requests.ListAccounts, () =>
-  Effect.flatMap(Accounts, (accounts) => Effect.map(accounts.list, (all) => all.map(accountView)))
+  Effect.gen(function* () {
+    const accounts = yield* Accounts
+    const { quotaBytes } = (yield* Settings).accounts
+    const used = new Map(
+      (yield* UsageRepo.all(yield* Reader)).map(({ account, reserved, stored }) => [account, stored + reserved])
+    )
+    return (yield* accounts.list).map((account) => ({
+      ...accountView(account),
+      usedBytes: used.get(account.id) ?? 0,
+      quotaBytes
+    }))
+  })
 )
 
 const listPayments = on(

@@ -38,6 +38,13 @@ const AccountView = Schema.Struct({
   wallets: Schema.Union(Schema.Literal("shared"), Schema.Array(Mode))
 })
 
+/** An account with what it takes of the disk: bytes that are stored, or that its open payments may still have to store. */
+const ListedAccount = Schema.Struct({
+  ...AccountView.fields,
+  usedBytes: Schema.Number,
+  quotaBytes: Schema.Number
+})
+
 export const KeyView = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
@@ -163,7 +170,7 @@ export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("Create
 
 export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAccounts", {
   payload: {},
-  success: Schema.Array(AccountView),
+  success: Schema.Array(ListedAccount),
   failure: StoreUnavailable
 }) {}
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Lanes, type Slot } from "../../src/Webhooks/Lanes.ts"
+import type { Slot } from "../../src/Webhooks/AccountLanes.ts"
+import { Lanes } from "../../src/Webhooks/Lanes.ts"
 
+const shop = "shop"
 const limits = { concurrency: 64, perLane: 8 }
 
 /** Lanes with so many deliveries each, all of them due. */
@@ -9,7 +11,7 @@ const lanesOf = (targets: ReadonlyArray<string>, each: number, slow = false) => 
   let sequence = 0
   for (const target of targets) {
     const places = Array.from({ length: each }, () => ({ sequence: ++sequence, nextAttemptAt: 0, isRedelivery: false }))
-    lanes.fill(lanes.open(target, slow), places, each, 0)
+    lanes.fill(lanes.of(shop).open(target, slow), places, each, 0)
   }
   return lanes
 }
@@ -61,8 +63,8 @@ describe("a lane's slots", () => {
       lanes.recorded(slot)
     }
     lanes.prune()
-    expect([lanes.size, lanes.provenOutside]).toEqual([0, ["shop"]])
-    expect(lanes.open("shop", false).waiting).toEqual([])
+    expect([lanes.of(shop).size, lanes.of(shop).provenOutside]).toEqual([0, ["shop"]])
+    expect(lanes.of(shop).open("shop", false).waiting).toEqual([])
     const places = [7, 8, 9].map((sequence) => ({ sequence, nextAttemptAt: 0, isRedelivery: false }))
     for (const lane of lanes.all) lanes.fill(lane, places, 3, 0)
     expect(takeAll(lanes)).toHaveLength(3)
@@ -76,7 +78,12 @@ describe("all slots together", () => {
     const lanes = lanesOf(named(100), 10, true)
     takeAll(lanes)
     for (let i = 0; i < 100; i++) {
-      lanes.fill(lanes.open(`new ${i}`, false), [{ sequence: 5_000 + i, nextAttemptAt: 0, isRedelivery: false }], 1, 0)
+      lanes.fill(
+        lanes.of(shop).open(`new ${i}`, false),
+        [{ sequence: 5_000 + i, nextAttemptAt: 0, isRedelivery: false }],
+        1,
+        0
+      )
     }
     const [first, ...others] = takeAll(lanes)
     expect(others).toHaveLength(15)
@@ -96,7 +103,7 @@ describe("all slots together", () => {
     const lanes = new Lanes({ concurrency: 1, perLane: 1 })
     for (const slow of [true, false]) {
       const places = [{ sequence: slow ? 1 : 2, nextAttemptAt: 0, isRedelivery: false }]
-      lanes.fill(lanes.open(`slow ${slow}`, slow), places, 1, 0)
+      lanes.fill(lanes.of(shop).open(`slow ${slow}`, slow), places, 1, 0)
     }
     const [slot, ...others] = takeAll(lanes)
     expect(others).toEqual([])
@@ -108,7 +115,7 @@ describe("all slots together", () => {
 
 it("a new event goes before redeliveries, however many of them wait", () => {
   const lanes = new Lanes(limits)
-  const lane = lanes.open("shop", false)
+  const lane = lanes.of(shop).open("shop", false)
   const place = (sequence: number, isRedelivery = true) => ({ sequence, nextAttemptAt: 0, isRedelivery })
   const redeliveries = Array.from({ length: 100 }, (_, i) => place(i + 1))
   lanes.fill(lane, redeliveries.slice(0, 33), 33, 0)
@@ -119,4 +126,58 @@ it("a new event goes before redeliveries, however many of them wait", () => {
   expect(lane.waiting.map(({ sequence }) => sequence)).toEqual([101, 2, 3, 4, 5, 6, 7, 8, 9])
   // Nor are they forgotten: what was left is there to be looked at.
   expect([lane.more, lanes.wants(lane, 0)]).toEqual([true, true])
+})
+
+describe("accounts", () => {
+  /** An account's lanes, with so many deliveries each, added to `lanes`. */
+  const add = (lanes: Lanes, account: string, targets: ReadonlyArray<string>, each: number) => {
+    for (const target of targets) {
+      const places = Array.from({ length: each }, () => ({
+        sequence: ++sequence,
+        nextAttemptAt: 0,
+        isRedelivery: false
+      }))
+      lanes.fill(lanes.of(account).open(target, false), places, each, 0)
+    }
+  }
+  let sequence = 0
+  const of = (slots: ReadonlyArray<Slot>, account: string) => slots.filter(({ lane }) => lane.account === account)
+
+  it("whatever hangs for however many others, an account has slots for new receivers and for known ones", () => {
+    const lanes = new Lanes(limits)
+    for (let i = 0; i < 25; i++) add(lanes, `hostile ${i}`, named(99), 3)
+    const hung = takeAll(lanes)
+    // All that there are to share, and the reserve of the others.
+    expect(hung.length).toBeLessThan(64 + 25 * 8)
+    add(lanes, shop, ["new 1", "new 2"], 30)
+    const first = takeAll(lanes)
+    expect(of(first, shop)).toHaveLength(2)
+    expect(first).toHaveLength(2)
+    for (const slot of first) lanes.ended(slot, false)
+    expect(of(takeAll(lanes), shop)).toHaveLength(8)
+  })
+
+  it("one that has none is given one beyond the ceiling too, and no more", () => {
+    const lanes = new Lanes({ concurrency: 4, perLane: 2 })
+    for (let i = 0; i < 40; i++) add(lanes, `hostile ${i}`, named(9), 3)
+    takeAll(lanes)
+    expect(lanes.running).toBeGreaterThanOrEqual(4 * 4)
+    add(lanes, shop, ["one", "other"], 30)
+    const [first, ...others] = takeAll(lanes)
+    expect([first?.lane.account, others]).toEqual([shop, []])
+    if (first !== undefined) lanes.ended(first, false)
+    expect(of(takeAll(lanes), shop)).toHaveLength(1)
+  })
+
+  it("share the slots that come free: who has the fewest under way is next, and those with as many take turns", () => {
+    const lanes = new Lanes({ concurrency: 8, perLane: 2 })
+    add(lanes, "large", named(8), 30)
+    for (const slot of takeAll(lanes)) lanes.ended(slot, false)
+    expect(takeAll(lanes)).toHaveLength(8)
+    for (const account of ["a", "b"]) add(lanes, account, ["target"], 30)
+    const turns = [lanes.next(), lanes.next(), lanes.next()]
+    expect(turns.map((slot) => slot?.lane.account)).toEqual(["a", "b", undefined])
+    for (const slot of turns) if (slot !== undefined) lanes.ended(slot, false)
+    expect(takeAll(lanes).map(({ lane }) => lane.account)).toEqual(["a", "b", "a", "b"])
+  })
 })

@@ -29,10 +29,10 @@ it.scoped("deleting an endpoint cancels its queue, except what is owed to a paym
       ).toEqual([
         ["cancelled", endpoint.id, endpoint.id, null, null],
         ["cancelled", endpoint.id, endpoint.id, null, null],
-        ["pending", "https://shop.example", null, 1, null],
-        ["pending", "https://shop.example", null, null, 3]
+        ["pending", "https://shop.example default/test", null, 1, null],
+        ["pending", "https://shop.example default/test", null, null, 3]
       ])
-      const lane = yield* reader.get("SELECT next_at FROM lanes WHERE target = 'https://shop.example'")
+      const lane = yield* reader.get("SELECT next_at FROM lanes WHERE target = 'https://shop.example default/test'")
       expect(lane).toEqual({ next_at: 1 })
       yield* publish(plain, "confirmed", 3)
       expect(yield* deliveries).toHaveLength(4)
@@ -146,7 +146,7 @@ it.scoped("what a payment's own URL is owed goes on to the endpoint that takes a
       yield* webhooks.remove(merchant, next.id)
       const rest = (yield* deliveries).filter((row) => row.status === "pending")
       expect(rest.map((row) => [row.sequence, row.endpoint_id, row.target])).toEqual(
-        [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example"])
+        [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example default/test"])
       )
     })
   )

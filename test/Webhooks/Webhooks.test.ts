@@ -75,7 +75,7 @@ it.scoped("an event is queued once for each target, and the next one waits for i
       yield* publish(payment, "confirmed", 3)
       const rows = yield* deliveries
       const shape = rows.map((row) => [row.target, row.next_attempt_at, row.after_sequence])
-      const own = "https://other.example"
+      const own = "https://other.example default/test"
       expect(shape).toEqual([
         [a.id, 1, null],
         [own, 1, null],

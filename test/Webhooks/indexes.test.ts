@@ -4,7 +4,7 @@ import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
 import * as LanesRepo from "../../src/Webhooks/LanesRepo.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/RedeliveryRepo.ts"
-import { explained, merchant, newPayment, publish } from "../lib/webhooks.ts"
+import { explained, merchant, neighbour, newPayment, publish } from "../lib/webhooks.ts"
 import { a, onStore, register } from "./endpoints.ts"
 import { addFailed, idOf } from "./redelivering.ts"
 
@@ -80,6 +80,30 @@ it.scoped("lists and redeliveries find their rows by an index, in its order", ()
       for (const index of ["deliveries_list", "deliveries_list_endpoint", "deliveries_event"]) {
         expect(plans.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
       }
+    })
+  )
+)
+
+it.scoped("what is due is found account by account, past all the lanes of each", () =>
+  onStore(
+    Effect.gen(function* () {
+      for (let i = 0; i < 3; i++)
+        yield* publish(yield* newPayment(`https://hole${i}.example/`, neighbour), "pending", 1)
+      yield* publish(yield* newPayment(a), "pending", 2)
+      const reader = yield* Reader
+      const plans: Array<string> = []
+      const db = explained(reader, reader, plans)
+      expect(yield* LanesRepo.dueAccounts(db, 0)).toEqual([])
+      expect(yield* LanesRepo.dueAccounts(db, 1)).toEqual([neighbour.account])
+      expect(yield* LanesRepo.dueAccounts(db, 2)).toEqual([merchant.account, neighbour.account])
+      expect(yield* LanesRepo.dueOf(db, merchant.account, false, 2, 9)).toEqual(["https://a.example default/test"])
+      expect(yield* LanesRepo.dueOf(db, neighbour.account, false, 1, 2)).toHaveLength(2)
+      expect([yield* LanesRepo.firstAfter(db, 0), yield* LanesRepo.firstAfter(db, 1)]).toEqual([1, 2])
+      expect(yield* LanesRepo.firstAfter(db, 2)).toBeUndefined()
+      const steps = plans.filter((step) => step.includes("lanes") || step.includes("TEMP B-TREE"))
+      // The look for the first account of all takes the first of its index, too.
+      for (const step of steps) expect(step).toMatch(/^SEARCH lanes USING (COVERING )?INDEX lanes_(account|next)/)
+      expect(steps.length).toBeGreaterThan(9)
     })
   )
 )

@@ -52,7 +52,7 @@ it.scoped("nothing goes to a deleted endpoint again, but for what a payment's ow
       expect(isSignedWith(again, own)).toBe(true)
       expect(yield* deliveries).toMatchObject([
         { endpoint_id: endpoint.id, status: "delivered" },
-        { endpoint_id: null, target: "https://a.example", status: "delivered", redeliveries: 1 }
+        { endpoint_id: null, target: "https://a.example default/test", status: "delivered", redeliveries: 1 }
       ])
     })
   )

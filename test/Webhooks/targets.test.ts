@@ -18,19 +18,19 @@ const a = endpoint("a", "https://shop.example/a", confirmed)
 const b = endpoint("b", "https://shop.example/b", ["payment.failed"])
 
 it("an event goes to the endpoints that subscribe to its kind", () => {
-  expect(targetsOf([a, b], "payment.confirmed", undefined)).toEqual([
+  expect(targetsOf(merchant, [a, b], "payment.confirmed", undefined)).toEqual([
     { endpoint: a.id, url: a.url, isOwnUrl: false, lane: a.id }
   ])
-  expect(targetsOf([a, b], "payment.created", undefined)).toEqual([])
+  expect(targetsOf(merchant, [a, b], "payment.created", undefined)).toEqual([])
 })
 
-it("a payment's own URL gets every kind, in the lane of its origin", () => {
-  expect(targetsOf([a], "payment.created", "https://Other.example:443/hook")).toEqual([
+it("a payment's own URL gets every kind, in the lane of its origin, account and mode", () => {
+  expect(targetsOf(merchant, [a], "payment.created", "https://Other.example:443/hook")).toEqual([
     {
       endpoint: undefined,
       url: "https://Other.example:443/hook",
       isOwnUrl: true,
-      lane: "https://other.example"
+      lane: "https://other.example default/test"
     }
   ])
 })
@@ -40,14 +40,14 @@ it.each([
   ["spelled otherwise", "https://SHOP.example:443/a"]
 ])("an own URL that is an endpoint's, %s, gets each event once, with the endpoint's secret", (_, url) => {
   const once = [{ endpoint: a.id, url: a.url, isOwnUrl: true, lane: a.id }]
-  expect(targetsOf([a, b], "payment.confirmed", url)).toEqual(once)
+  expect(targetsOf(merchant, [a, b], "payment.confirmed", url)).toEqual(once)
   // Not subscribed to, and owed all the same.
-  expect(targetsOf([a, b], "payment.created", url)).toEqual(once)
+  expect(targetsOf(merchant, [a, b], "payment.created", url)).toEqual(once)
 })
 
 it("of two endpoints with the own URL the one that subscribes signs for it", () => {
   const twin = { ...b, url: a.url, events: ["payment.created" as const] }
-  expect(targetsOf([a, twin], "payment.created", a.url)).toEqual([
+  expect(targetsOf(merchant, [a, twin], "payment.created", a.url)).toEqual([
     { endpoint: twin.id, url: a.url, isOwnUrl: true, lane: twin.id }
   ])
 })

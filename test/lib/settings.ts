@@ -50,6 +50,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
     lookAhead: 200,
     dustFloorUsd: "0.10"
   },
+  accounts: { quotaBytes: 1_000_000_000 },
   webhooks: { allowTargets: [], denyTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
   rates: testRates(),
   portal: { enabled: true, allow: [] },

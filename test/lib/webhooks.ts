@@ -20,6 +20,9 @@ import { temporaryDatabase } from "./store.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
+/** Another account of the same daemon. */
+export const neighbour: Owner = { account: AccountId.make("neighbour"), mode: "test" }
+
 /** A client that answers as the test says, in no time unless the answer takes some. */
 export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) =>
   Layer.succeed(DeliveryClient, { post: answer })
@@ -63,7 +66,9 @@ const account = Layer.effectDiscard(
     writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        yield* tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [merchant.account])
+        for (const { account } of [merchant, neighbour]) {
+          yield* tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [account])
+        }
         yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
       })
     )
@@ -105,13 +110,13 @@ export const webhooksOn = <E, R>(
 
 let made = 0
 
-/** A payment of the merchant's, in the store, without an event yet. */
-export const newPayment = (webhookUrl?: string) =>
+/** A payment of the merchant's or another account's, in the store, without an event yet. */
+export const newPayment = (webhookUrl?: string, owner = merchant) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const n = ++made
     const payment = someNewPayment({
-      ...merchant,
+      ...owner,
       merchantRef: `order ${n}`,
       amount: 1_000_000n,
       currency: "USDC",

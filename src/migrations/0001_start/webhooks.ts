@@ -2,7 +2,7 @@
 const laneTrigger = (name: string, change: string) =>
   `CREATE TRIGGER deliveries_${name} AFTER ${change} ON deliveries WHEN NEW.next_attempt_at IS NOT NULL
   BEGIN
-    INSERT INTO lanes (target, next_at) VALUES (NEW.target, NEW.next_attempt_at)
+    INSERT INTO lanes (target, account_id, next_at) VALUES (NEW.target, NEW.account_id, NEW.next_attempt_at)
     ON CONFLICT (target) DO UPDATE SET next_at = excluded.next_at WHERE excluded.next_at < lanes.next_at;
   END`
 
@@ -37,6 +37,7 @@ export const webhooks = [
     deleted_at INTEGER
   ) STRICT`,
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
+  "CREATE INDEX endpoints_deleted ON endpoints (deleted_at) WHERE deleted_at IS NOT NULL",
 
   // The secret that signs for a payment's own webhookUrl, and until `previous_until` the one before it. Sealed, as every
   // secret here.
@@ -53,8 +54,8 @@ export const webhooks = [
 
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL is
   // owed the event whatever becomes of the endpoint. `target` is the lane it is sent in: the endpoint's id, or the origin
-  // of the URL. A row with `next_attempt_at` is due then; one without waits for the first attempt of `after_sequence`, or
-  // is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
+  // of the URL, the account and the mode. A row with `next_attempt_at` is due then; one without waits for the first attempt
+  // of `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
   // `attempts` counts those of the schedule, `redeliveries` those that somebody asked for besides. While `redelivery` is 1
   // the next attempt is one of the latter, and after it the schedule goes on at `resume_at`.
   `CREATE TABLE deliveries (
@@ -101,17 +102,21 @@ export const webhooks = [
 
   // One row per target that has something due or scheduled, so that a million rows of one dead target hide no other.
   // `next_at` is never later than the target's first due time, unless it has passed: then it is when the target had its
-  // last turn. `slow` targets share a part of the slots.
+  // last turn. `slow` targets share a part of their account's slots.
   `CREATE TABLE lanes (
     target TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
     next_at INTEGER NOT NULL,
     slow INTEGER NOT NULL DEFAULT 0 CHECK (slow IN (0, 1))
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX lanes_next ON lanes (slow, next_at)",
+  // Each account's by themselves: another's, however many, are not read.
+  "CREATE INDEX lanes_account ON lanes (account_id, slow, next_at)",
   laneTrigger("inserted", "INSERT"),
   laneTrigger("moved", "UPDATE OF target, next_attempt_at"),
 
-  // The log. `address`: what was dialled, for operators alone.
+  // The log: of each delivery the first attempt and the last ten. `address`: what was dialled, for operators alone. What an
+  // answer's body began with is stored once: `body_of` is the number of an earlier attempt that had the same.
   `CREATE TABLE attempts (
     delivery INTEGER NOT NULL REFERENCES deliveries (sequence),
     number INTEGER NOT NULL,
@@ -122,6 +127,8 @@ export const webhooks = [
     status INTEGER,
     error TEXT,
     body_start TEXT,
-    PRIMARY KEY (delivery, number)
+    body_of INTEGER,
+    PRIMARY KEY (delivery, number),
+    CHECK (body_start IS NULL OR body_of IS NULL)
   ) STRICT, WITHOUT ROWID`
 ]

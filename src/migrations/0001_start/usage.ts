@@ -1,0 +1,129 @@
+/** What rows of so many bytes take of pages of 4,096 each: as many as fit share one. */
+const shared = (bytes: string) => `4096 / (4080 / ${bytes})`
+
+/**
+ * The same for rows that may be larger than a page: they go on in whole pages of 4,092, and what is left in the table's own
+ * is the rest or, where that does not fit either, 489 bytes (https://www.sqlite.org/fileformat2.html, section 1.6).
+ */
+const onPages = (bytes: string) =>
+  `(SELECT iif(p <= 4061, ${shared("min(p, 4061)")}, (p - kept + 4091) / 4092 * 4096 + ${shared("kept")})
+    FROM (SELECT p, iif((p - 489) % 4092 + 489 <= 4061, (p - 489) % 4092 + 489, 489) AS kept
+      FROM (SELECT ${bytes} AS p)))`
+
+const octets = (row: string, ...columns: ReadonlyArray<string>) =>
+  columns.map((column) => `coalesce(octet_length(${row}.${column}), 0)`).join(" + ")
+
+// A row's size in the file with its indexes: constants as measured, and what a merchant or a receiver can make long.
+const sizes = {
+  payments: (row: string) =>
+    `${onPages(`270 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
+      + 310 + 5 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
+  events: (row: string) =>
+    `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 140 + ${octets(row, "account_id")}`,
+  deliveries: (row: string) =>
+    `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 180 + ${octets(row, "account_id")}`,
+  quotes: (row: string) => `70 + ${octets(row, "body", "account_id")} + 50`,
+  endpoints: (row: string) => `${onPages(`60 + ${octets(row, "url", "events", "secret", "account_id")}`)} + 60`,
+  idempotent_responses: (row: string) =>
+    `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`
+}
+
+const counters = ["bytes", "open_payments", "open_bytes", "endpoints", "endpoint_bytes", "unfinished"] as const
+type Change = Partial<Record<(typeof counters)[number], string>>
+
+/** Adds to what an owner has; `from` says where the row comes from. */
+const adding = (owner: string, change: Change, from = "WHERE true") =>
+  `INSERT INTO usage (account_id, mode, ${counters.join(", ")})
+   SELECT ${owner}, ${counters.map((counter) => change[counter] ?? "0").join(", ")} ${from}
+   ON CONFLICT (account_id, mode) DO UPDATE SET
+     ${counters.map((counter) => `${counter} = ${counter} + excluded.${counter}`).join(", ")};`
+
+const trigger = (name: string, when: string, body: string) =>
+  `CREATE TRIGGER usage_${name} AFTER ${when} BEGIN ${body} END`
+
+const ownerOf = (row: string) => `${row}.account_id, ${row}.mode`
+const less = (size: string) => `-(${size})`
+
+const rowTriggers = Object.entries(sizes).flatMap(([table, size]) => [
+  trigger(`${table}_added`, `INSERT ON ${table}`, adding(ownerOf("NEW"), { bytes: size("NEW") })),
+  trigger(`${table}_gone`, `DELETE ON ${table}`, adding(ownerOf("OLD"), { bytes: less(size("OLD")) }))
+])
+
+/** What each of an open payment's next events has to store, its delivery to the payment's own URL with it but for attempts. */
+const payload = (row: string) =>
+  `900 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
+
+const attemptSize = (row: string) => shared(`(30 + ${octets(row, "address", "error", "body_start")})`)
+const ofDelivery = (row: string) => `FROM deliveries WHERE sequence = ${row}.delivery`
+
+/**
+ * What each account takes of the disk, kept by the statements that change it, so that nobody has to count. Besides what is
+ * stored: what a payment that is open, and a delivery that is not over, may still have to store, since these always go on.
+ * Sums may be wrong by a few percent and must never be a reason that something fails: they have no CHECK.
+ */
+export const usage = [
+  `CREATE TABLE usage (
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    open_payments INTEGER NOT NULL,
+    open_bytes INTEGER NOT NULL,
+    endpoints INTEGER NOT NULL,
+    endpoint_bytes INTEGER NOT NULL,
+    unfinished INTEGER NOT NULL,
+    PRIMARY KEY (account_id, mode)
+  ) STRICT, WITHOUT ROWID`,
+  ...rowTriggers,
+  trigger(
+    "idempotent_responses_replaced",
+    "UPDATE OF body, headers ON idempotent_responses",
+    adding(ownerOf("NEW"), {
+      bytes: `${sizes.idempotent_responses("NEW")} - (${sizes.idempotent_responses("OLD")})`
+    })
+  ),
+  trigger(
+    "attempts_added",
+    "INSERT ON attempts",
+    adding("account_id, mode", { bytes: attemptSize("NEW") }, ofDelivery("NEW"))
+  ),
+  trigger(
+    "attempts_gone",
+    "DELETE ON attempts",
+    adding("account_id, mode", { bytes: less(attemptSize("OLD")) }, ofDelivery("OLD"))
+  ),
+  trigger(
+    "payments_opened",
+    "INSERT ON payments WHEN NEW.ended_at IS NULL",
+    adding(ownerOf("NEW"), { open_payments: "1", open_bytes: payload("NEW") })
+  ),
+  trigger(
+    "payments_ended",
+    "UPDATE OF ended_at ON payments WHEN OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL",
+    adding(ownerOf("NEW"), { open_payments: "-1", open_bytes: less(payload("NEW")) })
+  ),
+  trigger(
+    "endpoints_opened",
+    "INSERT ON endpoints WHEN NEW.deleted_at IS NULL",
+    adding(ownerOf("NEW"), { endpoints: "1", endpoint_bytes: octets("NEW", "url") })
+  ),
+  trigger(
+    "endpoints_deleted",
+    "UPDATE OF deleted_at ON endpoints WHEN OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL",
+    adding(ownerOf("NEW"), { endpoints: "-1", endpoint_bytes: less(octets("NEW", "url")) })
+  ),
+  trigger(
+    "deliveries_begun",
+    "INSERT ON deliveries WHEN NEW.done_at IS NULL",
+    adding(ownerOf("NEW"), { unfinished: "1" })
+  ),
+  trigger(
+    "deliveries_done",
+    "UPDATE OF done_at ON deliveries WHEN OLD.done_at IS NULL AND NEW.done_at IS NOT NULL",
+    adding(ownerOf("NEW"), { unfinished: "-1" })
+  ),
+  trigger(
+    "deliveries_resumed",
+    "UPDATE OF done_at ON deliveries WHEN OLD.done_at IS NOT NULL AND NEW.done_at IS NULL",
+    adding(ownerOf("NEW"), { unfinished: "1" })
+  )
+]

@@ -1,0 +1,45 @@
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestApi, testApp } from "../lib/api.ts"
+import { testRates } from "../lib/settings.ts"
+
+layer(testApp({ accounts: { quotaBytes: 1_000 }, rates: testRates({ EUR: "1.10" }) }), { excludeTestServices: true })(
+  "an account at its quota",
+  (it) => {
+    it.effect("makes nothing new, is told what to do, and reads what it has", () =>
+      Effect.gen(function* () {
+        const api = yield* TestApi
+        const key = yield* api.newKey()
+        const quote = { fromCurrency: "EUR", toCurrency: "USD", amount: "49.90" }
+        const payment = {
+          merchantRef: "order",
+          amount: "1",
+          currency: "ETH",
+          chain: "base",
+          metadata: { n: "x".repeat(500) }
+        }
+        const asked = [
+          [
+            "/v1/webhooks",
+            {
+              url: `https://8.8.8.8/${"h".repeat(1_500)}`,
+              events: ["payment.confirmed"],
+              secret: "whsec_0123456789abcdef"
+            }
+          ],
+          ["/v1/payments", payment]
+        ] as const
+        let refused = yield* api.call("POST", "/v1/quotes", { key, json: quote })
+        while (refused.status === 201) refused = yield* api.call("POST", "/v1/quotes", { key, json: quote })
+        expect([refused.status, refused.body.error.code]).toEqual([507, "QUOTA_EXCEEDED"])
+        for (const [path, json] of asked) {
+          const answer = yield* api.call("POST", path, { key, json })
+          expect([answer.status, answer.body.error.code]).toEqual([507, "QUOTA_EXCEEDED"])
+          expect(answer.body.error.message).toContain("accounts.quota_bytes")
+        }
+        expect((yield* api.call("GET", "/v1/payments", { key })).body).toEqual({ data: [], cursor: null })
+        expect((yield* api.call("GET", "/v1/webhooks", { key })).body).toEqual({ data: [] })
+      })
+    )
+  }
+)

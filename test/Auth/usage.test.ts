@@ -1,0 +1,209 @@
+import { randomBytes } from "node:crypto"
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Redacted } from "effect"
+import * as UsageRepo from "../../src/Auth/UsageRepo.ts"
+import { QuotaExceeded } from "../../src/Domain/AccountErrors.ts"
+import { EventKind } from "../../src/Domain/Event.ts"
+import { newPaymentId } from "../../src/Domain/Ids.ts"
+import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import * as Idempotency from "../../src/Http/IdempotencyRepo.ts"
+import * as Payments from "../../src/Payments/PaymentsRepo.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { recordAttempts } from "../../src/Webhooks/DeliveriesRepo.ts"
+import * as RetentionRepo from "../../src/Webhooks/RetentionRepo.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
+import { someNewPayment } from "../lib/payments.ts"
+import { merchant } from "../lib/webhooks.ts"
+import { onStore } from "../Webhooks/endpoints.ts"
+
+const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
+
+/** Bytes of the file that hold something. */
+const fileBytes = Effect.flatMap(Reader, (reader) =>
+  Effect.map(
+    reader.all<{ bytes: number }>(
+      `SELECT (page_count - freelist_count) * 4096 AS bytes FROM pragma_page_count, pragma_freelist_count`
+    ),
+    ([row]) => row?.bytes ?? 0
+  )
+)
+
+const usage = Effect.flatMap(Reader, (reader) =>
+  Effect.map(UsageRepo.all(reader), ([first]) => first ?? { account: "", stored: 0, reserved: 0 })
+)
+
+let made = 0
+
+/** Stores a payment as a request with an Idempotency-Key does. */
+const add = (metadata: number, webhookUrl?: string) =>
+  Effect.map(Outbox, (outbox) => {
+    const n = ++made
+    const payment = someNewPayment({
+      ...merchant,
+      id: newPaymentId(n),
+      merchantRef: `order ${n}`,
+      address: `0x${randomBytes(20).toString("hex")}`,
+      createdAt: n,
+      expiresAt: n + 3_600_000,
+      metadata: JSON.stringify({ note: "x".repeat(metadata) }),
+      webhookUrl
+    })
+    return Effect.gen(function* () {
+      const tx = yield* Tx
+      const stored = yield* Payments.insert(tx, payment, { wallet: "w", index: n })
+      if (stored === undefined) return yield* Effect.dieMessage("the payment is there already")
+      yield* outbox.publish(tx, stored, n)
+      const body = JSON.stringify({ ...stored, amount: "1" })
+      const answer = { status: 201, headers: { location: `/v1/payments/${payment.id}` }, body, hash: randomBytes(32) }
+      yield* Idempotency.keep({ ...merchant, route: "/v1/payments", key: payment.id }, answer, n)
+      return stored
+    })
+  })
+
+const move = (payment: Payment, status: PaymentStatus, at: number) =>
+  Effect.gen(function* () {
+    const outbox = yield* Outbox
+    const after = {
+      ...payment,
+      status,
+      txHash: `0x${randomBytes(32).toString("hex")}`,
+      amountReceived: 1_000n,
+      endedAt: status === "expired" ? at : undefined
+    }
+    yield* write(
+      Effect.gen(function* () {
+        yield* Payments.update(payment, after, at)
+        yield* outbox.publish(yield* Tx, after, at)
+      })
+    )
+    return after
+  })
+
+/** Makes all attempts that a payment's deliveries come to, each with an answer of its own of 1 KB. */
+const attempt = (payment: Payment, status: number) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const due = reader.all<{ sequence: number; attempts: number }>(
+      "SELECT sequence, attempts FROM deliveries WHERE payment_id = ? AND next_attempt_at IS NOT NULL",
+      [payment.id]
+    )
+    for (let rows = yield* due; rows.length > 0; rows = yield* due) {
+      const ended = rows.map(({ attempts, sequence }) => ({
+        sequence,
+        attempts: attempts + 1,
+        isRedelivery: false,
+        startedAt: 1_700_000_000_000,
+        endedAt: 1_700_000_000_100,
+        status,
+        address: "93.184.216.34",
+        bodyStart: randomBytes(512).toString("hex")
+      }))
+      yield* write(recordAttempts(ended, 1_700_000_000_100))
+    }
+  })
+
+const register = (url: string) =>
+  Effect.flatMap(Webhooks, (webhooks) =>
+    webhooks.create(merchant, { url, events: EventKind.literals, secret: Redacted.make("whsec_0123456789abcdef") })
+  )
+
+it.scoped("what an account has stored is known within five percent, and forgotten with what was stored", () =>
+  onStore(
+    Effect.gen(function* () {
+      for (const path of ["orders", "books"]) yield* register(`https://shop.example/${path}`)
+      const before = yield* fileBytes
+      const payments: Array<Payment> = []
+      for (let i = 0; i < 400; i++) {
+        const pending = yield* write(yield* add((i * 37) % 900))
+        const detecting = yield* move(pending, "detecting", i)
+        payments.push(yield* move(detecting, "expired", i))
+        yield* attempt(pending, 200)
+      }
+      const taken = (yield* fileBytes) - before
+      const { reserved, stored } = yield* usage
+      expect(reserved).toBe(0)
+      expect(stored / taken).toBeGreaterThan(0.95)
+      expect(stored / taken).toBeLessThan(1.05)
+
+      const until = Number.MAX_SAFE_INTEGER
+      yield* Effect.repeat(write(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
+      let place: RetentionRepo.Place | undefined
+      do place = yield* write(RetentionRepo.forgetEvents(until, place, 500))
+      while (place !== undefined)
+      yield* Effect.repeat(write(Idempotency.forget(until, 500)), { while: (more) => more })
+      // Payments and endpoints stay, and the newest event.
+      const left = (yield* fileBytes) - before
+      const now = yield* usage
+      expect(now.stored / left).toBeGreaterThan(0.9)
+      expect(now.stored / left).toBeLessThan(1.15)
+    })
+  )
+)
+
+/** Large enough for a few payments of the worst kind. */
+const quota = 40_000_000
+const longUrl = (n: number) => `https://hole${n}.example/${"h".repeat(2_000)}`
+
+/** Makes payments of the worst kind until one is refused; gives those that were made. */
+const fill = Effect.gen(function* () {
+  const payments: Array<Payment> = []
+  while (true) {
+    const one = yield* add(16_000, longUrl(99))
+    const exit = yield* Effect.exit(write(Effect.zipLeft(one, UsageRepo.keepWithin(merchant.account, quota))))
+    if (Exit.isFailure(exit)) return payments
+    payments.push(exit.value)
+  }
+})
+
+/** What is there goes on, as badly as it can: two more events, and six attempts of each delivery. */
+const goOn = (payments: ReadonlyArray<Payment>) =>
+  Effect.gen(function* () {
+    for (const payment of payments) {
+      const detecting = yield* move(payment, "detecting", 5)
+      yield* move(detecting, "expired", 6)
+      yield* attempt(payment, 500)
+    }
+  })
+
+it.scoped("one key's worst day takes no more than its account's quota, what comes after it included", () =>
+  onStore(
+    Effect.gen(function* () {
+      const before = yield* fileBytes
+      for (let i = 0; i < 50; i++) yield* register(longUrl(i))
+      const payments = yield* fill
+      expect(payments.length).toBeGreaterThan(10)
+      yield* goOn(payments)
+      const taken = (yield* fileBytes) - before
+      expect(taken).toBeLessThan(quota)
+      // Not far below it either: what is reserved is about what may come.
+      expect(taken).toBeGreaterThan(0.5 * quota)
+      expect((yield* usage).reserved).toBe(0)
+    })
+  )
+)
+
+it.scoped("nor when the endpoints come after the payments: they are refused", () =>
+  onStore(
+    Effect.gen(function* () {
+      const before = yield* fileBytes
+      const payments = yield* fill
+      const added = yield* Effect.exit(
+        write(
+          Effect.gen(function* () {
+            const tx = yield* Tx
+            yield* tx.run(
+              `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
+               VALUES ('wh_1', ?, ?, 'https://a.example/', '["payment.expired"]', x'00', 0)`,
+              [merchant.account, merchant.mode]
+            )
+            yield* UsageRepo.keepWithin(merchant.account, quota)
+          })
+        )
+      )
+      expect(added).toEqual(Exit.fail(new QuotaExceeded({ quota })))
+      yield* goOn(payments)
+      expect((yield* fileBytes) - before).toBeLessThan(quota)
+    })
+  )
+)
