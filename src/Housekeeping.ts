@@ -1,6 +1,7 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import { Settings } from "./Settings.ts"
 import { type StoreUnavailable, Writer } from "./Sql.ts"
+import { Workers } from "./Telemetry/Workers.ts"
 import * as RetentionRepo from "./Webhooks/RetentionRepo.ts"
 
 /** How often it looks for what is old, and how many rows one command of the writer takes: nobody waits long behind it. */
@@ -24,6 +25,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
     Effect.gen(function* () {
       const retention = Duration.toMillis((yield* Settings).retention.deliveries)
       const writer = yield* Writer
+      const alive = (yield* Workers).worker("housekeeping", interval)
 
       const forgetDeliveries = (until: number): Effect.Effect<void, StoreUnavailable> =>
         Effect.repeat(writer.write(RetentionRepo.forgetDeliveries(until, atOnce)), { while: (more) => more })
@@ -41,7 +43,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {
-        run: Effect.zipRight(Effect.repeat(clean, Schedule.spaced(interval)), Effect.never).pipe(
+        run: Effect.zipRight(Effect.repeat(alive(clean), Schedule.spaced(interval)), Effect.never).pipe(
           Effect.annotateLogs({ service: "housekeeping" })
         )
       }
