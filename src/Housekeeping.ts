@@ -2,7 +2,8 @@ import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+import { Reader, type StoreUnavailable, type StoreUnavailable, type Tx, Writer, Writer } from "./Sql.ts"
+import { Workers } from "./Telemetry/Workers.ts"
 import * as RetentionRepo from "./Webhooks/RetentionRepo.ts"
 
 /** How often it looks for what is old, and how many rows one command of the writer takes: nobody waits long behind it. */
@@ -30,6 +31,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       const { quotaBytes } = settings.accounts
       const reader = yield* Reader
       const writer = yield* Writer
+      const alive = (yield* Workers).worker("housekeeping", interval)
 
       const all = (page: Effect.Effect<boolean, StoreUnavailable, Tx>): Effect.Effect<void, StoreUnavailable> =>
         Effect.repeat(writer.write(page), { while: (more) => more })
@@ -61,7 +63,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {
-        run: Effect.zipRight(Effect.repeat(clean, Schedule.spaced(interval)), Effect.never).pipe(
+        run: Effect.zipRight(Effect.repeat(alive(clean), Schedule.spaced(interval)), Effect.never).pipe(
           Effect.annotateLogs({ service: "housekeeping" })
         )
       }

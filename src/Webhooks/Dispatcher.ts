@@ -3,6 +3,7 @@ import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 import type { Slot } from "./AccountLanes.ts"
 import { type Attempt, type DueDelivery, dueDelivery } from "./DeliveriesRepo.ts"
 import { DeliveryClient } from "./DeliveryClient.ts"
@@ -101,6 +102,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const reader = yield* Reader
       const writer = yield* Writer
       const outbox = yield* Outbox
+      const alive = (yield* Workers).worker("dispatcher", "10 seconds")
       const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, countWith(yield* Metrics))
 
       const run = Effect.gen(function* () {
@@ -123,7 +125,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         })
 
         const schedule = Effect.gen(function* () {
-          const nextAt = yield* untilStored(queue.step)
+          const nextAt = yield* alive(untilStored(queue.step))
           const wait = nextAt - (yield* Clock.currentTimeMillis)
           if (wait <= 0) return
           const change = Queue.take(changed)

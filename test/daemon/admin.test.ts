@@ -50,7 +50,17 @@ describe("the operator's listener", () => {
       expect(Object.keys(told.body)).toEqual(["ready", "chains", "workers"])
       expect(told.body.chains).toEqual([{ chain: "base", mode: "test", ready: expect.any(Boolean) }])
       expect(told.body.workers).toEqual(
-        ["addresses", "expiry", "idempotency", "keys", "limits", "matching", "prices"].map((name) => ({
+        [
+          "addresses",
+          "dispatcher",
+          "expiry",
+          "housekeeping",
+          "idempotency",
+          "keys",
+          "limits",
+          "matching",
+          "prices"
+        ].map((name) => ({
           name,
           ready: true
         }))
