@@ -2,7 +2,7 @@ import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
-import { Reader, type StoreUnavailable, type StoreUnavailable, type Tx, Writer, Writer } from "./Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import * as RetentionRepo from "./Webhooks/RetentionRepo.ts"
 
