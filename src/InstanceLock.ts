@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
@@ -73,6 +73,15 @@ const refusal = (database: string, holder: Holder | undefined) =>
         : `tilld ${holder.command}, process ${holder.pid}; wait for it, or end it`)
   })
 
+/** What a path that may be a link leads to: two names of one database have one lock. */
+const realFile = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
 /**
  * Takes the database for this process alone, until the scope closes or the process dies: by a lock on `<database>.lock`,
  * with the holder's name in `<database>.pid`. `command` is what others are told that runs.
@@ -81,11 +90,12 @@ export const acquire = (
   database: string,
   command: string
 ): Effect.Effect<void, InstanceLocked | StoreUnusable, Scope.Scope> => {
-  const pidFile = `${database}.pid`
+  const file = realFile(database)
+  const pidFile = `${file}.pid`
   const take = Effect.try({
     try: () => {
-      mkdirSync(dirname(database), { recursive: true, mode: 0o750 })
-      const connection = lock(`${database}.lock`)
+      mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
+      const connection = lock(`${file}.lock`)
       if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
       return connection
     },

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -21,6 +21,17 @@ it.scopedLive("a second holder is refused, and told who is there", () =>
     const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
     expect(refused).toBeInstanceOf(InstanceLocked)
     expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
+  })
+)
+
+it.scopedLive("two names of one database have one lock", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(database, "")
+    symlinkSync(database, `${database}.link`)
+    yield* acquire(database, "serve")
+    const refused = yield* Effect.flip(Effect.scoped(acquire(`${database}.link`, "serve")))
+    expect(refused).toBeInstanceOf(InstanceLocked)
   })
 )
 
