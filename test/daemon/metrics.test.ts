@@ -225,8 +225,9 @@ describe("README", () => {
         const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
         const told = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)])
         const labelsOf = new Map(told.map(([, name = "", labels = ""]) => [name, labels]))
-        // Of no two sources, and of what has not been asked for yet, there is nothing to show.
+        // Of no two sources, of who has stored nothing, and of what has not been asked for yet, there is nothing to show.
         const mayBeAbsent = [
+          "tilld_account_used_bytes",
           "tilld_price_spread_ratio",
           "tilld_http_requests_total",
           "tilld_http_request_duration_seconds"
