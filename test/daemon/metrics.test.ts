@@ -242,8 +242,7 @@ describe("README", () => {
         expect(rules).toContain('targets: ["127.0.0.1:9090"]')
         const expressions = [...rules.matchAll(/expr: (.*)/g)].map(([, expression = ""]) => expression)
         expect(expressions.length).toBeGreaterThan(3)
-        for (const name of expressions.join(" ").match(/tilld_\w+/g) ?? [])
-          expect([...scrape.types.keys()]).toContain(name)
+        for (const name of expressions.join(" ").match(/tilld_\w+/g) ?? []) expect([...labelsOf.keys()]).toContain(name)
         const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
         const [, listed = ""] = /An attempt's outcome is ([^.]*)\./.exec(section) ?? []
         expect(new Set([...listed.matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)
