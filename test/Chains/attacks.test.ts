@@ -1,24 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { PaymentId } from "../../src/Domain/Ids.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
-import { alice, aroundSomeReal, second, usdc, watchedPayment } from "./around.ts"
+import { alice, aroundSomeReal, second, usdc } from "./around.ts"
+import { stateOf, watchedUsdc } from "./ending.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { paymentById } from "./world.ts"
 
 // One provider lies, and the others are honest: what becomes of a payment is what the honest ones have.
-
-const stateOf = (id: PaymentId) =>
-  Effect.map(paymentById(id), (payment) =>
-    [payment?.status, payment?.failureReason, payment?.amountReceived].filter((part) => part !== undefined).join(" ")
-  )
-
-/** A payment of 5 USDC that is watched, in a world in which payments end. */
-const watchedUsdc = Effect.gen(function* () {
-  const { expire } = yield* Settlement
-  yield* Effect.forkScoped(expire)
-  return yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
-})
 
 const seconds = (count: number) => Effect.repeatN(second, count - 1)
 

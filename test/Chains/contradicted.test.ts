@@ -1,26 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
-import type { PaymentId } from "../../src/Domain/Ids.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
-import { address, alice, aroundSomeReal, health, second, usdc, watchedPayment, withTokens } from "./around.ts"
+import { address, alice, aroundSomeReal, health, second, usdc, withTokens } from "./around.ts"
+import { stateOf, watchedUsdc } from "./ending.ts"
 import { ModelChain, token } from "./ModelChain.ts"
-import { pass, pay, paymentById } from "./world.ts"
+import { pass, pay } from "./world.ts"
 
 // A serving provider that invents receipts, block after block.
 
 const bob = address(0xb0b)
-const stateOf = (id: PaymentId) =>
-  Effect.map(paymentById(id), (payment) =>
-    [payment?.status, payment?.failureReason, payment?.amountReceived].filter((part) => part !== undefined).join(" ")
-  )
-
-const watchedUsdc = Effect.gen(function* () {
-  const { expire } = yield* Settlement
-  yield* Effect.forkScoped(expire)
-  return yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
-})
-
 const word = (value: number) => `0x${value.toString(16).padStart(64, "0")}`
 const inventedHash = (block: number, i: number) => `0x${"f".repeat(32)}${word(block * 1000 + i).slice(34)}`
 
