@@ -71,8 +71,14 @@ interface UnattributedRow {
  *
  * Such a row was seen at the end of an interval that begins with the balance known before: the transfer is part of it
  * when its block lies there.
+ *
+ * @param above rows of blocks above this one only: the transfer was found beyond those below
  */
-export const takeFromUnattributed = ({ chain, mode }: Network, transfer: DatedTransfer) =>
+export const takeFromUnattributed = (
+  { chain, mode }: Network,
+  transfer: DatedTransfer,
+  above = transfer.blockNumber - 1
+) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const { address, amount, blockNumber, currency } = transfer
@@ -80,13 +86,13 @@ export const takeFromUnattributed = ({ chain, mode }: Network, transfer: DatedTr
     const row = yield* tx.get<UnattributedRow>(
       `SELECT block_hash, amount FROM receipts AS seen
        WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
-         AND currency = ? AND canonical = 1 AND block_number >= ?
+         AND currency = ? AND canonical = 1 AND block_number > ?
          AND NOT EXISTS (
            SELECT 1 FROM balances AS known
            WHERE known.chain = seen.chain AND known.mode = seen.mode AND known.address = seen.address
              AND known.number >= ? AND known.number < seen.block_number)
        ORDER BY block_number LIMIT 1`,
-      [owner?.payment ?? null, chain, mode, address, currency, blockNumber, blockNumber]
+      [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]
     )
     if (row === undefined) return
     const left = BigInt(row.amount) - amount

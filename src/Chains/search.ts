@@ -1,4 +1,5 @@
 import { Array as Arr, Clock, Duration, Effect } from "effect"
+import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -11,6 +12,7 @@ import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
+import * as Repair from "./RepairRepo.ts"
 import { providerTrouble, RpcError, type RpcReason } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
@@ -121,6 +123,11 @@ const store = (watch: Watch, due: ReadonlyArray<Searches.Due>, { alike, transfer
       if (scan === undefined || block?.hash !== settled.hash) return
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
+      const coin = nativeToken(network.chain)
+      for (const one of unknown) {
+        // A round at a later block may have seen it already, and not how it came.
+        if (one.currency === coin) yield* Repair.takeFromUnattributed(network, one, settled.number)
+      }
       const touched = [
         ...(yield* keepIncome(network, unknown, false)),
         ...(yield* AgreementRepo.reinstate(network, alike))
