@@ -143,11 +143,22 @@ describe("README", () => {
         join(cwd, "main.mjs"),
         `import { readFileSync } from "node:fs"
         const vectors = JSON.parse(readFileSync(process.argv[2], "utf8"))
-        process.env.WEBHOOK_SECRET = vectors[0].secret
+        import { createHmac } from "node:crypto"
+        const [{ body, secret, signature }] = vectors
+        process.env.WEBHOOK_SECRET = secret
         const { receive } = await import("./shop.mjs")
-        for (const { body, signature } of [vectors[0], vectors.find(({ valid }) => !valid)]) {
-          const headers = { "x-service-signature": signature }
-          console.log((await receive(new Request("http://shop.example", { method: "POST", headers, body }))).status)
+        const key = Buffer.from(secret.slice("whsec_".length), "base64")
+        const now = Math.floor(Date.now() / 1000)
+        for (const [at, text] of [[now, body], [now, body.replace("order-1", "order-2")], [now - 360, body]]) {
+          const signed = createHmac("sha256", key).update(\`evt_1.\${at}.\${body}\`).digest("base64")
+          const headers = {
+            "x-service-signature": signature,
+            "webhook-id": "evt_1",
+            "webhook-timestamp": String(at),
+            "webhook-signature": \`v1,\${signed}\`
+          }
+          const answer = await receive(new Request("http://shop.example", { method: "POST", headers, body: text }))
+          console.log(answer.status, (await answer.text()).slice(0, 23))
         }`
       )
       const { ended } = yield* start(process.execPath, ["main.mjs", vectorsFile], { cwd, env })
@@ -158,8 +169,9 @@ describe("README", () => {
         "true",
         "order-3 pending 0",
         "evt_4JqJ2mCwT1yGkZb6rXn0aQ payment.created order-1",
-        "204",
-        "400",
+        "204 ",
+        "400 The signature is not of",
+        "400 The webhook was signed ",
         ""
       ])
     })

@@ -56,7 +56,8 @@ and 24 hours. An event can come more than once: remember its \`id\`. Retries may
 \`data.status\` decide, not the order of arrival.
 
 \`X-Service-Signature\` is the HMAC-SHA256 of the body's bytes in lower-case hex, keyed with the whole secret, \`whsec_\`
-included. Check it over the bytes as they came, before you parse them, and refuse what does not match:
+included. Check it over the bytes as they came, before you parse them, and refuse what does not match. It signs no time, so
+that a recorded request stays right for ever: \`webhook-signature\` signs the time too, or keep the ids of events.
 
 \`\`\`js
 import { createHmac, timingSafeEqual } from "node:crypto"

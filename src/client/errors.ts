@@ -44,3 +44,25 @@ export class TilldConnectionError extends Error {
 export class WebhookVerificationError extends Error {
   override readonly name: string = "WebhookVerificationError"
 }
+
+/**
+ * A webhook that tilld signed, but not now: somebody sends a recorded one again, or one of the two clocks is wrong. Answer
+ * it as any other `WebhookVerificationError`: tilld signs each of its attempts anew.
+ */
+export class WebhookTimestampError extends WebhookVerificationError {
+  override readonly name: string = "WebhookTimestampError"
+  readonly reason: "too_old" | "too_new"
+  /** Unix milliseconds. */
+  readonly signedAt: number
+
+  /** `age` and `tolerance` in seconds; an age below 0 is a time to come. */
+  constructor(signedAt: number, age: number, tolerance: number) {
+    const seconds = Math.round(Math.abs(age))
+    super(
+      `The webhook was signed ${seconds} seconds ${age < 0 ? "from now" : "ago"}, and ${tolerance} are allowed: it is a recording that ` +
+        "somebody sends again, or this machine's clock is wrong."
+    )
+    this.reason = age < 0 ? "too_new" : "too_old"
+    this.signedAt = signedAt
+  }
+}

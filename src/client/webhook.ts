@@ -1,26 +1,111 @@
+// The client runs in other people's programs, without Effect: the platform's own clock is all it has.
+// @effect-diagnostics globalDate:off
+
 import { parseObject } from "./answers.ts"
-import { WebhookVerificationError } from "./errors.ts"
+import { WebhookTimestampError, WebhookVerificationError } from "./errors.ts"
+import { type CheckingKey, checkingKey, type StandardHeaders, signerOf, standardTime } from "./signatures.ts"
 import type { WebhookEvent, WebhookTest } from "./types.ts"
 
-const encoder = new TextEncoder()
-const algorithm = { name: "HMAC", hash: "SHA-256" }
+/** Seconds, as the libraries of Standard Webhooks have it. */
+const defaultTolerance = 300
 
-/** An empty key would accept what anybody has signed. */
-const keyOf = (secret: string) => {
-  if (typeof secret !== "string" || !/^whsec_./.test(secret)) {
-    throw new TypeError("secrets must be one or more whsec_… strings")
-  }
-  return crypto.subtle.importKey("raw", encoder.encode(secret), algorithm, false, ["verify"])
+/** The header's value, as frameworks give it. */
+type HeaderValue = string | ReadonlyArray<string> | null | undefined
+
+interface FetchHeaders {
+  readonly get: (name: string) => string | null
+}
+
+/** The headers of a request: a `Headers`, or an object such as `request.headers` of `node:http`. */
+export type WebhookHeaders = FetchHeaders | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+
+export interface VerifyWebhookOptions {
+  /** How far the signed time may be from now, in seconds, both ways; otherwise 300. */
+  readonly toleranceSeconds?: number
+  /** Now, in Unix milliseconds; otherwise this machine's clock. */
+  readonly now?: () => number
 }
 
 /** 64 lower-case hex digits are all that tilld writes. */
-const signatureOf = (header: string | ReadonlyArray<string> | null | undefined): Uint8Array => {
+const signatureOf = (header: HeaderValue) => {
   const [value, ...others] = [header ?? []].flat()
   if (value === undefined) throw new WebhookVerificationError("There is no X-Service-Signature header.")
   if (others.length > 0 || !/^[0-9a-f]{64}$/.test(value)) {
     throw new WebhookVerificationError("The X-Service-Signature header must be 64 lower-case hex digits.")
   }
   return Uint8Array.from({ length: 32 }, (_, i) => Number.parseInt(value.slice(2 * i, 2 * i + 2), 16))
+}
+
+const isHeaderValue = (headers: WebhookHeaders | HeaderValue): headers is HeaderValue =>
+  headers === null || typeof headers !== "object" || Array.isArray(headers)
+
+const isHeaders = (headers: WebhookHeaders): headers is FetchHeaders => typeof headers.get === "function"
+
+/** Looks headers up by their lower-case names. */
+const lookUp = (headers: WebhookHeaders): ((name: string) => HeaderValue) => {
+  if (isHeaders(headers)) return (name) => headers.get(name)
+  const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  return (name) => byName.get(name)
+}
+
+/** The headers of Standard Webhooks, where each is there, and once. */
+const standardOf = (header: (name: string) => HeaderValue): StandardHeaders | undefined => {
+  const single = (name: string): string | undefined => {
+    const [value, ...others] = [header(name) ?? []].flat()
+    return others.length === 0 ? value : undefined
+  }
+  const [id, timestamp, signature] = [single("webhook-id"), single("webhook-timestamp"), single("webhook-signature")]
+  return id === undefined || timestamp === undefined || signature === undefined
+    ? undefined
+    : { id, timestamp, signature }
+}
+
+const checkTime = (signedAt: number, tolerance: number, now: number) => {
+  const age = (now - signedAt) / 1000
+  // Written so that a clock which tells no number lets nothing through.
+  if (!(Math.abs(age) <= tolerance)) throw new WebhookTimestampError(signedAt, age, tolerance)
+}
+
+/**
+ * Finds the secret that signed, and checks the time where it was signed too. What was recorded must not get by as a
+ * request that never had a signed time: with a secret that signs it, tilld always sends it.
+ */
+const checkHeaders = async (
+  keys: ReadonlyArray<CheckingKey>,
+  headers: WebhookHeaders,
+  body: Uint8Array,
+  { now = Date.now, toleranceSeconds = defaultTolerance }: VerifyWebhookOptions
+) => {
+  if (!Number.isFinite(toleranceSeconds) || toleranceSeconds < 0) {
+    throw new TypeError("toleranceSeconds must be a number of seconds, 0 or more")
+  }
+  const header = lookUp(headers)
+  const standard = standardOf(header)
+  const standardKeys = keys.flatMap((key) => key.standard ?? [])
+  const signedAt = standard && (await standardTime(standardKeys, standard, body))
+  if (signedAt !== undefined) return checkTime(signedAt, toleranceSeconds, now())
+  const signer = await checkSignature(keys, header("x-service-signature"), body)
+  if (signer.standard !== undefined) {
+    throw new WebhookVerificationError(
+      "The body is signed, but its time is not: there must be a webhook-signature, of webhook-id, webhook-timestamp and " +
+        "the body. Somebody sends a recording again, or what stands before your server drops these headers."
+    )
+  }
+}
+
+/** The key that the body is signed with. */
+const checkSignature = async (
+  keys: ReadonlyArray<CheckingKey>,
+  header: HeaderValue,
+  body: Uint8Array
+): Promise<CheckingKey> => {
+  const signature = signatureOf(header)
+  const wholes = keys.map(({ whole }) => whole)
+  const signer = keys[await signerOf(wholes, signature, body)]
+  if (signer !== undefined) return signer
+  throw new WebhookVerificationError(
+    "The signature is not of this body and secret: is the body as it came, and the secret the endpoint's?"
+  )
 }
 
 /** Its maker knows the secret: the rest of it is what `WebhookEvent` or `WebhookTest` says. */
@@ -34,31 +119,28 @@ const isEvent = (
 
 /**
  * The event that a webhook request carries, or the test of an endpoint, when one of the `secrets` signed it. `body` is the
- * request's body as it came: parsed and written again it would be other bytes. `header` is its `X-Service-Signature`.
+ * request's body as it came: parsed and written again it would be other bytes. `headers` are those of the request: where
+ * the secret signs the time too, a request that was signed more than five minutes ago, or from now, is refused. Given the
+ * value of `X-Service-Signature` alone, it takes a recorded request at any time: remember the ids of events then.
  * Give the old and the new secret while you change it. Compares in constant time.
  *
+ * @throws WebhookTimestampError when the signature is right, and of another time
  * @throws WebhookVerificationError when the signature is missing, malformed or not of this body and these secrets
- * @throws TypeError when `body` is no text or bytes, or a secret is none: the program is wrong, not the request
+ * @throws TypeError when `body` is no text or bytes, or a secret or option is none: the program is wrong, not the request
  */
 export const verifyWebhook = async (
   body: string | Uint8Array,
-  header: string | ReadonlyArray<string> | null | undefined,
-  secrets: string | ReadonlyArray<string>
+  headers: WebhookHeaders | HeaderValue,
+  secrets: string | ReadonlyArray<string>,
+  options: VerifyWebhookOptions = {}
 ): Promise<WebhookEvent | WebhookTest> => {
   if (typeof body !== "string" && !(body instanceof Uint8Array)) {
     throw new TypeError("body must be the raw body, as a string or bytes: turn off what parses it before")
   }
-  const keys = await Promise.all([secrets].flat().map(keyOf))
+  const keys = await Promise.all([secrets].flat().map(checkingKey))
   if (keys.length === 0) throw new TypeError("secrets must be one or more whsec_… strings")
-  const signature = signatureOf(header)
-  const bytes = typeof body === "string" ? encoder.encode(body) : body
-  // All of them, so that the time does not tell which one it was.
-  const matches = await Promise.all(keys.map((key) => crypto.subtle.verify("HMAC", key, signature, bytes)))
-  if (!matches.includes(true)) {
-    throw new WebhookVerificationError(
-      "The signature is not of this body and secret: is the body as it came, and the secret the endpoint's?"
-    )
-  }
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body
+  await (isHeaderValue(headers) ? checkSignature(keys, headers, bytes) : checkHeaders(keys, headers, bytes, options))
   const content = parseObject(new TextDecoder().decode(bytes))
   if (!isEvent(content)) throw new WebhookVerificationError("The body is signed, but it is not an event.")
   return content

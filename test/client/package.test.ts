@@ -69,6 +69,7 @@ layer(Program.layer, { excludeTestServices: true })("tilld/client as it is shipp
         names: [
           "TilldConnectionError",
           "TilldError",
+          "WebhookTimestampError",
           "WebhookVerificationError",
           "createClient",
           "toBaseUnits",

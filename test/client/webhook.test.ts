@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createClient, verifyWebhook, WebhookVerificationError } from "../../src/client/index.ts"
+import { createClient, verifyWebhook, WebhookTimestampError, WebhookVerificationError } from "../../src/client/index.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { tilldJson } from "../lib/tilld.ts"
@@ -111,6 +111,11 @@ describe("verifyWebhook", () => {
         const header = request.headers["x-service-signature"]
         const event = yield* Effect.promise(() => verifyWebhook(request.body, header, key))
         expect(event).toMatchObject({ event: "payment.created", data: payment })
+        expect(yield* Effect.promise(() => verifyWebhook(request.body, request.headers, key))).toEqual(event)
+        const later = { now: () => Number(request.headers["webhook-timestamp"]) * 1000 + 301_000 }
+        yield* Effect.promise(() =>
+          expect(verifyWebhook(request.body, request.headers, key, later)).rejects.toThrow(WebhookTimestampError)
+        )
         yield* Effect.promise(() =>
           expect(verifyWebhook(request.body, header, wrong)).rejects.toThrow(WebhookVerificationError)
         )
