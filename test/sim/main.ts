@@ -3,11 +3,20 @@ import { type Choice, leftOut, Stage, seedsSteps, shrink, usual } from "./simula
 import { type Kind, kinds } from "./stories.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
 
-// `npm run sim -- --seeds 10000` plays the seeds 1 to 10,000; `--seed 4711` that one, or from it on. A seed that fails is
-// printed with the fewest of its steps that still fail.
-//
-// About every second seed tells one of the stories of `stories.ts`. `--only a,b`: each seed tells one of these;
-// `--without a,b`: none does these; `--with a,b`: these too, where they are left out otherwise ("all": all of them).
+const usage = `npm run sim -- [options]
+
+  --seeds 10000     plays the seeds 1 to 10,000; 40 where neither this nor --seed is given
+  --seed 4711       plays that one; with --seeds so many from it on
+  --only a,b        each seed tells one of these stories, where else about every second tells one of all
+  --without a,b     none tells these
+  --with a,b        tells these too, where they are left out otherwise ("all": all of them)
+  --strict a,b      what the daemon is held to besides the usual
+  --help            says this
+
+A seed that fails is printed with the fewest of its steps that still fail.
+Stories: ${kinds.join(", ")}.
+Strictness: ${Object.keys(usualStrictness).join(", ")}.
+`
 
 const { values } = parseArgs({
   options: {
@@ -16,9 +25,14 @@ const { values } = parseArgs({
     only: { type: "string" },
     without: { type: "string" },
     with: { type: "string" },
-    strict: { type: "string" }
+    strict: { type: "string" },
+    help: { type: "boolean" }
   }
 })
+if (values.help) {
+  process.stdout.write(usage)
+  process.exit(0)
+}
 
 const kindsIn = (text = ""): ReadonlyArray<Kind> =>
   text.split(",").flatMap((name) => {
