@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type ChainName, chainNames, type Mode, type Network } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type Db, Tx } from "../Sql.ts"
@@ -66,6 +66,20 @@ export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visi
       if (end === undefined || rows.length < page) return
       last = end.address
     }
+  })
+
+/**
+ * The time by this machine's clock or, where that is ahead of all chains that the mode reads, by the newest of their heads:
+ * what is kept for a time is not dropped by a clock that is wrong. Unix milliseconds.
+ */
+export const timeOf = (db: Db, mode: Mode) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const row = yield* db.get<{ time: number | null }>("SELECT max(head_time) AS time FROM scans WHERE mode = ?", [
+      mode
+    ])
+    const time = row?.time ?? undefined
+    return time === undefined ? now : Math.min(now, time * 1000)
   })
 
 /** The chains on which a payment of the mode is open. */
