@@ -134,6 +134,24 @@ export const oldestUnplaced = (db: Db, { chain, mode }: Network, watched: Addres
         .reduce<number | undefined>((oldest, { created_at }) => Math.min(oldest ?? created_at, created_at), undefined)
   )
 
+/** The number of the payment that was made last, 0 where there is none. */
+export const lastPayment = (db: Db) =>
+  Effect.map(db.get<{ last: number | null }>("SELECT max(sequence) AS last FROM payments"), (row) => row?.last ?? 0)
+
+/**
+ * Payments of a chain that were made after that one, or while no head of the chain was known, have so many milliseconds
+ * more: the clock that they were made by was so far behind the chain's, and nobody knew.
+ */
+export const extend = ({ chain, mode }: Network, after: number, by: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE payments SET due_at = expires_at + ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND due_at IS NULL
+         AND (sequence > ? OR created_head IS NULL)`,
+      [by, chain, mode, after]
+    )
+  )
+
 /** The chain's first head is known: payments made before it count what comes above `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>

@@ -17,6 +17,7 @@ const input = { headers: {} as never, path: {} as never, query: {} as never, pay
 const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
   Layer.mergeAll(
     Layer.mock(Chains, {
+      behind: () => 0,
       wake: () => {},
       refresh: () => Effect.void,
       exclusively: () => () => Effect.die("not asked for"),
