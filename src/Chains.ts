@@ -3,10 +3,12 @@ import type { Gas } from "./Chains/gas.ts"
 import { HeadClock } from "./Chains/HeadClock.ts"
 import { MatchSet } from "./Chains/MatchSet.ts"
 import { Networks } from "./Chains/Networks.ts"
+import { lastPayment } from "./Chains/WatchedRepo.ts"
 import { makeWatcher, type Watcher } from "./Chains/Watcher.ts"
 import type { ChainHealth } from "./Chains/watcherState.ts"
 import { type Network, networkKey } from "./Domain/Chain.ts"
 import { Settings } from "./Settings.ts"
+import { Reader } from "./Sql.ts"
 
 export type { ChainHealth } from "./Chains/watcherState.ts"
 
@@ -23,6 +25,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly exclusively: (network: Network) => Watcher["exclusively"]
     /** To be called when a payment was made: its chain's watcher looks at once, unless it is busy anyway. */
     readonly wake: (network: Network) => void
+    /** Milliseconds by which this machine's clock is behind a chain's, as its last head has shown. */
+    readonly behind: (network: Network) => number
     /** To be called before a payment is made: what came to its address before counts nothing. Two seconds at most. */
     readonly refresh: (network: Network) => Effect.Effect<void>
   }
@@ -33,7 +37,8 @@ export class Chains extends Context.Tag("tilld/Chains")<
       const settings = yield* Settings
       const networks = yield* Networks
       const matchSet = yield* MatchSet
-      const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance))
+      const last = yield* lastPayment(yield* Reader)
+      const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance), last)
       const watchers = yield* Effect.forEach(
         settings.chains,
         (chain) => makeWatcher(chain, networks.connected(chain), headClock),
@@ -52,6 +57,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
           return watcher.exclusively
         },
         wake: (network) => byNetwork.get(networkKey(network))?.wake(),
+        behind: (network) => headClock.behind(network) ?? 0,
         refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void
       }
     })

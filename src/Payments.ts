@@ -168,7 +168,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
               confirmedAt: undefined,
               failureReason: undefined
             },
-            source
+            source,
+            chains.behind({ chain: request.chain, mode: owner.mode })
           )
           if (payment === undefined) {
             yield* refuseDuplicate(owner, request.merchantRef)

@@ -18,10 +18,27 @@ export const aheadOf = (time: number, now: number, tolerance: number): number | 
  */
 export class HeadClock {
   /** @param tolerance milliseconds: block times run behind, and no clock is so wrong */
-  constructor(readonly tolerance: number) {}
+  constructor(
+    readonly tolerance: number,
+    /** The payment that was the last when the daemon was started: those after it are made by its clock. */
+    readonly lastPayment: number
+  ) {}
 
   /** By network, when its head was last seen far ahead; Unix milliseconds. */
   readonly #seen = new Map<string, number>()
+
+  /** By network, by how many milliseconds the clock was behind the chain's when its head was last looked at. */
+  readonly #behind = new Map<string, number>()
+
+  /** By how many milliseconds the clock is behind the chain's, as far as its heads have shown; undefined before the first. */
+  behind(network: Network): number | undefined {
+    return this.#behind.get(networkKey(network))
+  }
+
+  /** A head of that time, Unix seconds, was read at `now`: blocks run behind the clock, unless that is behind itself. */
+  note(network: Network, time: number, now: number): void {
+    this.#behind.set(networkKey(network), Math.max(0, time * 1000 - now))
+  }
 
   /** Another chain has shown a head that is far ahead, some minutes ago at the most. */
   #isShownElsewhere({ chain }: Network, now: number): boolean {

@@ -4,12 +4,15 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../Settings.ts"
 import { ask, getHead, getTransactionCount } from "./calls.ts"
 import { Networks } from "./Networks.ts"
+import type { Provider, Providers } from "./Providers.ts"
 import { readPacked } from "./packedBalances.ts"
 import type { RpcClient } from "./Rpc.ts"
 import { readTokens } from "./tokenBalances.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 90
+/** Whoever is asked to confirm answers within this, or counts as silent: a payment may wait. */
+const confirmWithin = "2 seconds"
 
 /** Transactions that each of the addresses has sent: who was paid once and has spent it all is known by them alone. */
 const sentBy = (client: RpcClient, addresses: ReadonlyArray<string>) =>
@@ -37,19 +40,55 @@ export const usedOn = Effect.fn("History.usedOn")(function* (
   return addresses.filter((_, i) => isUsed(i))
 })
 
+/** Addresses that a chain's serving provider claims to have a history. */
+export interface Found {
+  readonly chain: ChainName
+  /** As they were given. */
+  readonly addresses: ReadonlyArray<string>
+  /** Another provider of the chain says so too; where not, no other one answers. */
+  readonly isConfirmed: boolean
+}
+
+/** What the other providers of a chain say to what one of them claims: what any of them confirms, or that none answers. */
+const confirm = Effect.fnUntraced(function* (
+  chain: ChainSettings,
+  providers: Providers,
+  provider: Provider,
+  claimed: ReadonlyArray<string>
+) {
+  const answers = yield* Effect.forEach(
+    yield* providers.others(provider),
+    ({ client }) =>
+      Effect.flatMap(ask(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
+        Effect.timeout(confirmWithin),
+        Effect.option
+      ),
+    { concurrency: "unbounded" }
+  )
+  const answered = Arr.getSomes(answers)
+  if (answered.length === 0) return { chain: chain.chain, addresses: claimed, isConfirmed: false } satisfies Found
+  const confirmed = new Set(answered.flat())
+  if (confirmed.size < claimed.length) {
+    yield* Effect.logWarning("a provider claims that addresses have a history, and others deny it").pipe(
+      Effect.annotateLogs({ chain: chain.chain, host: provider.client.host, denied: claimed.length - confirmed.size })
+    )
+  }
+  return { chain: chain.chain, addresses: [...confirmed], isConfirmed: true } satisfies Found
+})
+
 /** What the chains know of addresses that are to be handed out. */
 export class History extends Context.Tag("tilld/Chains/History")<
   History,
   {
     /**
      * Which addresses have a history on any chain of the mode: coins, configured tokens, or transactions sent. `found`
-     * hears of them, as they were given, as soon as a chain has answered. Of each chain it takes a call for each address,
-     * and one for 500 of each token; gives the chains that could not be asked.
+     * hears of them as soon as a chain has answered. Of each chain it takes a call for each address, and one for 500 of each
+     * token, and the same of its other providers for what is claimed; gives the chains that could not be asked.
      */
     readonly vet: (
       mode: Mode,
       addresses: ReadonlyArray<string>,
-      found: (used: ReadonlyArray<string>) => void
+      found: (used: Found) => void
     ) => Effect.Effect<ReadonlyArray<ChainName>>
   }
 >() {
@@ -62,7 +101,7 @@ export class History extends Context.Tag("tilld/Chains/History")<
       const vet = Effect.fn("History.vet")(function* (
         mode: Mode,
         addresses: ReadonlyArray<string>,
-        found: (used: ReadonlyArray<string>) => void
+        found: (used: Found) => void
       ) {
         const unreachable = yield* Effect.forEach(
           settings.chains.filter((chain) => chain.mode === mode),
@@ -71,7 +110,8 @@ export class History extends Context.Tag("tilld/Chains/History")<
               const { providers } = networks.connected(chain)
               const provider = yield* providers.current
               const [head] = yield* ask(provider.client, [getHead])
-              found(yield* usedOn(chain, provider.client, addresses, head))
+              const claimed = yield* usedOn(chain, provider.client, addresses, head)
+              if (claimed.length > 0) found(yield* confirm(chain, providers, provider, claimed))
               return []
             }).pipe(Effect.orElseSucceed(() => [chain.chain])),
           { concurrency: "unbounded" }

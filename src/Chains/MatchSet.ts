@@ -1,4 +1,4 @@
-import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { type Mode, modes } from "../Domain/Chain.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
@@ -38,23 +38,24 @@ export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
       const lateWindow = Duration.toMillis(settings.payments.lateWindow)
       const sets: Readonly<Record<Mode, AddressSet>> = { live: new AddressSet(), test: new AddressSet() }
 
-      const loadedAt = yield* Clock.currentTimeMillis
-      let gone = loadedAt - lateWindow
+      /** Up to when ended payments are not watched any more. */
+      const gone: Record<Mode, number> = { live: 0, test: 0 }
       for (const mode of modes) {
+        gone[mode] = (yield* Repo.timeOf(reader, mode)) - lateWindow
         const add = (address: string) => void sets[mode].add(address)
         yield* Repo.visitOpen(reader, mode, add)
-        yield* Repo.visitEnded(reader, mode, gone, Number.MAX_SAFE_INTEGER, add)
-        yield* Repo.visitGaps(reader, mode, gone, Number.MAX_SAFE_INTEGER, add)
+        yield* Repo.visitEnded(reader, mode, gone[mode], Number.MAX_SAFE_INTEGER, add)
+        yield* Repo.visitGaps(reader, mode, gone[mode], Number.MAX_SAFE_INTEGER, add)
       }
 
       const removeLate = Effect.gen(function* () {
-        const until = (yield* Clock.currentTimeMillis) - lateWindow
         for (const mode of modes) {
+          const until = (yield* Repo.timeOf(reader, mode)) - lateWindow
           const remove = (address: string) => void sets[mode].delete(address)
-          yield* Repo.visitEnded(reader, mode, gone, until, remove)
-          yield* Repo.visitGaps(reader, mode, gone, until, remove)
+          yield* Repo.visitEnded(reader, mode, gone[mode], until, remove)
+          yield* Repo.visitGaps(reader, mode, gone[mode], until, remove)
+          gone[mode] = Math.max(gone[mode], until)
         }
-        gone = until
       })
 
       const alive = (yield* Workers).worker("matching", housekeepingInterval)

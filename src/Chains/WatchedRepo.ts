@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type ChainName, chainNames, type Mode, type Network } from "../Domain/Chain.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { type Db, Tx } from "../Sql.ts"
@@ -68,6 +68,20 @@ export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visi
     }
   })
 
+/**
+ * The time by this machine's clock or, where that is ahead of all chains that the mode reads, by the newest of their heads:
+ * what is kept for a time is not dropped by a clock that is wrong. Unix milliseconds.
+ */
+export const timeOf = (db: Db, mode: Mode) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const row = yield* db.get<{ time: number | null }>("SELECT max(head_time) AS time FROM scans WHERE mode = ?", [
+      mode
+    ])
+    const time = row?.time ?? undefined
+    return time === undefined ? now : Math.min(now, time * 1000)
+  })
+
 /** The chains on which a payment of the mode is open. */
 export const openChains = (db: Db, mode: Mode) =>
   Effect.map(
@@ -118,6 +132,24 @@ export const oldestUnplaced = (db: Db, { chain, mode }: Network, watched: Addres
       rows
         .filter(({ address, ended_at }) => ended_at === null || watched.has(address))
         .reduce<number | undefined>((oldest, { created_at }) => Math.min(oldest ?? created_at, created_at), undefined)
+  )
+
+/** The number of the payment that was made last, 0 where there is none. */
+export const lastPayment = (db: Db) =>
+  Effect.map(db.get<{ last: number | null }>("SELECT max(sequence) AS last FROM payments"), (row) => row?.last ?? 0)
+
+/**
+ * Payments of a chain that were made after that one, or while no head of the chain was known, have so many milliseconds
+ * more: the clock that they were made by was so far behind the chain's, and nobody knew.
+ */
+export const extend = ({ chain, mode }: Network, after: number, by: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE payments SET due_at = expires_at + ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND due_at IS NULL
+         AND (sequence > ? OR created_head IS NULL)`,
+      [by, chain, mode, after]
+    )
   )
 
 /** The chain's first head is known: payments made before it count what comes above `number`. */

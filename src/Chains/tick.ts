@@ -1,5 +1,6 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
+import { Tx } from "../Sql.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, findHeader, getChainId, getHead, getHeader, type Header } from "./calls.ts"
 import { commitReading, commitStart } from "./commit.ts"
@@ -11,6 +12,7 @@ import { RpcError } from "./Rpc.ts"
 import { type Range, readRange } from "./range.ts"
 import { sizeErrors } from "./Span.ts"
 import { latestStart } from "./startBlock.ts"
+import * as Watched from "./WatchedRepo.ts"
 import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
 /**
@@ -175,6 +177,23 @@ const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: 
 })
 
 /**
+ * Notes how far the clock is behind the chain's, for payments that are made from now on. Those that have been made since
+ * the start, before anybody had looked, are given as much more time.
+ */
+const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: Watch, time: number) {
+  const now = yield* Clock.currentTimeMillis
+  const note = () => headClock.note(network, time, now)
+  if (headClock.behind(network) !== undefined || time * 1000 <= now) return note()
+  const extend = Watched.extend(network, headClock.lastPayment, time * 1000 - now)
+  yield* writer.write(
+    Effect.zipRight(
+      extend,
+      Effect.map(Tx, (tx) => tx.afterCommit(note))
+    )
+  )
+})
+
+/**
  * One look at the chain, and one step towards its head.
  *
  * The look is one batch: the head, and the header in the place of the last scanned block, which must be the stored one.
@@ -198,6 +217,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider:
   const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
   if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
   const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
+  yield* noteClock(watch, head.time)
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head

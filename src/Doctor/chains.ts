@@ -156,6 +156,9 @@ interface LookedAhead {
   readonly found: ReadonlyMap<string, Either.Either<ReadonlyArray<number>, RpcError>>
 }
 
+/** So many look-aheads are looked at, and no more: a provider may claim a history of every address. */
+const farthest = 10
+
 /** Asks all chains about the next addresses until so many in a row have no history on any. */
 const lookAhead = Effect.fnUntraced(function* (
   size: number,
@@ -165,7 +168,7 @@ const lookAhead = Effect.fnUntraced(function* (
 ) {
   const found = new Map<string, Either.Either<ReadonlyArray<number>, RpcError>>()
   let [to, unused] = [first, first]
-  while (to < unused + size) {
+  while (to < unused + size && to < first + farthest * size) {
     const indexes = Array.from({ length: unused + size - to }, (_, i) => to + i)
     const addresses = indexes.map(address)
     yield* Effect.forEach(

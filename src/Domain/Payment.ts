@@ -37,7 +37,7 @@ export interface Payment {
    */
   readonly createdHead: number | undefined
   /**
-   * Where this machine's clock was far behind the chain's when the payment was made: until when money is on time by the
+   * Where this machine's clock was behind the chain's when the payment was made: until when money is on time by the
    * chain's clock. Undefined where that is `expiresAt`.
    */
   readonly dueAt: number | undefined

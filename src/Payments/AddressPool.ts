@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { Mode } from "../Domain/Chain.ts"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
 import type { Derive } from "./derivingThread.ts"
 import type { HdWallet } from "./hdWallet.ts"
@@ -12,6 +12,9 @@ const batch = 64
 const fewForThread = 256
 /** A refill that follows the last one as soon as this is part of a burst: it leaves the processor to the requests. */
 const burstMillis = 5_000
+/** One provider alone can say so many look-aheads of addresses to have a history, and no more. */
+const believedAlone = 5
+
 interface Candidate {
   readonly index: number
   readonly address: string
@@ -32,6 +35,8 @@ export class AddressPool {
   #vetted = 0
   /** Above the last one that is known to have a history. */
   #unused = 0
+  /** By chain, how far one provider's word has drawn the look-ahead on. */
+  readonly #drawn = new Map<ChainName, number>()
   #filledAt = Number.NEGATIVE_INFINITY
 
   /**
@@ -92,6 +97,18 @@ export class AddressPool {
   skip(index: number): void {
     if (index >= this.#next) this.#used.add(index)
     this.#unused = Math.max(this.#unused, index + 1)
+  }
+
+  /**
+   * `index` has a history on a chain, by the word of one provider that nobody confirms. Gives whether that is believed: to
+   * skip an address costs nothing, but one that claims it of all of them would use up the numbering.
+   */
+  skipAlone(index: number, chain: ChainName): boolean {
+    const drawn = (this.#drawn.get(chain) ?? 0) + Math.max(0, index + 1 - Math.max(this.#unused, this.#next))
+    if (drawn > believedAlone * this.#lookAhead) return false
+    this.#drawn.set(chain, drawn)
+    this.skip(index)
+    return true
   }
 
   /** The counter stands at `next`. */

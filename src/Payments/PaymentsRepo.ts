@@ -1,4 +1,4 @@
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
@@ -64,9 +64,6 @@ const fromRow = (row: PaymentRow): Payment => ({
   endedAt: row.ended_at ?? undefined
 })
 
-/** A chain's clock that is further ahead of this machine's shows that this one is wrong. Milliseconds. */
-const farAhead = Duration.toMillis("15 minutes")
-
 /** Where a payment's address comes from. */
 export interface AddressSource {
   readonly wallet: string
@@ -76,15 +73,18 @@ export interface AddressSource {
 /**
  * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already
  * has a payment of that `merchantRef` in that mode.
+ *
+ * @param behind milliseconds by which this machine's clock is behind the chain's; the chain's stored head may tell of more.
+ * The payment's time begins by the chain's clock where that is ahead: its money is dated by it.
  */
-export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource) =>
+export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind = 0) =>
   Effect.map(
     tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
       `INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index,
          status, created_at, expires_at, created_head, due_at, metadata, webhook_url, redirect_url, quote_id, usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
-         (SELECT head_time * 1000 + ? FROM scans WHERE chain = ? AND mode = ? AND head_time * 1000 > ?), ?, ?, ?,
-         ?, ?)
+         nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * 1000 FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
+         ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head, due_at`,
       [
@@ -103,10 +103,12 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
         payment.expiresAt,
         payment.chain,
         payment.mode,
-        payment.expiresAt - payment.createdAt,
+        payment.expiresAt,
+        behind,
         payment.chain,
         payment.mode,
-        payment.createdAt + farAhead,
+        payment.expiresAt - payment.createdAt,
+        payment.expiresAt,
         payment.metadata,
         payment.webhookUrl ?? null,
         payment.redirectUrl ?? null,

@@ -1,6 +1,6 @@
 import { Duration, Effect, Fiber } from "effect"
 import type { History } from "../Chains/History.ts"
-import { networkKey } from "../Domain/Chain.ts"
+import { type ChainName, networkKey } from "../Domain/Chain.ts"
 import type { AddressPool } from "./AddressPool.ts"
 
 /** When a chain could not be asked about addresses' history, it is asked again after this, then after twice as long. */
@@ -14,6 +14,8 @@ export const makeVetter = Effect.fnUntraced(function* (history: History["Type"])
   const scope = yield* Effect.scope
   const turns = new Map<AddressPool, Effect.Semaphore>()
   const firsts = new Map<AddressPool, Fiber.RuntimeFiber<unknown>>()
+  /** Of which wallets and chains it has been said that one provider's word is not believed any more. */
+  const disbelieved = new Set<string>()
   /** Rounds in a row in which a chain could not be asked. */
   let incomplete = 0
 
@@ -23,6 +25,17 @@ export const makeVetter = Effect.fnUntraced(function* (history: History["Type"])
     return turn
   }
 
+  /** One provider would skip more of a chain's addresses than can be true. */
+  const disbelieve = Effect.fnUntraced(function* (pool: AddressPool, chain: ChainName) {
+    const key = `${pool.fingerprint} ${chain}`
+    if (disbelieved.has(key)) return
+    disbelieved.add(key)
+    yield* Effect.logError(
+      "one provider claims that too many addresses have a history: they are handed out unless another one confirms it. " +
+        "If it is true, raise payments.look_ahead or use tilld addresses jump"
+    ).pipe(Effect.annotateLogs({ wallet: pool.fingerprint, chain, mode: pool.mode }))
+  })
+
   /** One question after another, until so many in a row have no history. Gives the chains that could not be asked. */
   const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {
     const missing = new Set<string>()
@@ -30,12 +43,18 @@ export const makeVetter = Effect.fnUntraced(function* (history: History["Type"])
     while (unvetted.length > 0) {
       const indexes = new Map(unvetted.map(({ address, index }) => [address, index]))
       const used: Array<number> = []
-      const unreachable = yield* history.vet(pool.mode, [...indexes.keys()], (addresses) => {
+      const beyondBelief = new Set<ChainName>()
+      const unreachable = yield* history.vet(pool.mode, [...indexes.keys()], ({ addresses, chain, isConfirmed }) => {
         for (const index of addresses.flatMap((address) => indexes.get(address) ?? [])) {
-          pool.skip(index)
+          if (isConfirmed) pool.skip(index)
+          else if (!pool.skipAlone(index, chain)) {
+            beyondBelief.add(chain)
+            break
+          }
           used.push(index)
         }
       })
+      for (const chain of beyondBelief) yield* disbelieve(pool, chain)
       if (used.length > 0) {
         yield* Effect.logWarning("addresses with a history are skipped").pipe(
           Effect.annotateLogs({
@@ -44,7 +63,7 @@ export const makeVetter = Effect.fnUntraced(function* (history: History["Type"])
           })
         )
       }
-      for (const chain of unreachable) missing.add(networkKey({ chain, mode: pool.mode }))
+      for (const chain of [...unreachable, ...beyondBelief]) missing.add(networkKey({ chain, mode: pool.mode }))
       const asked = (unvetted.at(-1)?.index ?? 0) + 1
       if (missing.size === 0) pool.vettedTo(asked)
       unvetted = pool.unvetted(asked)

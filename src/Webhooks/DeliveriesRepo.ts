@@ -1,11 +1,11 @@
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { EventKind } from "../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../Domain/Ids.ts"
 import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 import type { Outcome } from "./DeliveryClient.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import { afterAttempt, succeeded } from "./retryPolicy.ts"
+import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
 import { type DeliveryTarget, targetsOf } from "./targets.ts"
 
 /** What a delivery needs to know of its event. */
@@ -208,16 +208,46 @@ const advance = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
   )
 }
 
+/** How long the schedule waits for the next attempt at most, by those that were made, in SQL; milliseconds. */
+const scheduledWait = `CASE attempts
+  ${retryDelays.map((delay, i) => `WHEN ${i + 1} THEN ${Duration.toMillis(delay)}`).join(" ")} ELSE 0 END`
+
+/** The same, and what was ordered besides waits for nothing. */
+const nextWait = `iif(redelivery = 1, 0, ${scheduledWait})`
+
 /** A redelivery that succeeds ends the schedule; otherwise that goes on as if there had been none. */
 const advanceBesides = (tx: Db, { endedAt, sequence, status }: Attempt) =>
   tx.run(
     succeeded(status)
       ? `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, status = 'delivered',
            next_attempt_at = NULL, resume_at = NULL, done_at = coalesce(done_at, ?) WHERE sequence = ?`
-      : `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, next_attempt_at = resume_at,
-           resume_at = NULL, done_at = iif(resume_at IS NULL, coalesce(done_at, ?), NULL) WHERE sequence = ?`,
-    [endedAt, sequence]
+      : `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0,
+           next_attempt_at = min(resume_at, ? + ${scheduledWait}), resume_at = NULL,
+           done_at = iif(resume_at IS NULL, coalesce(done_at, ?), NULL) WHERE sequence = ?`,
+    succeeded(status) ? [endedAt, sequence] : [endedAt, endedAt, sequence]
   )
+
+/**
+ * What is planned further ahead than the schedule waits is planned anew, from `now` on: the clock that planned it was ahead,
+ * and has been set back since. Lanes whose turn such a clock has put off have it now.
+ */
+export const replan = (now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    // By index, lane by lane: what has been due for long is not read.
+    yield* tx.run(
+      `UPDATE deliveries SET next_attempt_at = ? + ${nextWait} WHERE sequence IN (
+         SELECT d.sequence FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
+         WHERE d.redelivery IN (0, 1) AND d.next_attempt_at > ? AND d.next_attempt_at > ? + ${nextWait})`,
+      [now, now, now]
+    )
+    yield* tx.run(
+      `UPDATE lanes SET next_at = ? WHERE next_at > ? AND EXISTS (
+         SELECT 1 FROM deliveries AS d
+         WHERE d.target = lanes.target AND d.redelivery IN (0, 1) AND d.next_attempt_at <= ?)`,
+      [now, now, now]
+    )
+  })
 
 /** Stores an attempt and the delivery's next state. */
 const recordAttempt = (tx: Db, attempt: Attempt) =>

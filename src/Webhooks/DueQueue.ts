@@ -39,6 +39,8 @@ export class DueQueue {
   /** Lanes whose place in the store's order is wrong, since nothing of them is due. */
   readonly #misplaced = new Set<Lane>()
   readonly #takers: Array<(slot: Effect.Effect<Option.Option<Slot>>) => void> = []
+  /** When the last step was; a clock that is before that was set back. Before the first step it may have been. */
+  #steppedAt = never
   #closed = false
 
   constructor(limits: Limits, reader: Db, writer: Writer["Type"]) {
@@ -82,6 +84,11 @@ export class DueQueue {
   readonly step: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
     const now = yield* Clock.currentTimeMillis
     if (this.#storeAt(now) <= now) yield* this.#store
+    if (now < this.#steppedAt) {
+      yield* this.#writer.write(DeliveriesRepo.replan(now))
+      this.#lanes.wake()
+    }
+    this.#steppedAt = now
     const dueAt = yield* this.#fill
     return Math.min(this.#storeAt(now), dueAt)
   })

@@ -22,6 +22,7 @@ it.scoped("a question that is not answered holds a stop up for 2 seconds: the AP
       Layer.mock(Chains, {
         health: Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never),
         exclusively: unused,
+        behind: () => 0,
         wake: unused,
         refresh: unused
       }),

@@ -38,7 +38,7 @@ const silent = makeClient({
 /** One clock, and what it makes of a head of a network, whose first provider serves it. */
 const clock = Effect.gen(function* () {
   yield* TestClock.setTime(now * 1000)
-  const clock = new HeadClock(600_000)
+  const clock = new HeadClock(600_000, 0)
   return (network: Network, own: number, other: number | "silent" = own) => {
     const second = other === "silent" ? silent : headAt("second", other)
     const { provider, providers } = someProviders(headAt("first", own), second)

@@ -5,7 +5,7 @@ import { type Connected, Networks } from "../../src/Chains/Networks.ts"
 import { makeClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { Settings } from "../../src/Settings.ts"
-import { soleProvider } from "../lib/soleProvider.ts"
+import { someProviders } from "../lib/soleProvider.ts"
 import { chainSettings, settings } from "./world.ts"
 
 const address = (n: number): string => `0x${n.toString(16).padStart(40, "A")}`
@@ -34,7 +34,8 @@ const answer = (known: Known[string], { method, params }: RpcRequest): unknown =
   return tokens === 0n ? zero : `0x${tokens.toString(16).padStart(64, "0")}`
 }
 
-const around = (known: Known, batches: Array<number>) => {
+/** The first chain has the URLs `a`, the others one each. */
+const around = (known: Known, batches: Array<number>, a: ReadonlyArray<string> = ["a"]) => {
   const client = (url: string) =>
     makeClient({
       host: url,
@@ -50,15 +51,15 @@ const around = (known: Known, batches: Array<number>) => {
     })
   const tokens = [{ symbol: "USDC" as const, address: usdc, decimals: 6 }]
   const chains = [
-    chainSettings({ chain: "ethereum", rpcUrls: [Redacted.make("a")], tokens }),
+    chainSettings({ chain: "ethereum", rpcUrls: a.map((url) => Redacted.make(url)), tokens }),
     chainSettings({ chain: "base", rpcUrls: [Redacted.make("b")] }),
     chainSettings({ chain: "polygon", mode: "live", rpcUrls: [Redacted.make("c")] })
   ]
   const networks = {
     connected: ({ chain, mode }: Network): Connected => {
-      const url = chains.find((one) => one.chain === chain && one.mode === mode)?.rpcUrls[0]
-      const { providers } = soleProvider(client(url === undefined ? "" : Redacted.value(url)))
-      return { providers }
+      const urls = chains.find((one) => one.chain === chain && one.mode === mode)?.rpcUrls ?? []
+      const [first = client(""), ...others] = urls.map((url) => client(Redacted.value(url)))
+      return { providers: someProviders(first, ...others).providers }
     }
   }
   return History.layer.pipe(
@@ -71,10 +72,11 @@ const vet = (addresses: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const history = yield* History
     const used = new Set<string>()
+    const alone = new Set<string>()
     const unreachable = yield* history.vet("test", addresses, (found) => {
-      for (const address of found) used.add(address)
+      for (const address of found.addresses) (found.isConfirmed ? used : alone).add(address)
     })
-    return { used, unreachable }
+    return { used, alone, unreachable }
   })
 const lower = (n: number) => address(n).toLowerCase()
 
@@ -86,13 +88,14 @@ it.effect("finds coins, transactions and tokens on any chain of the mode, and no
   }
   return Effect.gen(function* () {
     const vetted = yield* vet([0, 1, 2, 3, 4, 5].map(address))
-    expect(vetted).toEqual({ used: new Set([1, 2, 3, 4].map(address)), unreachable: [] })
+    expect(vetted).toEqual({ used: new Set(), alone: new Set([1, 2, 3, 4].map(address)), unreachable: [] })
   }).pipe(Effect.provide(around(known, [])))
 })
 
 it.effect("leaves out a chain that does not answer, and names it", () =>
   Effect.gen(function* () {
-    expect(yield* vet([address(1), address(4)])).toEqual({ used: new Set([address(4)]), unreachable: ["ethereum"] })
+    const vetted = yield* vet([address(1), address(4)])
+    expect(vetted).toEqual({ used: new Set(), alone: new Set([address(4)]), unreachable: ["ethereum"] })
   }).pipe(Effect.provide(around({ b: { [lower(4)]: { sent: 3 } } }, [])))
 )
 
@@ -101,7 +104,7 @@ it.effect("asks in batches that providers accept, each address once", () => {
   const used = { a: { [lower(77)]: { tokens: 5n } }, b: {} }
   return Effect.gen(function* () {
     const vetted = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
-    expect(vetted.used).toEqual(new Set([address(77)]))
+    expect(vetted.alone).toEqual(new Set([address(77)]))
     expect(Math.max(...batches)).toBeLessThanOrEqual(100)
     // On each chain the head, two ways to read many balances, and then one by one; what each has sent; the token on one.
     expect(batches.reduce((sum, calls) => sum + calls, 0)).toBe(2 * (3 + 100 + 100) + 100)
@@ -110,7 +113,41 @@ it.effect("asks in batches that providers accept, each address once", () => {
 
 it.effect("knows an address that was emptied by what it has sent, however many come before it", () =>
   Effect.gen(function* () {
-    const { used } = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
-    expect(used).toEqual(new Set([address(63)]))
+    const { alone } = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
+    expect(alone).toEqual(new Set([address(63)]))
   }).pipe(Effect.provide(around({ a: {}, b: { [lower(63)]: { sent: 1 } } }, [])))
+)
+
+const all = [0, 1, 2, 3].map(address)
+const liar = Object.fromEntries(all.map((one) => [one.toLowerCase(), { sent: 1 }]))
+
+it.effect(
+  "takes an address for used where another provider of the chain confirms it, and not where that denies it",
+  () => {
+    const batches: Array<number> = []
+    const known = { a: liar, a2: { [lower(1)]: { coins: 1n } }, b: {} }
+    return Effect.gen(function* () {
+      expect(yield* vet(all)).toEqual({ used: new Set([address(1)]), alone: new Set(), unreachable: [] })
+    }).pipe(Effect.provide(around(known, batches, ["a", "a2"])))
+  }
+)
+
+it.effect("asks others about nothing that the serving provider does not claim", () => {
+  const batches: Array<number> = []
+  const known = { a: { [lower(1)]: { sent: 1 } }, a2: { [lower(1)]: { sent: 1 } }, b: {} }
+  return Effect.gen(function* () {
+    expect((yield* vet(all)).used).toEqual(new Set([address(1)]))
+    // On each chain as above for four addresses, with one token, and of the other provider for one.
+    expect(batches.reduce((sum, calls) => sum + calls, 0)).toBe(2 * (3 + 4 + 4) + 4 + (3 + 1 + 1) + 1)
+  }).pipe(Effect.provide(around(known, batches, ["a", "a2"])))
+})
+
+it.effect("takes any other provider's word for confirmation, and says where none answers", () =>
+  Effect.gen(function* () {
+    const known = { a: liar, a3: { [lower(2)]: { sent: 1 } }, b: {} }
+    const three = Effect.provide(vet(all), around({ ...known, a2: {} }, [], ["a", "a2", "a3"]))
+    expect(yield* three).toMatchObject({ used: new Set([address(2)]), alone: new Set() })
+    const silent = Effect.provide(vet(all), around({ a: liar, b: {} }, [], ["a", "a2", "a3"]))
+    expect(yield* silent).toMatchObject({ used: new Set(), alone: new Set(all) })
+  })
 )

@@ -123,3 +123,50 @@ it.scoped("what a lost copy may have handed out is watched, in its own mode, for
     }).pipe(Effect.provide(at(path)))
   })
 )
+
+/** A chain of the test mode has been read up to a block of that time, Unix milliseconds. */
+const readUntil = (time: number) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+           VALUES ('ethereum', 'test', 0, 1, '0x1', ?, 0) ON CONFLICT DO UPDATE SET head_time = excluded.head_time`,
+          [time / 1000]
+        )
+      )
+    )
+  )
+
+it.scoped("a clock that is 31 days ahead takes out nothing, at a start and while the daemon runs", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* TestClock.setTime(100 * day)
+    yield* Effect.gen(function* () {
+      const ended = yield* pay(address(1))
+      yield* end(ended.id, 99 * day)
+      const skippedAt = 99 * day
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) =>
+          tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1, ?)", [address(2), skippedAt])
+        )
+      )
+      yield* readUntil(100 * day)
+    }).pipe(Effect.provide(at(path)))
+    yield* TestClock.setTime(131 * day)
+    yield* Effect.gen(function* () {
+      expect(yield* watchedOf([1, 2])).toEqual([1, 2])
+      yield* pay(address(3))
+      yield* watch
+      yield* TestClock.adjust("1 hour")
+      // The hourly round has come to its end when the writer has had a few turns.
+      yield* Effect.repeatN(readUntil(100 * day + 3_600_000), 50)
+      expect(yield* watchedOf([1, 2, 3])).toEqual([1, 2, 3])
+      yield* readUntil(102 * day + 1000)
+      yield* TestClock.adjust("1 hour")
+      yield* until(watchedOf([1, 2, 3]), (watched) => watched.length === 1)
+      expect(yield* watchedOf([3])).toEqual([3])
+    }).pipe(Effect.provide(at(path)))
+  })
+)

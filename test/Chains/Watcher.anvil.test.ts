@@ -190,7 +190,7 @@ describe("watching a real node", () => {
       yield* chain.mine()
       const used: Array<string> = []
       const unreachable = yield* Effect.flatMap(History, (history) =>
-        history.vet("test", [0, 1, 2, 3].map(address), (found) => void used.push(...found))
+        history.vet("test", [0, 1, 2, 3].map(address), (found) => void used.push(...found.addresses))
       ).pipe(Effect.provide(Layer.provide(History.layer, world)))
       expect({ used, unreachable }).toEqual({ used: [address(1), address(2)], unreachable: [] })
     })

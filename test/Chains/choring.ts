@@ -33,7 +33,7 @@ export const choring = Effect.fnUntraced(function* (
     writer: yield* Writer,
     settlement: noting().settlement,
     farAhead: new FarAhead(providers),
-    headClock: new HeadClock(Number.POSITIVE_INFINITY),
+    headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
     solePatience: 600_000
   }
   const chores = makeChores(watch, settings([base]).payments)

@@ -229,7 +229,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       writer,
       settlement,
       farAhead: new FarAhead(providers),
-      headClock: new HeadClock(Number.POSITIVE_INFINITY),
+      headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
       solePatience: 600_000
     })
   )

@@ -239,6 +239,8 @@ export const pay = Effect.fnUntraced(function* (
     readonly mode?: Mode
     readonly currency?: PaymentCurrency
     readonly amount?: bigint
+    /** Milliseconds. */
+    readonly expiresIn?: number
   } = {}
 ) {
   const writer = yield* Writer
@@ -268,9 +270,10 @@ export const pay = Effect.fnUntraced(function* (
           chain: over.chain ?? "ethereum",
           address,
           createdAt: now,
-          expiresAt: now + 3_600_000
+          expiresAt: now + (over.expiresIn ?? 3_600_000)
         }),
-        { wallet: "w", index: index?.n ?? 0 }
+        { wallet: "w", index: index?.n ?? 0 },
+        chains.behind({ chain: over.chain ?? "ethereum", mode })
       )
       if (payment === undefined) return yield* Effect.dieMessage("the payment is there already")
       tx.afterCommit(() => {

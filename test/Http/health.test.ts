@@ -24,6 +24,7 @@ const emptyStore = Layer.unwrapScoped(
 const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
   Layer.mergeAll(
     Layer.mock(Chains, {
+      behind: () => 0,
       wake: () => {},
       refresh: () => Effect.void,
       exclusively: () => () => Effect.die("not asked for"),

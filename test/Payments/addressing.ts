@@ -1,7 +1,7 @@
 import { copyFileSync, rmSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"
 import { insertWallet, walletContext } from "../../src/Auth/AccountsRepo.ts"
-import { History } from "../../src/Chains/History.ts"
+import { type Found, History } from "../../src/Chains/History.ts"
 import { MatchSet } from "../../src/Chains/MatchSet.ts"
 import type { Mode } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
@@ -29,11 +29,14 @@ export const runningWith = (path: string, vet: History["Type"]["vet"]) =>
     Layer.provide(testSettingsLayer(path))
   )
 
+/** Addresses that two providers of a chain know. */
+export const byTwo = (addresses: ReadonlyArray<string>): Found => ({ chain: "base", addresses, isConfirmed: true })
+
 /** The same. `used` are addresses that the chains know. */
 export const running = (path: string, used: ReadonlyArray<string> = []) =>
   runningWith(path, (_mode, addresses, found) =>
     Effect.sync(() => {
-      found(addresses.filter((address) => used.includes(address)))
+      found(byTwo(addresses.filter((address) => used.includes(address))))
       return []
     })
   )

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Writer } from "../../src/Sql.ts"
 import { alice, second, upTo, withTokens } from "../Chains/around.ts"
@@ -12,19 +12,21 @@ it.scoped(
   () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
+      // The time of block 10.
+      yield* TestClock.setTime(100_000)
       const { id } = yield* pay(alice, { currency: "USDC" })
       const settlement = yield* Settlement
       yield* Effect.forkScoped(settlement.expire)
       yield* watch
       yield* upTo(10)
-      // Its hour and the minute of grace end with the time of block 366.
-      chain.mineMany(355)
+      // Its hour and the minute of grace end with the time of block 376.
+      chain.mineMany(365)
       const writer = yield* Writer
       const statuses: Array<string | undefined> = []
-      for (const head of [365, 366, 367, 368, 369]) {
+      for (const head of [375, 376, 377, 378, 379]) {
         // Nobody looks often once it is over.
         if (statuses.some((status) => status !== "pending")) break
-        if (head > 365) chain.mine()
+        if (head > 375) chain.mine()
         for (let i = 0; i < 2; i++) yield* second
         yield* upTo(head)
         for (let i = 0; i < 2; i++) yield* second

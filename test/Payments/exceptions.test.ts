@@ -204,7 +204,7 @@ describe("the wrong money", () => {
     expect(found(payment(), receipt("0xa", 7, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     expect(found(confirmed(), receipt("0xa", after, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     const old = receipt("0xa", 7, 5n, { chain: "optimism" })
-    const justBefore = { createdAt: 607_000 }
+    const justBefore = { createdAt: 1_507_000 }
     expect(found(payment(justBefore), old)).toEqual(["wrong_chain 5 0xa"])
     expect(found(payment({ createdAt: justBefore.createdAt + 1 }), old)).toEqual([])
     const untold = receipt("", 7, 5n, { ...native, chain: "optimism", position: "unattributed", txHash: undefined })

@@ -17,6 +17,7 @@ const gwei = 10n ** 9n
 
 /** Gas costs 10 gwei on every chain but polygon, where nobody knows. */
 export const chains = Layer.mock(Chains, {
+  behind: () => 0,
   wake: () => {},
   refresh: () => Effect.void,
   exclusively: () => () => Effect.die("not asked for"),

@@ -37,8 +37,8 @@ export const payments = [
   // What is old enough to be forgotten.
   "CREATE INDEX quotes_age ON quotes (created_at)",
 
-  // `due_at`: where the machine's clock was far behind the chain's when the payment was made, the time on the chain's clock
-  // until which money is on time; else that is `expires_at`.
+  // `due_at`: where the machine's clock was behind the chain's when the payment was made, the time on the chain's clock until
+  // which money is on time; else that is `expires_at`.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
