@@ -1,6 +1,6 @@
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
-import { ask, getHead } from "./calls.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 
@@ -59,7 +59,7 @@ export class HeadClock {
       }
       this.#seen.set(networkKey(network), now)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
-      const isShown = yield* isShownBy(yield* providers.others(provider), now, this.tolerance)
+      const isShown = yield* isShownBy(providers, yield* providers.others(provider), now, this.tolerance)
       // One company may serve several chains: another chain tells only where nobody else of this one does.
       if (isShown ?? this.#isShownElsewhere(network, now)) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
@@ -75,12 +75,17 @@ export class HeadClock {
 }
 
 /** Whether another provider's head is far ahead of the clock too; undefined where none tells its head. */
-const isShownBy = Effect.fnUntraced(function* (others: ReadonlyArray<Provider>, now: number, tolerance: number) {
+const isShownBy = Effect.fnUntraced(function* (
+  providers: Providers,
+  others: ReadonlyArray<Provider>,
+  now: number,
+  tolerance: number
+) {
   let isShown: boolean | undefined
-  for (const { client } of others) {
-    const head = yield* Effect.option(ask(client, [getHead]))
-    if (Option.isNone(head)) continue
-    if (aheadOf(head.value[0].time, now, tolerance) !== undefined) return true
+  for (const other of others) {
+    const head = yield* headOf(providers, other)
+    if (head === undefined) continue
+    if (aheadOf(head.time, now, tolerance) !== undefined) return true
     isShown = false
   }
   return isShown

@@ -47,7 +47,10 @@ export interface Providers {
   readonly began: (genesis: string | undefined) => void
   /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
-  /** It failed: it is left alone for a while. One that is only behind is used where there is no other. */
+  /**
+   * It failed, or the one that the error names: that is left alone for a while. One that is only behind is used where there
+   * is no other.
+   */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
   /** Others deny what it has reported: it does not serve for an hour, and nobody decides by it alone. */
   readonly contradicted: (provider: Provider, detail: string) => Effect.Effect<void>
@@ -111,6 +114,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   /** Since when all have been asked for the chain's first block. */
   let asksSince: number | undefined
   const slotOf = ({ index }: Provider): Slot => slots[index] ?? first
+  /** Whose failure it is: what one was asked may have led to a question to another. */
+  const failing = (asked: Provider, { host }: RpcError | WrongChain): Slot =>
+    (host === asked.client.host ? undefined : slots.find(({ provider }) => provider.client.host === host)) ??
+    slotOf(asked)
 
   /** Fails unless the provider serves the right chain. */
   const check = Effect.fnUntraced(function* (slot: Slot) {
@@ -172,10 +179,11 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
-    const slot = slotOf(provider)
+    const slot = failing(provider, error)
+    const { span } = slot.provider
     // A smaller part is asked for at once, as long as it becomes smaller, and unless the provider wants to be left alone.
-    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && provider.span.blocks < slot.shrunkTo) {
-      slot.shrunkTo = provider.span.blocks
+    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && span.blocks < slot.shrunkTo) {
+      slot.shrunkTo = span.blocks
       if (error.retryAfter === undefined) return
     }
     yield* putAside(slot, error)

@@ -1,7 +1,8 @@
-import { Effect, Either, Option } from "effect"
+import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { findAncestor } from "./ancestor.ts"
-import { ask, findHeader, getHead, type Header } from "./calls.ts"
+import { ask, findHeader, type Header } from "./calls.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import type { Watch } from "./watch.ts"
@@ -48,9 +49,9 @@ export const isMadeUp = Effect.fnUntraced(function* (
 ) {
   const isNewer = ({ number, time }: BlockRef) => number < last.number && time > last.time
   if (!isNewer(head)) return false
-  for (const { client } of yield* providers.others(provider)) {
-    const found = yield* Effect.option(ask(client, [getHead]))
-    if (Option.exists(found, ([theirs]) => isNewer(theirs))) return true
+  for (const other of yield* providers.others(provider)) {
+    const theirs = yield* headOf(providers, other)
+    if (theirs !== undefined && isNewer(theirs)) return true
   }
   return false
 })

@@ -1,6 +1,7 @@
-import { Clock, Duration, Effect, Either } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import { ask, findHeader, getHead } from "./calls.ts"
+import { ask, findHeader } from "./calls.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 
@@ -14,13 +15,9 @@ const staleAfter = Duration.toMillis("2 minutes")
 const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: Provider) {
   const other = yield* providers.other(provider)
   if (other === undefined) return undefined
-  const found = yield* Effect.either(ask(other.client, [getHead]))
-  if (Either.isRight(found)) {
-    const [{ number, time }] = found.right
-    return (yield* Clock.currentTimeMillis) - time * 1000 > staleAfter ? undefined : number
-  }
-  yield* providers.failed(other, found.left)
-  return undefined
+  const head = yield* headOf(providers, other)
+  if (head === undefined) return undefined
+  return (yield* Clock.currentTimeMillis) - head.time * 1000 > staleAfter ? undefined : head.number
 })
 
 /**

@@ -1,6 +1,6 @@
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import { ask, getHead } from "./calls.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import type { Watch } from "./watch.ts"
@@ -26,9 +26,7 @@ export const overtaken = Effect.fn("Watcher.overtaken")(function* (
 ) {
   const other = yield* providers.other(provider)
   if (other === undefined) return undefined
-  const [theirs] = yield* Effect.option(ask(other.client, [getHead])).pipe(
-    Effect.map(Option.getOrElse(() => [undefined] as const))
-  )
+  const theirs = yield* headOf(providers, other)
   if (theirs === undefined || theirs.number <= head + usualLag) return undefined
   const detail = `its head stands at ${head}, and another provider's at ${theirs.number}`
   return new RpcError({ host: provider.client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
@@ -49,8 +47,7 @@ export const makeLags = ({ chain, providers }: Pick<Watch, "chain" | "providers"
     if (now >= comparedAt && now - comparedAt < compareInterval) return undefined
     comparedAt = now
     const other = yield* providers.other(provider)
-    const [theirs] =
-      other === undefined ? [] : Option.getOrElse(yield* Effect.option(ask(other.client, [getHead])), () => [])
+    const theirs = other && (yield* headOf(providers, other))
     if (theirs === undefined) return undefined
     const isLate = (theirs.time - head.time) * 1000 > lateAfter
     if (!isLate || theirs.number - head.number <= lagConfirmations * chain.confirmations) return undefined

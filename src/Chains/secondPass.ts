@@ -3,10 +3,11 @@ import type { Network } from "../Domain/Chain.ts"
 import type { Scan } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
-import { ask, getHead, getHeader, type Header } from "./calls.ts"
+import { ask, getHeader, type Header } from "./calls.ts"
 import { settleDispute } from "./dispute.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
@@ -151,13 +152,6 @@ const missed = Effect.fnUntraced(function* (
   return [...found.values()]
 })
 
-/** Number of another provider's head; below every block where it does not tell. */
-const headOf = ({ providers }: Watch, reader: Provider) =>
-  ask(reader.client, [getHead]).pipe(
-    Effect.map(([{ number }]) => number),
-    Effect.catchTag("RpcError", (error) => Effect.as(providers.failed(reader, error), -1))
-  )
-
 /**
  * What two of the providers have told of alike, block times included, where the ledger has anything uncorroborated, as
  * deep as the confirmations by the heads that they have themselves.
@@ -173,7 +167,7 @@ const corroborated = Effect.fnUntraced(function* (
   if (told.length < 2 || !(yield* AgreementRepo.anyUncorroborated(watch.reader, watch.network, after, to))) return []
   const votes = new Map<string, { readonly one: DatedTransfer; count: number }>()
   for (const { reader, transfers } of told) {
-    const head = reader === provider ? scan.head.number : yield* headOf(watch, reader)
+    const head = reader === provider ? scan.head.number : ((yield* headOf(watch.providers, reader))?.number ?? -1)
     for (const transfer of transfers) {
       if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
       const key = `${Ledger.keyOf(transfer)} ${transfer.blockTime}`

@@ -1,5 +1,5 @@
-import { Clock, Duration, Effect, Either } from "effect"
-import { ask, getHead } from "./calls.ts"
+import { Clock, Duration, Effect } from "effect"
+import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./Rpc.ts"
 
@@ -18,12 +18,9 @@ export const makeStandsStill = (providers: Providers): StandsStill => {
   const heads = new Map<number, { readonly number: number; readonly since: number }>()
 
   return Effect.fnUntraced(function* (provider: Provider, deep: number) {
-    const found = yield* Effect.either(ask(provider.client, [getHead]))
-    if (Either.isLeft(found)) {
-      yield* providers.failed(provider, found.left)
-      return true
-    }
-    const [{ number }] = found.right
+    const head = yield* headOf(providers, provider)
+    if (head === undefined) return true
+    const { number } = head
     const now = yield* Clock.currentTimeMillis
     const before = heads.get(provider.index)
     if (number >= deep || before?.number !== number || now < before.since) {

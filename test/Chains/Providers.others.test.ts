@@ -65,7 +65,9 @@ it.effect(
         healthy: false,
         reason: expect.stringContaining("(contradicted): as the test wants")
       })
-      for (const one of [second, third]) yield* providers.failed(one, errorOf("b", "timeout", { retryAfter: 60_000 }))
+      for (const one of [second, third]) {
+        yield* providers.failed(one, errorOf(one.client.host, "timeout", { retryAfter: 60_000 }))
+      }
       expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "timeout" })
       expect(yield* wait(providers)).toBe(60_000)
       yield* TestClock.adjust("1 minute")
@@ -76,4 +78,21 @@ it.effect(
       yield* providers.failed(third, errorOf("c", "timeout"))
       expect(yield* currentHost(providers)).toBe("a")
     }).pipe(quiet)
+)
+
+it.effect("a failure is of the provider that it tells of, whichever was asked first", () =>
+  Effect.gen(function* () {
+    const providers = yield* providersOf(
+      ["a", "b"].map((host) => new Node(host)),
+      hash("a")
+    )
+    const [serving] = providers.all
+    if (serving === undefined) return expect.unreachable()
+    yield* providers.failed(serving, errorOf("b", "unreachable"))
+    expect(providers.health(yield* now)).toMatchObject([
+      { host: "a", healthy: true },
+      { host: "b", healthy: false, reason: expect.stringContaining("at b failed (unreachable)") }
+    ])
+    expect(yield* currentHost(providers)).toBe("a")
+  }).pipe(quiet)
 )

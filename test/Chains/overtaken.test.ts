@@ -21,3 +21,12 @@ it.effect("a head that stands still is overtaken by one that is two blocks highe
     expect(yield* look(silent)).toBeUndefined()
   })
 )
+
+it.effect("another provider that tells no head has failed", () =>
+  Effect.gen(function* () {
+    const garbled: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("garbled", "garbage") }
+    const { aside, provider, providers } = someProviders(new ModelChain(10).client, garbled)
+    expect(yield* overtaken({ providers } as Watch, provider, 10)).toBeUndefined()
+    expect(aside).toEqual(["garbage"])
+  })
+)

@@ -38,6 +38,8 @@ export interface Surroundings {
   readonly settings: SettingsShape
   readonly store: Store
   readonly clientOf: (url: string, isAlive: () => boolean, time: () => number) => RpcClient
+  /** Whether something is under way outside of the process that time waits for. */
+  readonly isBusy?: () => boolean
   readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
   /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
   readonly beforeCommit: () => boolean
@@ -58,7 +60,7 @@ export class Life {
   readonly #surroundings: Surroundings
   readonly #seed: string
   #died = false
-  #services: Context.Context<Payments | Webhooks> | undefined
+  #services: Context.Context<Chains | Payments | Webhooks> | undefined
   #root: Fiber.RuntimeFiber<unknown, unknown> | undefined
   /** Why it ended by itself. */
   failure: string | undefined
@@ -66,7 +68,7 @@ export class Life {
   constructor(surroundings: Surroundings, seed: string, now: number) {
     this.#surroundings = surroundings
     this.#seed = seed
-    this.time = new VirtualTime(now)
+    this.time = new VirtualTime(now, surroundings.isBusy)
   }
 
   get died(): boolean {
@@ -79,14 +81,15 @@ export class Life {
       const chains = yield* Chains
       const settlement = yield* Settlement
       const dispatcher = yield* Dispatcher
-      this.#services = yield* Effect.context<Payments | Webhooks>()
+      this.#services = yield* Effect.context<Chains | Payments | Webhooks>()
       const watching = watches ? [chains.run, settlement.expire] : []
       yield* Effect.all([...watching, dispatcher.run], { concurrency: "unbounded", discard: true })
     })
     const root = this.#run(Effect.provide(workers, this.#layer))
     this.#root = root
     root.addObserver((exit) => {
-      if (!this.#died) this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "the workers ended"
+      if (!this.#died)
+        this.failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause, { renderErrorCause: true }) : "the workers ended"
     })
     await this.time.rest()
   }
@@ -103,7 +106,7 @@ export class Life {
   }
 
   /** What was acknowledged; undefined when the process died meanwhile. */
-  async #ask<A, E>(effect: Effect.Effect<A, E, Payments | Webhooks>): Promise<A | undefined> {
+  async #ask<A, E>(effect: Effect.Effect<A, E, Chains | Payments | Webhooks>): Promise<A | undefined> {
     const services = this.#services
     if (services === undefined || this.#died) return undefined
     let exit: Exit.Exit<A, E> | undefined
@@ -122,6 +125,10 @@ export class Life {
 
   create(request: CreatePayment, owner: Owner): Promise<Payment | undefined> {
     return this.#ask(Effect.flatMap(Payments, (payments) => payments.create(owner, request)))
+  }
+
+  health() {
+    return this.#ask(Effect.flatMap(Chains, (chains) => chains.health))
   }
 
   register(url: string, events: ReadonlyArray<EventKind>) {

@@ -15,11 +15,12 @@ const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate
  * when nothing is left to run: what a seed does, it does each time. `TestClock` waits some milliseconds of real time at
  * each step for others to come to rest; here nobody else is running.
  *
- * Nothing but the writer's turns of the event loop happens outside of it, so that one turn with nothing to run afterwards
- * means rest.
+ * Nothing but the writer's turns of the event loop happens outside of it, and what `isBusy` tells of, so that one turn with
+ * nothing to run afterwards means rest.
  */
 export class VirtualTime {
   #now: number
+  readonly #isBusy: () => boolean
   readonly #tasks: Array<() => void> = []
   #timers: Array<Timer> = []
   #stopped = false
@@ -27,8 +28,10 @@ export class VirtualTime {
   /** By how many milliseconds the system's clock is ahead. Timers run as they should all the same. */
   skew = 0
 
-  constructor(now: number) {
+  /** `isBusy`: something outside is under way, which takes no time and will end by itself. */
+  constructor(now: number, isBusy: () => boolean = () => false) {
     this.#now = now
+    this.#isBusy = isBusy
   }
 
   /** Unix milliseconds, by a clock that is right. */
@@ -49,7 +52,7 @@ export class VirtualTime {
     currentTimeNanos: Effect.sync(() => BigInt(this.#now + this.skew) * 1_000_000n),
     sleep: (duration) =>
       Effect.async<void>((resume) => {
-        const timer = { at: this.#now + Duration.toMillis(duration), fire: () => resume(Effect.void) }
+        const timer = { at: this.#now + Math.ceil(Duration.toMillis(duration)), fire: () => resume(Effect.void) }
         this.#insert(timer)
         return Effect.sync(() => {
           this.#timers = this.#timers.filter((other) => other !== timer)
@@ -86,7 +89,12 @@ export class VirtualTime {
         if (run > mostTasks) throw new Error("somebody goes round and round, and time does not pass")
       }
       await eventLoopTurn()
-    } while (this.#tasks.length > 0 && !this.#stopped)
+    } while ((this.#tasks.length > 0 || this.#isBusy()) && !this.#stopped)
+  }
+
+  /** When somebody who waits goes on next, Unix milliseconds; undefined where nobody waits. */
+  get nextAt(): number | undefined {
+    return this.#timers[0]?.at
   }
 
   /** Lets time pass up to `until` (Unix milliseconds), or to the end of everything. */

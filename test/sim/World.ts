@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, rmSync } from "node:fs"
 import { Duration } from "effect"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
 import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
@@ -11,6 +12,7 @@ import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
 import type { PaymentRow } from "./rows.ts"
+import type { SimProvider } from "./SimProvider.ts"
 import { copyFiles, removeFiles, Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
 import { type Strictness, usualStrictness, Violation } from "./watched.ts"
@@ -21,6 +23,16 @@ const endpoint = "https://192.0.1.1/hook"
 
 /** Shorter than a provider of a story is gone, which has denied by then what another one has invented. */
 const solePatience = Duration.minutes(1)
+
+/** What lies between the daemon and its providers where that is more than a call within this process. */
+export interface Between {
+  /** How a provider is reached, whose own client is given. */
+  readonly reach: (provider: SimProvider, client: RpcClient) => RpcClient
+  /** Whether something is on its way. */
+  readonly isBusy: () => boolean
+}
+
+const nothingBetween: Between = { reach: (_, client) => client, isBusy: () => false }
 
 /** When the process dies: before or after the commit of this number, and for how many milliseconds. */
 interface Crash {
@@ -37,6 +49,7 @@ export class World {
   readonly #path: string
   readonly #seed: string
   readonly #settings: SettingsShape
+  readonly #between: Between
   /** What was acknowledged. */
   readonly #payments = new Set<string>()
   readonly #addresses = new Set<string>()
@@ -63,11 +76,13 @@ export class World {
     template: string,
     path: string,
     strict: Readonly<Strictness> = usualStrictness,
-    { requires }: Conditions = {}
+    { patience = solePatience, requires }: Conditions = {},
+    between: Between = nothingBetween
   ) {
     copyFileSync(template, path)
     this.#path = path
     this.#seed = seed
+    this.#between = between
     this.places = places
     const base = testSettings(path)
     this.#settings = {
@@ -76,7 +91,7 @@ export class World {
         ...base.payments,
         settleGrace: Duration.millis(settleGrace),
         clockTolerance: Duration.minutes(15),
-        soleProviderPatience: solePatience,
+        soleProviderPatience: patience,
         // No address has a history here, and each life would derive as many as are asked about.
         lookAhead: 1
       },
@@ -104,8 +119,9 @@ export class World {
         clientOf: (url, isAlive, time) => {
           const provider = byUrl.get(url)
           if (provider === undefined) throw new Error(`no provider at ${url}`)
-          return provider.client(isAlive, time)
+          return this.#between.reach(provider, provider.client(isAlive, time))
         },
+        isBusy: this.#between.isBusy,
         deliver: this.receiver.take,
         beforeCommit: () => {
           this.#commits++
@@ -238,6 +254,16 @@ export class World {
       await this.restart(this.#crash?.down ?? 0)
     }
     for (const { chain } of this.places) chain.mineUntil(this.now)
+  }
+
+  /** Lets time pass up to the next thing that somebody waits for. */
+  next(): Promise<void> {
+    return this.passTo(this.#life.time.nextAt ?? this.now)
+  }
+
+  /** What the daemon says of its chains. */
+  health() {
+    return this.#life.health()
   }
 
   pass(millis: number): Promise<void> {

@@ -158,6 +158,16 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
     await world.pass(step.after)
     await act(world, step, `step ${i}`, paid)
   }
+  // Half of them are down when their payments' time is over.
+  await settle(world, steps.length % 2 === 0)
+}
+
+/**
+ * Lets everything settle and looks at the end. Throws a `Violation` where it is not as it should be.
+ *
+ * @param isDown the daemon is down when its payments' time is over
+ */
+export const settle = async (world: World, isDown: boolean): Promise<void> => {
   await world.heal()
   await world.confirmAll()
   // What was left out is found by the second pass, which takes its time where nobody waits.
@@ -166,8 +176,7 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
 
   const last = Math.max(world.now, ...world.ledger.payments().map((payment) => payment.expires_at))
   const over = last + settleGrace + 12 * second
-  // Half of them are down when their payments' time is over.
-  if (steps.length % 2 === 0) await world.restart(over - world.now)
+  if (isDown) await world.restart(over - world.now)
   else await world.passTo(over)
   // Blocks come by themselves for a while, so that every chain has read one beyond the time.
   await world.pass(8 * second)

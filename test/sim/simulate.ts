@@ -12,7 +12,7 @@ import { play, reasonOf } from "./play.ts"
 import { type Conditions, type Step, stepsOf } from "./steps.ts"
 import { type Kind, kinds, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
-import { World } from "./World.ts"
+import { type Between, World } from "./World.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
 
 /** Where databases live for a moment: in memory, where the system has such a folder. */
@@ -57,9 +57,10 @@ export class Stage {
     return path
   }
 
-  world(seed: string, places: ReadonlyArray<Place>, conditions: Conditions = {}): World {
+  world(seed: string, places: ReadonlyArray<Place>, conditions: Conditions = {}, between?: Between): World {
     const template = conditions.crowded ? this.#crowded : this.#template
-    return new World(seed, places, template, join(this.#folder, `${this.#worlds++}.db`), this.strict, conditions)
+    const path = join(this.#folder, `${this.#worlds++}.db`)
+    return new World(seed, places, template, path, this.strict, conditions, between)
   }
 
   /**

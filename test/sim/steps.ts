@@ -1,3 +1,4 @@
+import type { Duration } from "effect"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import type { Dice } from "./Dice.ts"
@@ -40,6 +41,8 @@ export interface Conditions {
   readonly crowded?: boolean
   /** Providers, by their place, that refuse to give many logs at once. */
   readonly capped?: ReadonlyArray<number>
+  /** For how long other providers are waited for before one decides alone. */
+  readonly patience?: Duration.Duration
 }
 
 /** A payment: the one that was made under this name, or by its place in their order. */

@@ -1,0 +1,37 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { median } from "../../bench/Figure.ts"
+import { Rpc } from "../../src/Chains/Rpc.ts"
+import { fuzzAnswers } from "./rpc/fuzzAnswers.ts"
+
+const seed = 1
+
+// `npm run test:fuzz` makes 20,000, of a new seed each time.
+it.live(
+  "4,000 answers of a provider, nearly all of them wrong: none ends the watcher, no money comes or goes by them, none is kept",
+  () =>
+    Effect.gen(function* () {
+      const { counts, faults, garbage, heaps, leftBehind, made } = yield* fuzzAnswers(seed, 4_000)
+      expect(faults).toEqual([])
+      expect(made).toBeGreaterThanOrEqual(4_000)
+      // What the answers are to meet, or they try nothing.
+      const methods = ["eth_chainId", "eth_getBlockByNumber", "eth_getLogs", "eth_getBalance", "eth_call"]
+      for (const name of ["value", "lie", "envelope", "text", "fault", "size", "nothing", ...methods]) {
+        expect([name, (counts.get(name) ?? 0) > 10]).toEqual([name, true])
+      }
+      expect(garbage).toBeGreaterThan(made / 10)
+      // What each adds to the chain and the store among it.
+      expect(median(leftBehind)).toBeLessThan(64 * 1024)
+      const half = Math.floor(heaps.length / 2)
+      expect(median(heaps.slice(half)) / median(heaps.slice(0, half))).toBeLessThan(1.5)
+    }).pipe(Effect.provide(Rpc.layer)),
+  300_000
+)
+
+it.live("a seed has its answers", () =>
+  Effect.gen(function* () {
+    const [first, again] = [yield* fuzzAnswers(7, 100), yield* fuzzAnswers(7, 100)]
+    expect(again.counts).toEqual(first.counts)
+    expect(again.garbage).toBe(first.garbage)
+  }).pipe(Effect.provide(Rpc.layer))
+)
