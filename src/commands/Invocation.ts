@@ -1,12 +1,7 @@
 import { Options } from "@effect/cli"
-import { Context, Data, Effect, Option } from "effect"
+import { Data, Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
-
-/** What the process was started with. Tests and the sandbox give their own. */
-export class Invocation extends Context.Tag("tilld/commands/Invocation")<
-  Invocation,
-  { readonly env: Readonly<Record<string, string | undefined>> }
->() {}
 
 /** The command line asks for something that cannot be. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}

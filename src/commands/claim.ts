@@ -1,10 +1,10 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
-import { ask } from "./ask.ts"
+import { ask } from "../Control/ask.ts"
+import { Claim } from "../Control/requests.ts"
 import { common, loadSettings } from "./Invocation.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"
-import { Claim } from "./requests.ts"
 
 const txHash = Args.text({ name: "TXHASH" }).pipe(
   Args.withDescription("The transaction: 0x and 64 hex digits"),

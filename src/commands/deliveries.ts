@@ -1,9 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Clock, Data, Effect, Option } from "effect"
-import { modes } from "../Domain/Chain.ts"
-import type { AccountId } from "../Domain/Ids.ts"
-import { succeeded } from "../Webhooks/retryPolicy.ts"
-import { ask } from "./ask.ts"
+import { ask } from "../Control/ask.ts"
 import {
   ListDeliveries,
   ListedStatus,
@@ -12,8 +9,11 @@ import {
   RedeliverRange,
   SendTest,
   ShowDelivery
-} from "./deliveryRequests.ts"
-import type { DeliveryView } from "./deliveryView.ts"
+} from "../Control/deliveryRequests.ts"
+import type { DeliveryView } from "../Control/deliveryView.ts"
+import { modes } from "../Domain/Chain.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { succeeded } from "../Webhooks/retryPolicy.ts"
 import { type Common, common, loadSettings, UsageError } from "./Invocation.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"

@@ -1,11 +1,11 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { ask } from "../Control/ask.ts"
+import { Rescan } from "../Control/requests.ts"
 import type { Network } from "../Domain/Chain.ts"
-import { ask } from "./ask.ts"
 import { common, loadSettings } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 import { blockNumber, chain, checkConfigured, mode } from "./options.ts"
-import { Rescan } from "./requests.ts"
 
 interface Wanted extends Network {
   readonly from: number

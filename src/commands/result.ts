@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { ask } from "./ask.ts"
+import { ask } from "../Control/ask.ts"
 import { type Common, loadSettings } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 

@@ -1,11 +1,11 @@
 import { Effect, type Redacted } from "effect"
+import { whileLocked } from "../Control/ask.ts"
+import { Invocation } from "../Control/Invocation.ts"
 import * as InstanceLock from "../InstanceLock.ts"
 import { rotate } from "../Secrets/rotation.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape } from "../Settings.ts"
 import * as Sql from "../Sql.ts"
-import { whileLocked } from "./ask.ts"
-import { Invocation } from "./Invocation.ts"
 
 /** Changes the master key as the only process that works on the database. */
 export const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { Effect, Layer } from "effect"
+import { Console, Effect, Layer } from "effect"
 import { Accounts, Keys } from "../Auth.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import * as InstanceLock from "../InstanceLock.ts"
@@ -12,7 +12,6 @@ import { StoreUnusable } from "../Sql.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { chained, plain, sealed, sending } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
-import { complain } from "./Output.ts"
 import { CreateAccount, CreateKey, NotUnderstood } from "./requests.ts"
 
 /** Read in only for what needs the chains. */
@@ -43,7 +42,7 @@ const lock = Effect.fnUntraced(function* (path: string, command: string, tag: st
   yield* InstanceLock.acquire(path, command)
   if (existsSync(path)) return
   if (!makes) return yield* noDatabase(path)
-  yield* complain(`Making the database ${path}`)
+  yield* Console.error(`Making the database ${path}`)
 })
 
 /**

@@ -5,10 +5,10 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
-import { ask } from "../../src/commands/ask.ts"
-import * as Control from "../../src/commands/Control.ts"
-import { Invocation } from "../../src/commands/Invocation.ts"
-import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/commands/requests.ts"
+import { ask } from "../../src/Control/ask.ts"
+import { Invocation } from "../../src/Control/Invocation.ts"
+import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/Control/requests.ts"
+import * as Control from "../../src/Control/sockets.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { acquire } from "../../src/InstanceLock.ts"
 import { notedJumps } from "../../src/Payments/jumps.ts"
@@ -19,7 +19,7 @@ import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const masterKey = Buffer.alloc(32, 7).toString("base64")
-const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey } })
+const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey }, user: "alice" })
 
 const services = (database: string) =>
   sendingLayer.pipe(
@@ -108,7 +108,7 @@ it.live("only what seals needs the master key", () =>
     expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
     const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
     expect(yield* Effect.flip(ask(settings, "webhooks secret", sealing))).toMatchObject({ _tag: "MasterKeyUnusable" })
-  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {} })))
+  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
 it.live("many at once, each with its own answer", () =>
