@@ -7,6 +7,7 @@ import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { accounts } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
+import { audit } from "./commands/audit.ts"
 import { claim } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
@@ -38,6 +39,7 @@ const tilld = Command.make("tilld").pipe(
     claim,
     addresses,
     secrets,
+    audit,
     doctor
   ])
 )
@@ -51,6 +53,7 @@ const usage = new Set([
   "InstanceLocked",
   "StoreUnusable",
   "ControlUnusable",
+  "Forbidden",
   "ChainDropped",
   "WalletInBothModes",
   "ExtraCaUnusable",

@@ -1,5 +1,6 @@
 import { Options } from "@effect/cli"
 import { Data, Effect, Option } from "effect"
+import type { Place } from "../Control/ask.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
 
@@ -39,4 +40,15 @@ export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loa
   Effect.gen(function* () {
     const { env } = yield* Invocation
     return yield* load({ path: yield* configPath(options), env })
+  })
+
+/**
+ * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
+ * unless the command line names a configuration.
+ */
+export const placeOf = (options: Pick<Common, "config">): Effect.Effect<Place, SettingsInvalid, Invocation> =>
+  Effect.gen(function* () {
+    const { env } = yield* Invocation
+    if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }
+    return (yield* loadSettings(options)).settings
   })

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
+import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
@@ -36,7 +36,7 @@ const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) 
     const database = yield* temporaryDatabase
     yield* acquire(database, "serve")
     return yield* Effect.gen(function* () {
-      const worker = yield* Effect.fork(yield* Control.start(database))
+      const worker = yield* Effect.fork(yield* Control.start(testSettings(database)))
       return yield* use(database, worker)
     }).pipe(Effect.scoped, Effect.provide(services(database)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
@@ -136,7 +136,7 @@ it.live("a daemon that is just starting is waited for", () =>
       yield* acquire(database, "serve")
       yield* Deferred.succeed(held, undefined)
       yield* Effect.sleep("300 millis")
-      yield* yield* Control.start(database)
+      yield* yield* Control.start(testSettings(database))
     }).pipe(Effect.scoped, Effect.provide(services(database)))
     yield* Effect.fork(daemon)
     yield* Deferred.await(held)
@@ -154,12 +154,21 @@ it.live("a holder of the lock that never listens is named in the end", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
+/** A socket that nobody listens at, as a daemon leaves it that is killed: one that ends removes its first name alone. */
+const leaveSocket = (path: string) =>
+  Effect.async<void>((resume) => {
+    const server = createServer().listen(`${path}.first`, () => {
+      linkSync(`${path}.first`, path)
+      server.close(() => resume(Effect.void))
+    })
+  })
+
 it.live("the socket is for the owner and the group, and replaces what a dead daemon left", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
-    writeFileSync(`${database}.sock`, "")
+    yield* leaveSocket(`${database}.sock`)
     yield* Effect.gen(function* () {
-      yield* Effect.asVoid(Control.start(database))
+      yield* Effect.asVoid(Control.start(testSettings(database)))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
       expect(yield* exchange(database, "\n")).toContain("refused")
     }).pipe(Effect.scoped)
@@ -167,10 +176,21 @@ it.live("the socket is for the owner and the group, and replaces what a dead dae
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )
 
+it.live("what is no socket is not removed", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(`${database}.sock`, "a merchant's book")
+    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(testSettings(database)))))
+    expect(refused.message).toContain("something else is there")
+    expect(readFileSync(`${database}.sock`, "utf8")).toBe("a merchant's book")
+  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+)
+
 it.live("what is no request of ours is refused or cut off, and harms nobody else", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
-      for (const line of ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']) {
+      const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']
+      for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
         expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
       }
       // At once, and not when the time for a request is over.
@@ -200,14 +220,16 @@ it.live("a path that is too long for the system is a clear error, unless it is s
     const database = yield* temporaryDatabase
     const folder = join(database, "..", "f".repeat(100))
     mkdirSync(folder)
-    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(join(folder, "tilld.db")))))
+    const refused = yield* Effect.flip(
+      Effect.scoped(Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db")))))
+    )
     expect(refused.message).toMatch(/control socket.*tilld\.db\.sock.*bytes.*database\.path/)
     const home = process.cwd()
     yield* Effect.acquireRelease(
       Effect.sync(() => process.chdir(folder)),
       () => Effect.sync(() => process.chdir(home))
     )
-    yield* Effect.asVoid(Control.start(join(folder, "tilld.db")))
+    yield* Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db"))))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )
