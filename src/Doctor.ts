@@ -11,6 +11,7 @@ import {
 } from "./Doctor/machine.ts"
 import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
+import { examineReadSocket } from "./Doctor/readSocket.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import type { ChainSettings, SettingsShape, Source } from "./Settings.ts"
 
@@ -54,7 +55,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (settings: Settings
     yield* examineDisk(settings),
     ...store.findings,
     yield* examineNumbering(settings, mark, store),
-    yield* examineMasterKey(settings, env, store.keyFingerprint)
+    yield* examineMasterKey(settings, env, store.keyFingerprint),
+    ...(yield* examineReadSocket(settings))
   ]
   return findings
 })

@@ -9,7 +9,7 @@ import { makeWriter, Writer } from "./Sql/Writer.ts"
 
 export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
 export { StoreUnusable } from "./Sql/migrate.ts"
-export { Writer } from "./Sql/Writer.ts"
+export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
 // Each on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file it did not just
 // make, and that loses acknowledged rows at a power cut.

@@ -23,6 +23,8 @@ const maxEndpoints = 50
 export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{ readonly limit: number }> {}
 
 export interface CreateEndpoint {
+  /** Drawn unless it is given. */
+  readonly id?: EndpointId
   readonly url: string
   /** At least one, none twice. */
   readonly events: ReadonlyArray<EventKind>
@@ -70,14 +72,14 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
 
       const create = Effect.fn("Webhooks.create")(function* (
         owner: Owner,
-        { events, secret, url }: CreateEndpoint,
+        { events, id = newEndpointId(), secret, url }: CreateEndpoint,
         besides?: CommitWith<Endpoint>
       ) {
         // Names are resolved when they are dialled: who registers must not learn what they mean in this network.
         yield* guard.check(url)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
-        const endpoint: Endpoint = { id: newEndpointId(), account, mode, url, events, createdAt }
+        const endpoint: Endpoint = { id, account, mode, url, events, createdAt }
         const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
         const inserted = insert(endpoint, sealed)
         const stored = besides === undefined ? inserted : Effect.zipRight(inserted, besides(endpoint))

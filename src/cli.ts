@@ -4,12 +4,13 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
+import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { accounts } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
+import { audit } from "./commands/audit.ts"
 import { claim } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
-import { Invocation } from "./commands/Invocation.ts"
 import { keys } from "./commands/keys.ts"
 import { listen } from "./commands/listen.ts"
 import { complain } from "./commands/Output.ts"
@@ -38,6 +39,7 @@ const tilld = Command.make("tilld").pipe(
     claim,
     addresses,
     secrets,
+    audit,
     doctor
   ])
 )
@@ -51,6 +53,7 @@ const usage = new Set([
   "InstanceLocked",
   "StoreUnusable",
   "ControlUnusable",
+  "Forbidden",
   "ChainDropped",
   "WalletInBothModes",
   "ExtraCaUnusable",
@@ -99,7 +102,7 @@ const program = Command.run(tilld, { name: "tilld", version: packageJson.version
       NodeContext.layer,
       CliConfig.layer({ showBuiltIns: false }),
       // The only place that reads the environment.
-      Layer.succeed(Invocation, { env: process.env }),
+      Layer.succeed(Invocation, { env: process.env, user: claimedUser(process.env) }),
       Logger.replace(Logger.defaultLogger, commandLogger)
     )
   )

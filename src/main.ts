@@ -2,7 +2,7 @@ import { Effect, Layer, Schedule } from "effect"
 import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
 import { Chains } from "./Chains.ts"
-import * as Control from "./commands/Control.ts"
+import * as Control from "./Control/sockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { Http } from "./Http.ts"
@@ -15,7 +15,7 @@ import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
 /** Everything that works by itself, under one root: a defect of any one ends them all, and with them the process. */
 export const workers = Effect.gen(function* () {
-  const { database } = yield* Settings
+  const settings = yield* Settings
   const chains = yield* Chains
   const settlement = yield* Settlement
   const dispatcher = yield* Dispatcher
@@ -25,7 +25,7 @@ export const workers = Effect.gen(function* () {
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
   const housekeeping = yield* Housekeeping
-  const control = yield* Control.start(database.path)
+  const control = yield* Control.start(settings)
   yield* Effect.all(
     [
       control,

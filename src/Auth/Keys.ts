@@ -10,6 +10,8 @@ import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
 
 export interface NewKey {
+  /** Drawn unless it is given. */
+  readonly id?: ApiKeyId
   readonly account: AccountId
   readonly mode: Mode
   readonly name: string
@@ -25,10 +27,10 @@ const insert = Effect.fn("Keys.insert")(function* (request: NewKey, key: Redacte
   const exists = yield* AccountsRepo.exists(tx, request.account)
   if (!exists) return yield* UnknownAccount.of(request.account)
   const now = yield* Clock.currentTimeMillis
-  const { expiresIn, ...rest } = request
+  const { expiresIn, id = newApiKeyId(), ...rest } = request
   const stored: ApiKey = {
     ...rest,
-    id: newApiKeyId(),
+    id,
     lastFour: Redacted.value(key).slice(-4),
     createdAt: now,
     expiresAt: expiresIn === undefined ? undefined : now + Duration.toMillis(expiresIn),

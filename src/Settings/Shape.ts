@@ -61,6 +61,10 @@ export interface SettingsShape {
     /** Absolute, outside the database's folder: where the mark is kept that tells a restored copy of the database. */
     readonly markFolder: string
   }
+  readonly control: {
+    /** Absolute path of the socket that only reads, outside the database's folder; "" for none. */
+    readonly readSocket: string
+  }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
   /** Account-level extended public keys. */
   readonly wallets: {

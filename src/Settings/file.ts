@@ -55,6 +55,7 @@ export const File = section({
   server: section({ host: nonEmpty, port, public_url: publicUrl, trusted_proxies: listOf("CIDR blocks", cidr) }),
   admin: optional(section({ host: nonEmpty, port })),
   database: section({ path: databasePath, mark_folder: anyText }),
+  control: section({ read_socket: anyText }),
   limits: section({ per_minute: integer(1, 1_000_000), per_hour: integer(1, 100_000_000) }),
   wallets: section({ live: optional(walletKey), test: optional(walletKey) }),
   payments: section({
@@ -110,6 +111,7 @@ export type File = typeof File.Type
 const defaults: Tree = {
   server: { host: "127.0.0.1", port: 8080, trusted_proxies: [] },
   database: { path: "/var/lib/tilld/tilld.db", mark_folder: "" },
+  control: { read_socket: "" },
   limits: { per_minute: 100, per_hour: 1000 },
   wallets: {},
   payments: {

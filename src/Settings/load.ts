@@ -82,6 +82,17 @@ const markFolderFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   return [{ path: paths[1], message }]
 }
 
+/** Whoever may open the socket must not come near the database, and what is there is no socket of that kind. */
+const readSocketFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
+  const key = ["control", "read_socket"]
+  const path = at(tree, key)
+  if (typeof path !== "string" || path === "") return []
+  const database = resolve(base(["database", "path"]), String(at(tree, ["database", "path"])))
+  if (!isBeside(database, resolve(base(key), path))) return []
+  const message = "is in the folder of the database, which its group must not enter; give one in a folder of its own"
+  return [{ path: key, message }]
+}
+
 const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Problem>> => {
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
@@ -101,7 +112,8 @@ const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Prob
     ...Either.match(file, { onLeft: (all) => all, onRight: () => [] }),
     ...check(full),
     ...caFaults(full, base),
-    ...markFolderFaults(full, base)
+    ...markFolderFaults(full, base),
+    ...readSocketFaults(full, base)
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0

@@ -45,6 +45,8 @@ const databaseOf = ({ database }: File, base: BaseOf, env: Source["env"]): Setti
   }
 }
 
+const pathOf = (base: BaseOf, key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
+
 /** The file as the rest of tilld knows it. */
 export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsShape => ({
   server: {
@@ -55,6 +57,7 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
   },
   admin: file.admin,
   database: databaseOf(file, base, env),
+  control: { readSocket: pathOf(base, ["control", "read_socket"], file.control.read_socket) },
   limits: { perMinute: file.limits.per_minute, perHour: file.limits.per_hour },
   wallets: { live: file.wallets.live, test: file.wallets.test },
   payments: {
@@ -70,10 +73,7 @@ export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsS
   webhooks: {
     allowTargets: file.webhooks.allow_targets,
     denyTargets: file.webhooks.deny_targets,
-    extraCaFile:
-      file.webhooks.extra_ca_file === ""
-        ? ""
-        : resolve(base(["webhooks", "extra_ca_file"]), file.webhooks.extra_ca_file),
+    extraCaFile: pathOf(base, ["webhooks", "extra_ca_file"], file.webhooks.extra_ca_file),
     concurrency: file.webhooks.concurrency,
     concurrencyPerEndpoint: file.webhooks.concurrency_per_endpoint
   },

@@ -20,7 +20,7 @@ export interface Override {
 }
 
 const prefix = "TILLD_"
-const notKeys = new Set(["TILLD_CONFIG", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
+const notKeys = new Set(["TILLD_CONFIG", "TILLD_SOCKET", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
 
 /** What the configuration file may hold at `path`, undefined where it knows no such key. */
 export const nodeAt = (path: Path): SchemaAST.AST | undefined =>
@@ -88,7 +88,7 @@ const unreadable = (path: string, cause: unknown): string => {
   if (code === "ENOENT") {
     return `there is no file ${path}; copy config/tilld.example.toml there, or name another with --config or TILLD_CONFIG`
   }
-  return `the file cannot be read (${code}); check its permissions`
+  return `the file cannot be read (${code}); check its permissions, or name a socket of the daemon with TILLD_SOCKET`
 }
 
 /** The file's text, or why there is none. */

@@ -1,4 +1,4 @@
-import { Cause, Context, Data, Effect, Exit, Option, Queue, type Scope } from "effect"
+import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope } from "effect"
 import { eventLoopTurn } from "../eventLoopTurn.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
@@ -27,6 +27,27 @@ export class Writer extends Context.Tag("tilld/Sql/Writer")<
   Writer,
   { readonly write: <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.Effect<A, E | StoreUnavailable> }
 >() {}
+
+type AlsoCommit = Effect.Effect<void, StoreUnavailable, Tx>
+
+/**
+ * What else the commands of a fiber commit: it runs behind each of them that has changed something, in its transaction,
+ * and is undone with it. Locally set by whoever wraps work that commits at a place of its own choice.
+ */
+export const alsoCommit = FiberRef.unsafeMake<AlsoCommit | undefined>(undefined)
+
+const changesSoFar = Effect.flatMap(Tx, (tx) => tx.get<{ changes: number }>("SELECT total_changes() AS changes"))
+
+const commitsToo = <A, E>(command: Effect.Effect<A, E, Tx>, also: AlsoCommit | undefined) =>
+  also === undefined
+    ? command
+    : Effect.gen(function* () {
+        const before = yield* changesSoFar
+        const result = yield* command
+        const after = yield* changesSoFar
+        if (before?.changes !== after?.changes) yield* also
+        return result
+      })
 
 interface Command {
   readonly run: Effect.Effect<unknown, unknown, Tx>
@@ -164,10 +185,13 @@ export const makeWriter = (
 
     return {
       write: <A, E>(command: Effect.Effect<A, E, Tx>) =>
-        Effect.async<A, E | StoreUnavailable>((resume) => {
-          if (stopped !== undefined) return resume(Effect.failCause(stopped))
-          waiting.push({ run: command, answer: (exit) => resume(exit as Exit.Exit<A, E | StoreUnavailable>) })
-          bell.unsafeOffer(undefined)
-        })
+        Effect.flatMap(FiberRef.get(alsoCommit), (also) =>
+          Effect.async<A, E | StoreUnavailable>((resume) => {
+            if (stopped !== undefined) return resume(Effect.failCause(stopped))
+            const run = commitsToo(command, also)
+            waiting.push({ run, answer: (exit) => resume(exit as Exit.Exit<A, E | StoreUnavailable>) })
+            bell.unsafeOffer(undefined)
+          })
+        )
     }
   })

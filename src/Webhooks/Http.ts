@@ -1,8 +1,12 @@
 import { Effect } from "effect"
+import { type Act, audited, keyActor } from "../Auth/audit.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { newEndpointId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
 import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
+import { Writer } from "../Sql.ts"
 import { Webhooks } from "../Webhooks.ts"
 import type { WebhooksApi } from "./Api.ts"
 
@@ -15,11 +19,21 @@ const toObject = ({ createdAt, events, id, url }: Endpoint) => ({
 
 const created = (endpoint: Endpoint) => answer(toObject(endpoint))
 
-export const webhookHandlers = Effect.map(
-  Webhooks,
-  (webhooks): Handlers<typeof WebhooksApi> => ({
-    create: ({ key, payload, remember }) =>
-      webhooks.create(key, payload, rememberAs(remember, created)).pipe(
+export const webhookHandlers = Effect.gen(function* () {
+  const webhooks = yield* Webhooks
+  const writer = yield* Writer
+  /** Where an account's events go is administration, and in the audit log. */
+  const administer = <A, E>(key: ApiKey, act: string, detail: Act["detail"], work: Effect.Effect<A, E>) =>
+    Effect.provideService(audited(keyActor(key), { act, detail }, work), Writer, writer)
+
+  const handlers: Handlers<typeof WebhooksApi> = {
+    create: ({ key, payload, remember }) => {
+      const id = newEndpointId()
+      // The rest of a URL may hold a secret of the merchant's.
+      const host = URL.canParse(payload.url) ? new URL(payload.url).host : undefined
+      const detail = { endpoint: id, host, events: payload.events }
+      const work = webhooks.create(key, { ...payload, id }, rememberAs(remember, created))
+      return administer(key, "webhooks register", detail, work).pipe(
         Effect.map(created),
         Effect.catchTags({
           QuotaExceeded: (error) => quotaExceeded(error),
@@ -30,14 +44,21 @@ export const webhookHandlers = Effect.map(
               message: `There are ${limit} endpoints, as many as an account may have in a mode: delete one first.`
             })
         })
-      ),
+      )
+    },
 
     list: ({ key }) => Effect.map(webhooks.list(key), (endpoints) => answer({ data: endpoints.map(toObject) })),
 
     remove: ({ key, path: { id } }) =>
-      Effect.gen(function* () {
-        const removed = yield* webhooks.remove(key, id)
-        return removed ? answer({ id, deleted: true as const }) : yield* notFound("webhook endpoint")
-      })
-  })
-)
+      administer(
+        key,
+        "webhooks delete",
+        { endpoint: id },
+        Effect.gen(function* () {
+          const removed = yield* webhooks.remove(key, id)
+          return removed ? answer({ id, deleted: true as const }) : yield* notFound("webhook endpoint")
+        })
+      )
+  }
+  return handlers
+})

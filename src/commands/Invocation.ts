@@ -1,12 +1,8 @@
 import { Options } from "@effect/cli"
-import { Context, Data, Effect, Option } from "effect"
+import { Data, Effect, Option } from "effect"
+import type { Place } from "../Control/ask.ts"
+import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
-
-/** What the process was started with. Tests and the sandbox give their own. */
-export class Invocation extends Context.Tag("tilld/commands/Invocation")<
-  Invocation,
-  { readonly env: Readonly<Record<string, string | undefined>> }
->() {}
 
 /** The command line asks for something that cannot be. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
@@ -44,4 +40,15 @@ export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loa
   Effect.gen(function* () {
     const { env } = yield* Invocation
     return yield* load({ path: yield* configPath(options), env })
+  })
+
+/**
+ * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
+ * unless the command line names a configuration.
+ */
+export const placeOf = (options: Pick<Common, "config">): Effect.Effect<Place, SettingsInvalid, Invocation> =>
+  Effect.gen(function* () {
+    const { env } = yield* Invocation
+    if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }
+    return (yield* loadSettings(options)).settings
   })

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs"
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { CreateAccount, ListAccounts } from "../Control/requests.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { common, UsageError } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { name } from "./options.ts"
-import { CreateAccount, ListAccounts } from "./requests.ts"
 import { printResult } from "./result.ts"
 
 const xpub = (option: string, mode: string) =>

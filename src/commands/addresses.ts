@@ -1,10 +1,10 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
+import { JumpAddresses } from "../Control/requests.ts"
 import { blindJump } from "../Payments/numbering.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { refuse } from "./options.ts"
-import { JumpAddresses } from "./requests.ts"
 import { printResult } from "./result.ts"
 
 /** Each that is skipped is derived, stored and watched. */

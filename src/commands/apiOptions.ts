@@ -1,6 +1,7 @@
 import { Options } from "@effect/cli"
 import { Effect } from "effect"
-import { Invocation, UsageError } from "./Invocation.ts"
+import { Invocation } from "../Control/Invocation.ts"
+import { UsageError } from "./Invocation.ts"
 import { refuse } from "./options.ts"
 
 /** A URL of an option; whoever names it may name one without TLS. */

@@ -1,10 +1,10 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
-import { ask } from "./ask.ts"
-import { common, loadSettings } from "./Invocation.ts"
+import { ask } from "../Control/ask.ts"
+import { Claim } from "../Control/requests.ts"
+import { common, placeOf } from "./Invocation.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"
-import { Claim } from "./requests.ts"
 
 const txHash = Args.text({ name: "TXHASH" }).pipe(
   Args.withDescription("The transaction: 0x and 64 hex digits"),
@@ -28,9 +28,9 @@ export const claim = Command.make(
   "claim",
   { ...common, chain, mode, txHash },
   Effect.fnUntraced(function* ({ chain, mode, txHash, ...options }) {
-    const { settings } = yield* loadSettings(options)
-    yield* checkConfigured(settings, { chain, mode })
-    const claimed = yield* ask(settings, "claim", new Claim({ chain, mode, txHash }))
+    const place = yield* placeOf(options)
+    yield* checkConfigured(place, { chain, mode })
+    const claimed = yield* ask(place, "claim", new Claim({ chain, mode, txHash }))
     yield* print(options.json ? JSON.stringify({ txHash, ...claimed }) : rendered(claimed))
   })
 ).pipe(Command.withDescription("Count the money of one transaction that was not seen, or tell why it pays nobody here"))

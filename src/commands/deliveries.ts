@@ -1,9 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Clock, Data, Effect, Option } from "effect"
-import { modes } from "../Domain/Chain.ts"
-import type { AccountId } from "../Domain/Ids.ts"
-import { succeeded } from "../Webhooks/retryPolicy.ts"
-import { ask } from "./ask.ts"
+import { ask } from "../Control/ask.ts"
 import {
   ListDeliveries,
   ListedStatus,
@@ -12,9 +9,12 @@ import {
   RedeliverRange,
   SendTest,
   ShowDelivery
-} from "./deliveryRequests.ts"
-import type { DeliveryView } from "./deliveryView.ts"
-import { type Common, common, loadSettings, UsageError } from "./Invocation.ts"
+} from "../Control/deliveryRequests.ts"
+import type { DeliveryView } from "../Control/deliveryView.ts"
+import { modes } from "../Domain/Chain.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { succeeded } from "../Webhooks/retryPolicy.ts"
+import { type Common, common, placeOf, UsageError } from "./Invocation.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"
 import { printResult } from "./result.ts"
@@ -124,7 +124,7 @@ const renderCounts = (counts: { readonly ordered: number; readonly due: number; 
 
 /** Orders part after part, and tells on standard error how far it is once it takes more than one. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
-  const { settings } = yield* loadSettings(options)
+  const place = yield* placeOf(options)
   const until = Option.isSome(range.until) ? range.until.value : yield* Clock.currentTimeMillis
   const wanted = { account: range.account, status: range.status, since: range.since, until }
   let sum = { ordered: 0, due: 0, refused: 0 }
@@ -138,7 +138,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
         ...(after === undefined ? {} : { after })
       })
       const told = () => complain(`${renderCounts(sum)} before this; the same command goes on`)
-      const done = yield* Effect.tapError(ask(settings, "webhooks redeliver", part), told)
+      const done = yield* Effect.tapError(ask(place, "webhooks redeliver", part), told)
       sum = { ordered: sum.ordered + done.ordered, due: sum.due + done.due, refused: sum.refused + done.refused }
       after = done.next
       if (after !== undefined) yield* complain(renderCounts(sum))
@@ -190,8 +190,8 @@ export const test = Command.make(
   "test",
   { ...common, endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("wh_…")) },
   Effect.fnUntraced(function* ({ endpoint, ...options }) {
-    const { settings } = yield* loadSettings(options)
-    const result = yield* ask(settings, "webhooks test", new SendTest({ endpoint }))
+    const place = yield* placeOf(options)
+    const result = yield* ask(place, "webhooks test", new SendTest({ endpoint }))
     yield* print(
       options.json
         ? JSON.stringify({ ...result })

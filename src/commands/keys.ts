@@ -1,10 +1,10 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
+import { CreateKey, type KeyView, ListKeys, RevokeKey } from "../Control/requests.ts"
 import { permissions } from "../Domain/ApiKey.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { account, duration, listOf, mode, name, refuse } from "./options.ts"
-import { CreateKey, type KeyView, ListKeys, RevokeKey } from "./requests.ts"
 import { printResult } from "./result.ts"
 
 const expires = duration("expires").pipe(

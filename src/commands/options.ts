@@ -1,10 +1,11 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
+import type { Place } from "../Control/ask.ts"
+import { longestPage } from "../Control/requests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/values.ts"
-import type { SettingsShape } from "../Settings.ts"
 import { UsageError } from "./Invocation.ts"
 
 /** A value of the command line that is refused: exit 2. */
@@ -27,11 +28,11 @@ export const account = Options.text("account").pipe(
 export const chain = Options.choice("chain", chainNames).pipe(Options.withDescription("The chain"))
 
 /** A command about a chain that the configuration does not have can do nothing: exit 2. */
-export const checkConfigured = (settings: SettingsShape, network: Network) =>
-  settings.chains.some((each) => networkKey(each) === networkKey(network))
+export const checkConfigured = (place: Place, network: Network) =>
+  "socket" in place || place.chains.some((each) => networkKey(each) === networkKey(network))
     ? Effect.void
     : new UsageError({
-        message: `[chains.${networkKey(network)}] is not configured; there are ${settings.chains.map(networkKey).join(", ")}`
+        message: `[chains.${networkKey(network)}] is not configured; there are ${place.chains.map(networkKey).join(", ")}`
       })
 
 export const blockNumber = (option: string, description: string) =>
@@ -42,8 +43,6 @@ export const blockNumber = (option: string, description: string) =>
       number >= 0 ? Effect.succeed(number) : refuse(`--${option} must be the number of a block`)
     )
   )
-
-const longestPage = 1000
 
 export const limitOf = (otherwise: number) =>
   Options.integer("limit").pipe(

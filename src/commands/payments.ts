@@ -1,11 +1,5 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { chainNames, modes } from "../Domain/Chain.ts"
-import { StatusFilter } from "../Domain/Payment.ts"
-import { attemptLine } from "./deliveries.ts"
-import { common } from "./Invocation.ts"
-import { table } from "./Output.ts"
-import { account, limit, limitOf, mode, refuse } from "./options.ts"
 import {
   AbandonPayments,
   AcceptPayment,
@@ -17,7 +11,13 @@ import {
   type RefundView,
   ShowPayment,
   type Story
-} from "./requests.ts"
+} from "../Control/requests.ts"
+import { chainNames, modes } from "../Domain/Chain.ts"
+import { StatusFilter } from "../Domain/Payment.ts"
+import { attemptLine } from "./deliveries.ts"
+import { common } from "./Invocation.ts"
+import { table } from "./Output.ts"
+import { account, limit, limitOf, mode, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const list = Command.make(

@@ -1,11 +1,11 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { ask } from "../Control/ask.ts"
+import { Rescan } from "../Control/requests.ts"
 import type { Network } from "../Domain/Chain.ts"
-import { ask } from "./ask.ts"
-import { common, loadSettings } from "./Invocation.ts"
+import { common, placeOf } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 import { blockNumber, chain, checkConfigured, mode } from "./options.ts"
-import { Rescan } from "./requests.ts"
 
 interface Wanted extends Network {
   readonly from: number
@@ -16,15 +16,15 @@ const rendered = ({ from, to }: { from: number; to: number }, receipts: number, 
   `Blocks ${from} to ${to} have been read again: ${receipts} receipts found, ${added} of them new`
 
 /** Asks for part after part, and tells on standard error how far it is once it takes longer than one. */
-const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof loadSettings>[0], wanted: Wanted) {
-  const { settings } = yield* loadSettings(options)
-  yield* checkConfigured(settings, wanted)
+const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof placeOf>[0], wanted: Wanted) {
+  const place = yield* placeOf(options)
+  yield* checkConfigured(place, wanted)
   const { chain, from, mode } = wanted
   let to = Option.getOrUndefined(wanted.to)
   let [next, receipts, added] = [from, 0, 0]
   while (true) {
     const part = new Rescan({ chain, mode, from: next, ...(to === undefined ? {} : { to }) })
-    const done = yield* ask(settings, "rescan", part).pipe(
+    const done = yield* ask(place, "rescan", part).pipe(
       Effect.tapError(() => (next > from ? complain(`Blocks ${from} to ${next - 1} have been read`) : Effect.void))
     )
     receipts += done.receipts

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import { ask } from "./ask.ts"
-import { type Common, loadSettings } from "./Invocation.ts"
+import { ask } from "../Control/ask.ts"
+import { type Common, placeOf } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 
 /**
@@ -21,8 +21,7 @@ export const printResult = Effect.fn("commands.printResult")(function* <
   render: (result: A) => string,
   explain: (result: A) => string | undefined = () => undefined
 ) {
-  const { settings } = yield* loadSettings(options)
-  const result = yield* ask(settings, command, request)
+  const result = yield* ask(yield* placeOf(options), command, request)
   const encoded = yield* Effect.orDie(Schema.serializeSuccess(request, result))
   if (options.json) return yield* print(JSON.stringify(encoded))
   yield* print(render(result))

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs"
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
 import { readNewMasterKey } from "../Settings/masterKey.ts"
-import { common, Invocation, loadSettings, UsageError } from "./Invocation.ts"
+import { common, loadSettings, UsageError } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 
 /** Read in only here: it needs the store. */

@@ -1,12 +1,13 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { load } from "../Settings.ts"
 import { apiKey, webUrl } from "./apiOptions.ts"
-import { Invocation, UsageError } from "./Invocation.ts"
+import { UsageError } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 
 /** Read in only here. */

@@ -1,9 +1,9 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
+import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/requests.ts"
 import { list, redeliver, show, test } from "./deliveries.ts"
 import { common, UsageError } from "./Invocation.ts"
 import { account, duration, mode, refuse } from "./options.ts"
-import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "./requests.ts"
 import { printResult } from "./result.ts"
 
 const defaultOverlap = Duration.hours(24)

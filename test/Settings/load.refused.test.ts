@@ -12,6 +12,17 @@ describe("what is refused", () => {
     })
   )
 
+  it.effect("a socket for the second group in the folder of the database", () =>
+    Effect.gen(function* () {
+      for (const socket of ["/data/read.sock", "/data/tilld.db", "/data/tilld.db.sock", "/data/run/read.sock"]) {
+        const { at } = yield* problemsOf(
+          `${small}[database]\npath = "/data/tilld.db"\n[control]\nread_socket = "${socket}"\n`
+        )
+        expect(at["control.read_socket"], socket).toContain("in the folder of the database")
+      }
+    })
+  )
+
   it.effect("every problem at once, each with its place and what to do", () =>
     Effect.gen(function* () {
       const { at, message } = yield* problemsOf(

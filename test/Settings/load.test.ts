@@ -161,7 +161,7 @@ ${id}
 })
 
 describe("a relative path", () => {
-  const files = `${small}[database]\npath = "data/tilld.db"\n[webhooks]\nextra_ca_file = "ca.pem"\n`
+  const files = `${small}[database]\npath = "data/tilld.db"\n[webhooks]\nextra_ca_file = "ca.pem"\n[control]\nread_socket = "run/read.sock"\n`
 
   it.scoped("in the file is one from the file's folder", () =>
     Effect.gen(function* () {
@@ -176,6 +176,7 @@ describe("a relative path", () => {
         const { settings } = yield* load({ path, env: {} })
         expect(settings.database.path).toBe(join(folder, "data/tilld.db"))
         expect(settings.webhooks.extraCaFile).toBe(join(folder, "ca.pem"))
+        expect(settings.control.readSocket).toBe(join(folder, "run/read.sock"))
       }
     })
   )
@@ -195,6 +196,7 @@ describe("a relative path", () => {
     Effect.gen(function* () {
       const { settings } = yield* loadText(small)
       expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
+      expect(settings.control.readSocket).toBe("")
       const given = yield* loadText(small, { CACHE_DIRECTORY: "/var/cache/tilld" })
       expect(given.settings.database.markFolder).toBe("/var/cache/tilld")
     })

@@ -28,6 +28,9 @@ const sizes = {
     `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`
 }
 
+/** An account's own act in the audit log, with its index. */
+const auditSize = `70 + ${octets("NEW", "who", "account_id", "act", "detail")}`
+
 const counters = ["bytes", "open_payments", "open_bytes", "endpoints", "endpoint_bytes", "unfinished"] as const
 type Change = Partial<Record<(typeof counters)[number], string>>
 
@@ -80,6 +83,11 @@ export const usage = [
     adding(ownerOf("NEW"), {
       bytes: `${sizes.idempotent_responses("NEW")} - (${sizes.idempotent_responses("OLD")})`
     })
+  ),
+  trigger(
+    "audit_added",
+    "INSERT ON audit WHEN NEW.account_id IS NOT NULL",
+    adding(ownerOf("NEW"), { bytes: auditSize })
   ),
   trigger(
     "attempts_added",

@@ -2,8 +2,9 @@ import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
 import type { SettingsShape } from "../Settings.ts"
 import type { Answer } from "./handler.ts"
-import { NotUnderstood } from "./requests.ts"
-import { connect, DaemonSilent, Reply, readLine, socketPath } from "./wire.ts"
+import { Invocation } from "./Invocation.ts"
+import { Forbidden, NotUnderstood } from "./requests.ts"
+import { ControlUnusable, connect, DaemonSilent, Reply, readLine, socketPath } from "./wire.ts"
 
 /** The longest history of a payment fits many times. */
 const answerBytes = 64 * 1024 * 1024
@@ -14,8 +15,9 @@ const silent = new DaemonSilent({
 })
 
 /** Has the daemon do it. */
-const throughDaemon = Effect.fnUntraced(function* (socket: Socket, input: unknown) {
-  yield* Effect.sync(() => socket.on("error", () => undefined).write(`${JSON.stringify(input)}\n`))
+const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unknown) {
+  const { user } = yield* Invocation
+  yield* Effect.sync(() => socket.on("error", () => undefined).write(`${JSON.stringify({ user, request })}\n`))
   const line = yield* Effect.timeoutFail(readLine(socket, answerBytes), {
     duration: answerDeadline,
     onTimeout: () => silent
@@ -23,6 +25,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, input: unknow
   if (line === undefined) return yield* silent
   const reply = yield* Effect.mapError(Schema.decodeUnknown(Reply)(line), NotUnderstood.of)
   if ("refused" in reply) return yield* new NotUnderstood({ message: reply.refused })
+  if ("forbidden" in reply) return yield* new Forbidden({ message: reply.forbidden })
   return { exit: reply.exit, defect: undefined } satisfies Answer
 })
 
@@ -32,19 +35,39 @@ const alone = Effect.promise(() => import("./alone.ts"))
 // A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
-/** Asks the daemon of the database, or does it here where none runs. `command` names it to whoever finds it at work. */
+/** Where a command asks: the daemon of a configuration's database, which need not run, or whoever listens at a socket. */
+export type Place = SettingsShape | { readonly socket: string }
+
+/** A connection to the daemon of a database, undefined where none runs: to the socket that this user may open. */
+const connectTo = ({ control, database }: SettingsShape) =>
+  Effect.flatMap(socketPath(database.path), connect).pipe(
+    Effect.catchIf(
+      ({ isDenied }) => isDenied === true && control.readSocket !== "",
+      (denied) =>
+        Effect.filterOrFail(
+          connect(control.readSocket),
+          (socket) => socket !== undefined,
+          () => denied
+        )
+    )
+  )
+
+const nobodyAt = (path: string) =>
+  new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
+
+/** Asks the daemon at a place, or does it here where none runs. `command` names it to whoever finds it at work. */
 export const ask = Effect.fn("commands.ask")(function* <Request extends { readonly _tag: string }, I, A, AI, E, EI>(
-  settings: SettingsShape,
+  place: Place,
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>
 ) {
-  const path = yield* socketPath(settings.database.path)
   const input = yield* Effect.orDie(Schema.serialize(request))
   const attempt = Effect.gen(function* () {
-    const socket = yield* connect(path)
+    const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
     if (socket !== undefined) return yield* throughDaemon(socket, input)
+    if ("socket" in place) return yield* nobodyAt(place.socket)
     const { withoutDaemon } = yield* alone
-    return yield* withoutDaemon(settings, command, request._tag, input)
+    return yield* withoutDaemon(place, command, request._tag, input)
   }).pipe(Effect.scoped)
   const answer = yield* Effect.retry(attempt, {
     schedule: whileLocked,

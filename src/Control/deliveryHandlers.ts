@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { iso } from "../Domain/Timestamp.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import * as LogRepo from "../Webhooks/DeliveryLogRepo.ts"
@@ -9,7 +10,7 @@ import * as RedeliveryRepo from "../Webhooks/RedeliveryRepo.ts"
 import * as Tests from "../Webhooks/testSend.ts"
 import * as Requests from "./deliveryRequests.ts"
 import { deliveryView } from "./deliveryView.ts"
-import { on } from "./handler.ts"
+import { administering, reading } from "./handler.ts"
 import { NotFound } from "./requests.ts"
 
 const noEndpoint = (id: string) =>
@@ -26,7 +27,7 @@ const owners = Effect.fnUntraced(function* (account: AccountId, modes: ReadonlyA
   return modes.includes(found.owner.mode) ? [found] : []
 })
 
-export const list = on(
+export const list = reading(
   Requests.ListDeliveries,
   Effect.fnUntraced(function* ({ account, endpoint, limit, modes, since, statuses, until }) {
     const reader = yield* Reader
@@ -36,7 +37,7 @@ export const list = on(
   })
 )
 
-export const show = on(
+export const show = reading(
   Requests.ShowDelivery,
   Effect.fnUntraced(function* ({ id }) {
     const delivery = yield* LogRepo.byId(yield* Reader, id)
@@ -52,8 +53,9 @@ const commit = Effect.fnUntraced(function* <A>(order: (now: number) => Effect.Ef
   return yield* writer.write(Effect.zipLeft(order(now), outbox.announce))
 })
 
-export const redeliver = on(
+export const redeliver = administering(
   Requests.Redeliver,
+  ({ id }) => ({ act: "webhooks redeliver", detail: { delivery: id } }),
   Effect.fnUntraced(function* ({ id }) {
     const result = yield* commit((now) => RedeliveryRepo.redeliver(id, now))
     if (result === undefined) return yield* noDelivery(id)
@@ -69,8 +71,12 @@ export const redeliver = on(
 /** Deliveries that one command of the writer orders: a long range must not hold up everybody. */
 const orderedAtOnce = 500
 
-export const redeliverRange = on(
+export const redeliverRange = administering(
   Requests.RedeliverRange,
+  ({ account, after, endpoint, mode, since, status, until }) => ({
+    act: "webhooks redeliver",
+    detail: { account, mode, endpoint, status, since: iso(since), until: iso(until), after: after?.sequence }
+  }),
   Effect.fnUntraced(function* ({ account, after, endpoint, mode, since, status, until }) {
     const [whose] = yield* owners(account, [mode], endpoint)
     if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
@@ -82,8 +88,9 @@ export const redeliverRange = on(
   })
 )
 
-export const sendTest = on(
+export const sendTest = administering(
   Requests.SendTest,
+  ({ endpoint }) => ({ act: "webhooks test", detail: { endpoint }, first: true }),
   Effect.fnUntraced(function* ({ endpoint: id }) {
     const endpoint = yield* EndpointsRepo.byId(yield* Reader, id)
     return endpoint === undefined ? yield* noEndpoint(id) : yield* Tests.sendTest(endpoint)

@@ -19,6 +19,12 @@ import { DeliveryView } from "./deliveryView.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
+/** The longest page of a list. A member of the group that may only read must not have all of a table in memory. */
+export const longestPage = 1000
+export const PageLimit = Schema.Int.pipe(Schema.between(1, longestPage))
+/** Both modes, or one. */
+export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
+
 /** There is nothing of that id. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
@@ -27,6 +33,16 @@ export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnder
   static readonly of = () =>
     new NotUnderstood({
       message: "The daemon does not understand this command: it runs another version of tilld; restart it"
+    })
+}
+
+/** The socket that the command came through is for commands that only read. */
+export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", { message: Schema.String }) {
+  static readonly at = (path: string) =>
+    new Forbidden({
+      message:
+        `Not allowed: ${path} takes commands that only read, and this one does more. Run it as a user of the daemon's ` +
+        "group, without TILLD_SOCKET"
     })
 }
 
@@ -203,17 +219,17 @@ export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSe
 export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPayments", {
   payload: {
     account: AccountId,
-    modes: Schema.Array(Mode),
+    modes: Modes,
     status: optional(StatusFilter),
     chain: optional(ChainName),
-    limit: Schema.Number
+    limit: PageLimit
   },
   success: Schema.Array(PaymentView),
   failure: StoreUnavailable
 }) {}
 
 export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPayment", {
-  payload: { id: Schema.String, limit: Schema.Number },
+  payload: { id: Schema.String, limit: PageLimit },
   success: Story,
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
@@ -263,7 +279,7 @@ export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema
 export type RefundView = typeof RefundView.Type
 
 export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
-  payload: { limit: Schema.Number, payment: optional(Schema.String), after: optional(Schema.String) },
+  payload: { limit: PageLimit, payment: optional(Schema.String), after: optional(Schema.String) },
   success: Schema.Array(ExceptionView),
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}

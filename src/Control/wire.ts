@@ -3,36 +3,54 @@ import { relative, resolve } from "node:path"
 import { Data, Effect, Either, Schema, type Scope } from "effect"
 
 /** The Unix socket beside the database cannot be used. */
-export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{ readonly message: string }> {}
+export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{
+  readonly message: string
+  /** The file is there, or may be, and its permissions do not let this user in. */
+  readonly isDenied?: boolean
+}> {}
 
 /** The daemon took the request and gave no answer. What was asked may have been done. */
 export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{ readonly message: string }> {}
 
-/** One line of JSON each way: what is asked, and what became of it. */
+/** What is asked, as one line of JSON. `user` is who says to ask. */
+export const Request = Schema.parseJson(
+  Schema.Struct({
+    user: Schema.String.pipe(Schema.maxLength(200)),
+    request: Schema.Struct({ _tag: Schema.String }, { key: Schema.String, value: Schema.Unknown })
+  })
+)
+
+/** What became of it, as one line of JSON. */
 export const Reply = Schema.parseJson(
   // In this order: whatever is not known may also be missing.
-  Schema.Union(Schema.Struct({ refused: Schema.String }), Schema.Struct({ exit: Schema.Unknown }))
+  Schema.Union(
+    Schema.Struct({ refused: Schema.String }),
+    Schema.Struct({ forbidden: Schema.String }),
+    Schema.Struct({ exit: Schema.Unknown })
+  )
 )
 
 // sun_path of sockaddr_un, less its closing zero: 108 bytes on Linux, 104 on the BSDs and macOS. Node cuts a longer path
 // short or answers EINVAL.
 const longestPath = process.platform === "linux" ? 107 : 103
 
-/** Where the daemon of a database listens: beside it, by the shorter of its names. */
-export const socketPath = (database: string): Either.Either<string, ControlUnusable> => {
-  const absolute = resolve(`${database}.sock`)
+/** A socket's path by the shorter of its names, where that is short enough for the system. */
+export const checkLength = (socket: string, remedy: string): Either.Either<string, ControlUnusable> => {
+  const absolute = resolve(socket)
   const here = relative("", absolute)
   const path = Buffer.byteLength(here) < Buffer.byteLength(absolute) ? here : absolute
   const length = Buffer.byteLength(path)
   if (length <= longestPath) return Either.right(path)
   return Either.left(
     new ControlUnusable({
-      message:
-        `The path of the control socket, ${absolute}, has ${length} bytes where the system takes ${longestPath}: ` +
-        "give database.path a shorter one, or start tilld in a folder near it"
+      message: `The path of the control socket, ${absolute}, has ${length} bytes where the system takes ${longestPath}: ${remedy}`
     })
   )
 }
+
+/** Where the daemon of a database listens: beside it. */
+export const socketPath = (database: string): Either.Either<string, ControlUnusable> =>
+  checkLength(`${database}.sock`, "give database.path a shorter one, or start tilld in a folder near it")
 
 const newline = 0x0a
 
@@ -74,7 +92,7 @@ export const connect = (path: string): Effect.Effect<Socket | undefined, Control
         // A file without a listener is what a daemon that was killed leaves behind.
         if (code === "ENOENT" || code === "ECONNREFUSED") return resume(Effect.succeed(undefined))
         const message = `The daemon's control socket ${path} answers ${code}: run this as a user of the daemon's group`
-        resume(Effect.fail(new ControlUnusable({ message })))
+        resume(Effect.fail(new ControlUnusable({ message, isDenied: code === "EACCES" })))
       })
     }),
     (socket) => Effect.sync(() => socket?.destroy())

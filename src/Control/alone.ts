@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
-import { Effect, Layer } from "effect"
+import { Console, Effect, Layer } from "effect"
+import type { Actor } from "../Auth/audit.ts"
 import { Accounts, Keys } from "../Auth.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import * as InstanceLock from "../InstanceLock.ts"
@@ -12,7 +13,6 @@ import { StoreUnusable } from "../Sql.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import { chained, plain, sealed, sending } from "./handlers.ts"
 import { Invocation } from "./Invocation.ts"
-import { complain } from "./Output.ts"
 import { CreateAccount, CreateKey, NotUnderstood } from "./requests.ts"
 
 /** Read in only for what needs the chains. */
@@ -43,7 +43,7 @@ const lock = Effect.fnUntraced(function* (path: string, command: string, tag: st
   yield* InstanceLock.acquire(path, command)
   if (existsSync(path)) return
   if (!makes) return yield* noDatabase(path)
-  yield* complain(`Making the database ${path}`)
+  yield* Console.error(`Making the database ${path}`)
 })
 
 /**
@@ -56,22 +56,26 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   tag: string,
   input: unknown
 ) {
-  const { env } = yield* Invocation
+  const { env, user: who } = yield* Invocation
+  const actor: Actor = { via: "direct", who }
   yield* lock(settings.database.path, command, tag)
   const chainedHandler = chained.get(tag)
   if (chainedHandler !== undefined) {
     const { repairLayer } = yield* app
-    return yield* Effect.provide(chainedHandler(input), repairLayer(settings))
+    return yield* Effect.provide(chainedHandler.handle(input, actor), repairLayer(settings))
   }
   const store = storeLayer(settings)
   const plainHandler = plain.get(tag)
-  if (plainHandler !== undefined) return yield* Effect.provide(plainHandler(input), store)
+  if (plainHandler !== undefined) return yield* Effect.provide(plainHandler.handle(input, actor), store)
   const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
   const sealedHandler = sealed.get(tag)
   if (sealedHandler !== undefined)
-    return yield* Effect.provide(sealedHandler(input), Layer.provideMerge(SigningKeys.layer, secrets))
+    return yield* Effect.provide(sealedHandler.handle(input, actor), Layer.provideMerge(SigningKeys.layer, secrets))
   const sendingHandler = sending.get(tag)
   if (sendingHandler === undefined) return yield* NotUnderstood.of()
   const { sendingLayer } = yield* app
-  return yield* Effect.provide(sendingHandler(input), Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store)))
+  return yield* Effect.provide(
+    sendingHandler.handle(input, actor),
+    Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store))
+  )
 }, Effect.scoped)

@@ -1,14 +1,14 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
+import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
-import { ask } from "../../src/commands/ask.ts"
-import * as Control from "../../src/commands/Control.ts"
-import { Invocation } from "../../src/commands/Invocation.ts"
-import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/commands/requests.ts"
+import { ask } from "../../src/Control/ask.ts"
+import { Invocation } from "../../src/Control/Invocation.ts"
+import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/Control/requests.ts"
+import * as Control from "../../src/Control/sockets.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { acquire } from "../../src/InstanceLock.ts"
 import { notedJumps } from "../../src/Payments/jumps.ts"
@@ -19,7 +19,7 @@ import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const masterKey = Buffer.alloc(32, 7).toString("base64")
-const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey } })
+const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey }, user: "alice" })
 
 const services = (database: string) =>
   sendingLayer.pipe(
@@ -36,7 +36,7 @@ const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) 
     const database = yield* temporaryDatabase
     yield* acquire(database, "serve")
     return yield* Effect.gen(function* () {
-      const worker = yield* Effect.fork(yield* Control.start(database))
+      const worker = yield* Effect.fork(yield* Control.start(testSettings(database)))
       return yield* use(database, worker)
     }).pipe(Effect.scoped, Effect.provide(services(database)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
@@ -108,7 +108,7 @@ it.live("only what seals needs the master key", () =>
     expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
     const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
     expect(yield* Effect.flip(ask(settings, "webhooks secret", sealing))).toMatchObject({ _tag: "MasterKeyUnusable" })
-  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {} })))
+  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
 it.live("many at once, each with its own answer", () =>
@@ -136,7 +136,7 @@ it.live("a daemon that is just starting is waited for", () =>
       yield* acquire(database, "serve")
       yield* Deferred.succeed(held, undefined)
       yield* Effect.sleep("300 millis")
-      yield* yield* Control.start(database)
+      yield* yield* Control.start(testSettings(database))
     }).pipe(Effect.scoped, Effect.provide(services(database)))
     yield* Effect.fork(daemon)
     yield* Deferred.await(held)
@@ -154,12 +154,21 @@ it.live("a holder of the lock that never listens is named in the end", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
+/** A socket that nobody listens at, as a daemon leaves it that is killed: one that ends removes its first name alone. */
+const leaveSocket = (path: string) =>
+  Effect.async<void>((resume) => {
+    const server = createServer().listen(`${path}.first`, () => {
+      linkSync(`${path}.first`, path)
+      server.close(() => resume(Effect.void))
+    })
+  })
+
 it.live("the socket is for the owner and the group, and replaces what a dead daemon left", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
-    writeFileSync(`${database}.sock`, "")
+    yield* leaveSocket(`${database}.sock`)
     yield* Effect.gen(function* () {
-      yield* Effect.asVoid(Control.start(database))
+      yield* Effect.asVoid(Control.start(testSettings(database)))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
       expect(yield* exchange(database, "\n")).toContain("refused")
     }).pipe(Effect.scoped)
@@ -167,10 +176,21 @@ it.live("the socket is for the owner and the group, and replaces what a dead dae
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )
 
+it.live("what is no socket is not removed", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(`${database}.sock`, "a merchant's book")
+    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(testSettings(database)))))
+    expect(refused.message).toContain("something else is there")
+    expect(readFileSync(`${database}.sock`, "utf8")).toBe("a merchant's book")
+  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+)
+
 it.live("what is no request of ours is refused or cut off, and harms nobody else", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
-      for (const line of ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']) {
+      const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']
+      for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
         expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
       }
       // At once, and not when the time for a request is over.
@@ -200,14 +220,16 @@ it.live("a path that is too long for the system is a clear error, unless it is s
     const database = yield* temporaryDatabase
     const folder = join(database, "..", "f".repeat(100))
     mkdirSync(folder)
-    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(join(folder, "tilld.db")))))
+    const refused = yield* Effect.flip(
+      Effect.scoped(Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db")))))
+    )
     expect(refused.message).toMatch(/control socket.*tilld\.db\.sock.*bytes.*database\.path/)
     const home = process.cwd()
     yield* Effect.acquireRelease(
       Effect.sync(() => process.chdir(folder)),
       () => Effect.sync(() => process.chdir(home))
     )
-    yield* Effect.asVoid(Control.start(join(folder, "tilld.db")))
+    yield* Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db"))))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )

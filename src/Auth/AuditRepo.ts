@@ -1,0 +1,76 @@
+import { Effect } from "effect"
+import type { Mode } from "../Domain/Chain.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { type Db, Tx } from "../Sql.ts"
+
+/** The way that an act took: the control socket, a command where no daemon ran, an API key, or the portal. */
+export type Via = "socket" | "direct" | "api" | "portal"
+
+/** An administrative act as it is kept. */
+export interface AuditEntry {
+  /** The later the act was stored, the higher. */
+  readonly sequence: number
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly via: Via
+  /** The user who says to have run the command, an API key's id, or the portal's user. */
+  readonly who: string
+  /** The account that the key or the portal's user belongs to, in this mode. */
+  readonly account: AccountId | undefined
+  readonly mode: Mode | undefined
+  /** What was done, as the command is called: `keys create`. */
+  readonly act: string
+  /** A JSON object: to what. Never a secret. */
+  readonly detail: string
+}
+
+interface AuditRow {
+  readonly sequence: number
+  readonly at: number
+  readonly via: Via
+  readonly who: string
+  readonly account_id: AccountId | null
+  readonly mode: Mode | null
+  readonly act: string
+  readonly detail: string
+}
+
+export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditEntry, "sequence">) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("INSERT INTO audit (at, via, who, account_id, mode, act, detail) VALUES (?, ?, ?, ?, ?, ?, ?)", [
+      at,
+      via,
+      who,
+      account ?? null,
+      mode ?? null,
+      act,
+      detail
+    ])
+  )
+
+export interface AuditFilter {
+  /** Unix milliseconds. */
+  readonly since: number
+  /** Only what was stored before this one. */
+  readonly before: number | undefined
+  readonly limit: number
+}
+
+/** Newest first. */
+export const list = (db: Db, { before, limit, since }: AuditFilter) => {
+  const older = before === undefined ? "" : "AND (at, sequence) < (SELECT at, sequence FROM audit WHERE sequence = ?)"
+  return Effect.map(
+    db.all<AuditRow>(`SELECT * FROM audit WHERE at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`, [
+      since,
+      ...(before === undefined ? [] : [before]),
+      limit
+    ]),
+    (rows) =>
+      rows.map(({ account_id: account, mode, ...row }): AuditEntry => {
+        return { ...row, account: account ?? undefined, mode: mode ?? undefined }
+      })
+  )
+}
+
+export const exists = (db: Db, sequence: number) =>
+  Effect.map(db.get("SELECT 1 FROM audit WHERE sequence = ?", [sequence]), (row) => row !== undefined)

@@ -1,0 +1,147 @@
+import { Duration, Effect, Redacted } from "effect"
+import { walletContext } from "../Auth/AccountsRepo.ts"
+import * as UsageRepo from "../Auth/UsageRepo.ts"
+import { Accounts, Keys } from "../Auth.ts"
+import type { Account } from "../Domain/Account.ts"
+import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { type Mode, modes } from "../Domain/Chain.ts"
+import { newAccountId, newApiKeyId } from "../Domain/Ids.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import { hdWallet } from "../Payments/hdWallet.ts"
+import { Secrets } from "../Secrets.ts"
+import { Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
+import { type DefaultSecrets, defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
+import { SigningKeys } from "../Webhooks/SigningKeys.ts"
+import { administering, reading } from "./handler.ts"
+import * as Requests from "./requests.ts"
+
+const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
+  id,
+  name,
+  createdAt: iso(createdAt),
+  wallets: ownWallets.length === 0 ? ("shared" as const) : ownWallets
+})
+
+const keyView = (key: ApiKey): Requests.KeyView => ({
+  id: key.id,
+  name: key.name,
+  account: key.account,
+  mode: key.mode,
+  lastFour: key.lastFour,
+  permissions: key.permissions,
+  createdAt: iso(key.createdAt),
+  ...(key.lastUsedAt === undefined ? {} : { lastUsedAt: iso(key.lastUsedAt) }),
+  ...(key.expiresAt === undefined ? {} : { expiresAt: iso(key.expiresAt) }),
+  ...(key.revokedAt === undefined ? {} : { revokedAt: iso(key.revokedAt) })
+})
+
+export const createKey = administering(
+  Requests.CreateKey,
+  ({ account, mode, name, permissions }) => ({
+    act: "keys create",
+    detail: { key: newApiKeyId(), account, mode, name, permissions }
+  }),
+  Effect.fnUntraced(function* ({ account, expiresIn, mode, name, permissions }, { key: id }) {
+    const keys = yield* Keys
+    const { key, record } = yield* keys.create({ id, account, mode, name, permissions, expiresIn })
+    return { id: record.id, key: Redacted.value(key), mode, permissions, account }
+  })
+)
+
+export const listKeys = reading(Requests.ListKeys, () =>
+  Effect.flatMap(Keys, (keys) => Effect.map(keys.list, (all) => all.map(keyView)))
+)
+
+export const revokeKey = administering(
+  Requests.RevokeKey,
+  ({ id }) => ({ act: "keys revoke", detail: { key: id } }),
+  Effect.fnUntraced(function* ({ id }) {
+    const keys = yield* Keys
+    const key = yield* keys.revoke(id)
+    if (key === undefined) {
+      return yield* new Requests.NotFound({ message: `There is no key ${id}: tilld keys list names all` })
+    }
+    return keyView(key)
+  })
+)
+
+export const listAccounts = reading(Requests.ListAccounts, () =>
+  Effect.gen(function* () {
+    const accounts = yield* Accounts
+    const { quotaBytes } = (yield* Settings).accounts
+    const used = new Map(
+      (yield* UsageRepo.all(yield* Reader)).map(({ account, reserved, stored }) => [account, stored + reserved])
+    )
+    return (yield* accounts.list).map((account) => ({
+      ...accountView(account),
+      usedBytes: used.get(account.id) ?? 0,
+      quotaBytes
+    }))
+  })
+)
+
+/** An extended public key for an account, sealed, unless the configuration uses that wallet in the other mode. */
+const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode: Mode, xpub: string) {
+  const { wallets } = yield* Settings
+  const { seal } = yield* Secrets
+  const { fingerprint } = hdWallet(xpub)
+  const other = mode === "live" ? wallets.test : wallets.live
+  if (other !== undefined && hdWallet(Redacted.value(other)).fingerprint === fingerprint) {
+    return yield* WalletInOtherMode.of(mode)
+  }
+  return { mode, fingerprint, sealed: seal(xpub, walletContext(account, mode)) }
+})
+
+export const createAccount = administering(
+  Requests.CreateAccount,
+  ({ name, wallets }) => ({
+    act: "accounts create",
+    detail: { account: newAccountId(), name, ownWallets: modes.filter((mode) => wallets[mode] !== undefined) }
+  }),
+  Effect.fnUntraced(function* ({ name, wallets }, { account: id }) {
+    const accounts = yield* Accounts
+    const own = yield* Effect.forEach(
+      modes.flatMap((mode) => (wallets[mode] === undefined ? [] : [[mode, wallets[mode]] as const])),
+      ([mode, xpub]) => accountWallet(id, mode, xpub),
+      { concurrency: 1 }
+    )
+    return accountView(yield* accounts.create({ id, name, wallets: own }))
+  })
+)
+
+const mustExist = Effect.fnUntraced(function* (account: Account["id"]) {
+  const accounts = yield* Accounts
+  const exists = yield* accounts.exists(account)
+  if (!exists) return yield* UnknownAccount.of(account)
+})
+
+const secretView = ({ current, previous }: DefaultSecrets): Requests.SecretView => ({
+  secret: Redacted.value(current),
+  ...(previous === undefined
+    ? {}
+    : { previous: { secret: Redacted.value(previous.secret), until: iso(previous.until) } })
+})
+
+export const showSecret = administering(
+  Requests.ShowSecret,
+  ({ account, mode }) => ({ act: "webhooks secret", detail: { account, mode } }),
+  Effect.fnUntraced(function* ({ account, mode }) {
+    yield* mustExist(account)
+    return secretView(yield* defaultSecrets({ account, mode }))
+  })
+)
+
+export const rotateSecret = administering(
+  Requests.RotateSecret,
+  ({ account, mode, overlap }) => ({
+    act: "webhooks secret --rotate",
+    detail: { account, mode, overlap: Duration.format(overlap) }
+  }),
+  Effect.fnUntraced(function* ({ account, mode, overlap }) {
+    yield* mustExist(account)
+    const keys = yield* SigningKeys
+    return secretView(yield* keys.rotate({ account, mode }, overlap))
+  })
+)

@@ -1,0 +1,74 @@
+import type { Accounts, Keys } from "../Auth.ts"
+import type { MatchSet } from "../Chains/MatchSet.ts"
+import type { Networks } from "../Chains/Networks.ts"
+import type { Chains } from "../Chains.ts"
+import type { Outbox } from "../Events/Outbox.ts"
+import type { Jumps } from "../Payments/jumps.ts"
+import type { Settlement } from "../Payments/Settlement.ts"
+import type { Secrets } from "../Secrets.ts"
+import type { Settings } from "../Settings.ts"
+import type { Reader, Writer } from "../Sql.ts"
+import type { DeliveryClient } from "../Webhooks/DeliveryClient.ts"
+import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
+import * as AccountHandlers from "./accountHandlers.ts"
+import { ListAudit, listAudit } from "./audit.ts"
+import * as DeliveryHandlers from "./deliveryHandlers.ts"
+import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
+import type { Handler } from "./handler.ts"
+import * as PaymentHandlers from "./paymentHandlers.ts"
+import * as RepairHandlers from "./repairHandlers.ts"
+import * as Requests from "./requests.ts"
+
+type PlainServices = Accounts | Jumps | Keys | Outbox | Reader | Settings | Settlement | Writer
+type SealedServices = PlainServices | Secrets | SigningKeys
+type SendingServices = DeliveryClient | Reader | SigningKeys | Writer
+type ChainedServices = Chains | MatchSet | Networks | Outbox | Reader | Settings | Writer
+
+/** By the tag of their request: what needs no secret. */
+export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
+  [Requests.CreateKey._tag, AccountHandlers.createKey],
+  [Requests.ListKeys._tag, AccountHandlers.listKeys],
+  [Requests.RevokeKey._tag, AccountHandlers.revokeKey],
+  [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
+  [ListAudit._tag, listAudit],
+  [Requests.ListPayments._tag, PaymentHandlers.listPayments],
+  [Requests.ShowPayment._tag, PaymentHandlers.showPayment],
+  [Requests.ListExceptions._tag, PaymentHandlers.listExceptions],
+  [Requests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
+  [Requests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
+  [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
+  [ListDeliveries._tag, DeliveryHandlers.list],
+  [ShowDelivery._tag, DeliveryHandlers.show],
+  [Redeliver._tag, DeliveryHandlers.redeliver],
+  [RedeliverRange._tag, DeliveryHandlers.redeliverRange]
+])
+
+/** What needs the master key too, which an operator at a shell may not have. */
+export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<string, Handler<SealedServices>>([
+  [Requests.CreateAccount._tag, AccountHandlers.createAccount],
+  [Requests.ShowSecret._tag, AccountHandlers.showSecret],
+  [Requests.RotateSecret._tag, AccountHandlers.rotateSecret]
+])
+
+/** What reads the chains. */
+export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<string, Handler<ChainedServices>>([
+  [Requests.AcceptPayment._tag, PaymentHandlers.acceptPayment],
+  [Requests.Rescan._tag, RepairHandlers.rescanBlocks],
+  [Requests.Claim._tag, RepairHandlers.claimTransaction]
+])
+
+/** What calls a merchant's server. */
+export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
+  [SendTest._tag, DeliveryHandlers.sendTest]
+])
+
+/** What the daemon must have to do all of it. */
+export type ControlServices = SealedServices | ChainedServices | SendingServices
+
+/** All of it. */
+export const handlers: ReadonlyMap<string, Handler<ControlServices>> = new Map<string, Handler<ControlServices>>([
+  ...plain,
+  ...sealed,
+  ...chained,
+  ...sending
+])

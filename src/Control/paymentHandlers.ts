@@ -1,0 +1,92 @@
+import { Effect } from "effect"
+import { abandon, accept } from "../Payments/decisions.ts"
+import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
+import { Jumps } from "../Payments/jumps.ts"
+import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import { refunded } from "../Payments/refunds.ts"
+import { allWalletUsers } from "../Payments/walletUsers.ts"
+import { Reader } from "../Sql.ts"
+import { administering, reading } from "./handler.ts"
+import * as Requests from "./requests.ts"
+import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
+
+export const listPayments = reading(
+  Requests.ListPayments,
+  Effect.fnUntraced(function* ({ account, chain, limit, modes, status }) {
+    const reader = yield* Reader
+    const pages = yield* Effect.forEach(
+      modes,
+      (mode) => PaymentsRepo.list(reader, { account, mode }, { status, chain, limit }),
+      { concurrency: 1 }
+    )
+    const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+    return newestFirst.slice(0, limit).map(paymentView)
+  })
+)
+
+const notFound = (what: string) =>
+  new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
+
+export const showPayment = reading(
+  Requests.ShowPayment,
+  Effect.fnUntraced(function* ({ id, limit }) {
+    const reader = yield* Reader
+    const payment = yield* PaymentsRepo.byId(reader, id)
+    if (payment === undefined) return yield* notFound(`payment ${id}`)
+    return yield* storyOf(reader, payment, limit)
+  })
+)
+
+export const listExceptions = reading(
+  Requests.ListExceptions,
+  Effect.fnUntraced(function* (filter) {
+    const reader = yield* Reader
+    const { after, payment } = filter
+    // An empty list would say that nothing waits for a decision.
+    if (payment && !(yield* PaymentsRepo.byId(reader, payment))) return yield* notFound(`payment ${payment}`)
+    if (after && !(yield* ExceptionsRepo.byId(reader, after))) return yield* notFound(`exception ${after}`)
+    return (yield* ExceptionsRepo.open(reader, filter)).map(exceptionView)
+  })
+)
+
+const orNotFound = <A>(id: string, decided: A | undefined) =>
+  decided === undefined ? notFound(`payment ${id}, nor an exception of a lost one`) : Effect.succeed(decided)
+
+export const acceptPayment = administering(
+  Requests.AcceptPayment,
+  ({ id, tx }) => ({ act: "payments accept", detail: { id, tx } }),
+  Effect.fnUntraced(function* ({ id, tx }) {
+    return decisionView(yield* orNotFound(id, yield* accept(id, tx)))
+  })
+)
+
+export const refundedPayment = administering(
+  Requests.RefundedPayment,
+  ({ amount, exceptions, id }) => ({ act: "payments refunded", detail: { id, exceptions, amount } }),
+  Effect.fnUntraced(function* ({ amount, exceptions, id }) {
+    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount) }
+    const result = yield* orNotFound(id, yield* refunded(id, returned))
+    return { ...decisionView(result), closed: result.closed.map(exceptionView) }
+  })
+)
+
+export const abandonPayments = administering(
+  Requests.AbandonPayments,
+  ({ chain, mode }) => ({ act: "payments abandon", detail: { chain, mode } }),
+  Effect.fnUntraced(function* ({ chain, mode }) {
+    return { chain, mode, abandoned: yield* abandon({ chain, mode }) }
+  })
+)
+
+export const jumpAddresses = administering(
+  Requests.JumpAddresses,
+  ({ by }) => ({ act: "addresses jump", detail: { by } }),
+  Effect.fnUntraced(function* ({ by }) {
+    const { jump } = yield* Jumps
+    const users = yield* allWalletUsers
+    return (yield* jump(by)).map((jumped) => ({
+      ...jumped,
+      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
+    }))
+  })
+)

@@ -1,0 +1,26 @@
+const appendOnly = (statement: string, when = "") =>
+  `CREATE TRIGGER audit_keeps_what_it_has_${statement.toLowerCase()} BEFORE ${statement} ON audit ${when}
+   BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END`
+
+/**
+ * Administrative acts: who did what, when. Rows are added, and neither changed nor removed, so that each is bounded. Those
+ * of an account's own acts have its id, and count towards its quota.
+ */
+export const audit = [
+  `CREATE TABLE audit (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    via TEXT NOT NULL CHECK (via IN ('socket', 'direct', 'api', 'portal')),
+    who TEXT NOT NULL CHECK (octet_length(who) <= 400),
+    account_id TEXT,
+    mode TEXT CHECK (mode IN ('live', 'test')),
+    act TEXT NOT NULL CHECK (octet_length(act) <= 40),
+    detail TEXT NOT NULL CHECK (octet_length(detail) <= 1000),
+    CHECK ((via IN ('api', 'portal')) = (account_id IS NOT NULL AND mode IS NOT NULL))
+  ) STRICT`,
+  "CREATE INDEX audit_time ON audit (at)",
+  appendOnly("UPDATE"),
+  appendOnly("DELETE"),
+  // INSERT OR REPLACE would delete a row, and no trigger would hear of it.
+  appendOnly("INSERT", "WHEN EXISTS (SELECT 1 FROM audit WHERE sequence = NEW.sequence)")
+]

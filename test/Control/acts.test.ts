@@ -1,0 +1,62 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
+import { ask } from "../../src/Control/ask.ts"
+import { RevokeKey } from "../../src/Control/requests.ts"
+import { Reader } from "../../src/Sql.ts"
+import { testSettings, testXpub } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { accesses, besideDaemon, samples } from "./world.ts"
+
+const rows = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 }))
+
+const patternOf = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value)
+
+it("there is a sample of every kind of request, and it says what the log has of those that administer", () => {
+  expect(samples.map(({ request }) => request._tag).toSorted()).toEqual(Array.from(accesses.keys()).toSorted())
+  for (const sample of samples) {
+    expect("act" in sample ? "administer" : "read", sample.request._tag).toBe(accesses.get(sample.request._tag))
+  }
+})
+
+it.scopedLive("every act through the socket leaves its row, and what reads leaves none", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        for (const sample of samples) {
+          const { request } = sample
+          const before = yield* rows
+          yield* ask(settings, "test", request as RevokeKey)
+          const added = (yield* rows).slice(0, -before.length || undefined)
+          if (!("act" in sample)) expect(added, request._tag).toEqual([])
+          else {
+            const [row, ...others] = added
+            expect(others, request._tag).toEqual([])
+            expect(row, request._tag).toMatchObject({ via: "socket", who: "alice as root", act: sample.act })
+            const detail = Object.entries(sample.detail).map(([name, value]) => [name, patternOf(value)])
+            expect(JSON.parse(row?.detail ?? ""), request._tag).toEqual(Object.fromEntries(detail))
+          }
+        }
+        const all = JSON.stringify(yield* rows)
+        expect(all).not.toMatch(/whsec_|svc_|xpub/)
+        expect(all).not.toContain(testXpub.slice(0, 20))
+      })
+    )
+  })
+)
+
+it.scopedLive("a refused act leaves no row", () =>
+  Effect.gen(function* () {
+    const settings = testSettings(yield* temporaryDatabase)
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        const refused = yield* Effect.flip(ask(settings, "keys revoke", new RevokeKey({ id: "key_none" })))
+        expect(refused).toMatchObject({ _tag: "NotFound" })
+        expect(yield* rows).toEqual([])
+      })
+    )
+  })
+)

@@ -1,0 +1,209 @@
+import { spawn } from "node:child_process"
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
+import { ask } from "../../src/Control/ask.ts"
+import { ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
+import { Reader } from "../../src/Sql.ts"
+import { testSettings, testXpub } from "../lib/settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { root } from "../lib/tilld.ts"
+import { accesses, besideDaemon, invocation, samples } from "./world.ts"
+
+/** A group that nobody here is in, and a user who is in no other. */
+const readers = 54_321
+const bob = { uid: 54_322, gid: readers }
+
+/** Folders as the unit makes them: the database's for the daemon alone, and one whose group is that of its files. */
+const installation = Effect.map(temporaryFolder, (folder) => {
+  chmodSync(folder, 0o755)
+  const [own, shared] = [join(folder, "own"), join(folder, "run")]
+  mkdirSync(own, { mode: 0o750 })
+  mkdirSync(shared)
+  if (process.getuid?.() === 0) chownSync(shared, 0, readers)
+  chmodSync(shared, 0o2750)
+  const readSocket = join(shared, "read.sock")
+  return { folder, readSocket, settings: testSettings(join(own, "tilld.db"), { control: { readSocket } }) }
+})
+
+const audit = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 }))
+const changes = Effect.flatMap(Reader, (reader) => reader.all("SELECT * FROM api_keys, accounts, wallets, exceptions"))
+
+it.scopedLive("both sockets are for their owner and group; the second one's group is its folder's", () =>
+  Effect.gen(function* () {
+    const { folder, readSocket, settings } = yield* installation
+    yield* besideDaemon(
+      settings,
+      Effect.sync(() => {
+        const own = statSync(`${settings.database.path}.sock`)
+        const shared = statSync(readSocket)
+        expect([own.mode & 0o777, shared.mode & 0o777]).toEqual([0o660, 0o660])
+        expect(own.gid).toBe(process.getgid?.())
+        expect(shared.gid).toBe(statSync(join(folder, "run")).gid)
+      })
+    )
+    expect(existsSync(readSocket)).toBe(false)
+  })
+)
+
+it.scopedLive("each command that reads works at the second socket, each other one is refused there", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        const before = yield* changes
+        for (const { request } of samples) {
+          const answer = yield* Effect.either(ask({ socket: readSocket }, "test", request as RevokeKey))
+          if (accesses.get(request._tag) === "read") expect(answer._tag, request._tag).toBe("Right")
+          else {
+            expect(answer, request._tag).toMatchObject({
+              _tag: "Left",
+              left: {
+                _tag: "Forbidden",
+                message: `Not allowed: ${readSocket} takes commands that only read, and this one does more. Run it as a user of the daemon's group, without TILLD_SOCKET`
+              }
+            })
+          }
+        }
+        expect(yield* audit).toEqual([])
+        expect(yield* changes).toEqual(before)
+      })
+    )
+  })
+)
+
+it.scopedLive("pages are bounded: who may only read has no whole table in the daemon's memory", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    const answered = (request: object) =>
+      Effect.async<string>((resume) => {
+        let text = ""
+        const socket = connect(readSocket)
+        socket.setEncoding("utf8").on("data", (data: string) => {
+          text += data
+        })
+        socket.on("close", () => resume(Effect.succeed(text)))
+        socket.write(`${JSON.stringify({ user: "mallory", request })}\n`)
+      })
+    const list = {
+      _tag: "ListDeliveries",
+      account: "default",
+      modes: ["test"],
+      since: 0,
+      until: 9,
+      statuses: ["failed"]
+    }
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        expect(yield* answered({ ...list, limit: 1000 })).toContain('"exit"')
+        for (const wrong of [
+          { limit: 1001 },
+          { limit: 10, statuses: Array.from({ length: 5000 }, () => "failed") },
+          { limit: 10, modes: ["test", "test", "test"] }
+        ]) {
+          expect(yield* answered({ ...list, ...wrong })).toContain('"refused"')
+        }
+        for (const tag of ["ListPayments", "ShowPayment", "ListExceptions", "ListAudit"]) {
+          const all = { _tag: tag, account: "default", modes: ["test"], id: "pay_1", since: 0, limit: 1e9 }
+          expect(yield* answered(all), tag).toContain('"refused"')
+        }
+      })
+    )
+  })
+)
+
+it.scopedLive("what is there and no socket is not removed, and the daemon works without the second one", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    writeFileSync(readSocket, "precious")
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        expect(yield* ask(settings, "keys list", new ListKeys())).toHaveLength(1)
+        expect(yield* Effect.flip(ask({ socket: readSocket }, "keys list", new ListKeys()))).toMatchObject({
+          _tag: "ControlUnusable"
+        })
+      })
+    )
+    expect(readFileSync(readSocket, "utf8")).toBe("precious")
+  })
+)
+
+it.scopedLive("where no daemon listens at a socket, nothing is done without one", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    const refused = yield* Effect.flip(ask({ socket: readSocket }, "keys list", new ListKeys()))
+    expect(refused).toMatchObject({ _tag: "ControlUnusable", message: expect.stringContaining("No daemon listens") })
+    expect(existsSync(settings.database.path)).toBe(false)
+  }).pipe(Effect.provide(invocation))
+)
+
+it("the unit may write where the folder of the second group is made", () => {
+  const [unit, folders] = ["tilld.service", "tilld.tmpfiles.conf"].map((name) =>
+    readFileSync(join(root, "systemd", name), "utf8")
+  )
+  expect(folders).toMatch(/^d \/run\/tilld 2750 tilld tilld-read -$/m)
+  expect(unit).toMatch(/^ReadWritePaths=-\/run\/tilld$/m)
+  expect(readFileSync(join(root, "README.md"), "utf8")).toContain('read_socket = "/run/tilld/read.sock"')
+})
+
+/** Runs the command as another user of the machine. */
+const asBob = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
+  Effect.async<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>((resume) => {
+    const child = spawn(process.execPath, [join(root, "dist/tilld.js"), ...args], {
+      ...bob,
+      cwd: "/",
+      env: { PATH: process.env.PATH, HOME: "/", ...env }
+    })
+    const said = { stdout: "", stderr: "" }
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].setEncoding("utf8").on("data", (text: string) => {
+        said[name] += text
+      })
+    }
+    child.on("close", (code) => resume(Effect.succeed({ code, ...said })))
+  })
+
+// Only root can be another user.
+it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the second group reads, and does nothing else", () =>
+  Effect.gen(function* () {
+    const { folder, readSocket, settings } = yield* installation
+    const config = join(folder, "tilld.toml")
+    writeFileSync(
+      config,
+      `[server]\npublic_url = "https://pay.example.com"\n[database]\npath = "${settings.database.path}"\n
+       [wallets]\ntest = "${testXpub}"\n[control]\nread_socket = "${readSocket}"\n
+       [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
+    )
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        // By the socket's name, or by a configuration that he may read.
+        for (const env of [{ TILLD_SOCKET: readSocket }, { TILLD_CONFIG: config }]) {
+          const read = yield* asBob(["keys", "list", "--json"], env)
+          expect(read).toMatchObject({ code: 0, stderr: "" })
+          expect(JSON.parse(read.stdout)).toMatchObject([{ id: "key_1" }])
+          for (const args of [
+            ["keys", "revoke", "key_1"],
+            ["webhooks", "secret", "--mode", "test"],
+            ["rescan", "--chain", "base", "--mode", "test", "--from", "1"],
+            ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`]
+          ]) {
+            const refused = yield* asBob(args, env)
+            expect(refused, args.join(" ")).toMatchObject({ code: 2, stdout: "" })
+            expect(refused.stderr, args.join(" ")).toMatch(/^tilld: Not allowed: .*read\.sock .*only read.*group/)
+          }
+        }
+        const own = yield* asBob(["keys", "list"], { TILLD_SOCKET: `${settings.database.path}.sock` })
+        expect(own).toMatchObject({ code: 2, stdout: "" })
+        expect(own.stderr).toContain("EACCES")
+        expect(yield* audit).toEqual([])
+      })
+    )
+  })
+)

@@ -1,0 +1,199 @@
+import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import { repairLayer, sendingLayer } from "../../src/App.ts"
+import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { Chains } from "../../src/Chains.ts"
+import { ListAudit } from "../../src/Control/audit.ts"
+import {
+  ListDeliveries,
+  Redeliver,
+  RedeliverRange,
+  SendTest,
+  ShowDelivery
+} from "../../src/Control/deliveryRequests.ts"
+import type { Access } from "../../src/Control/handler.ts"
+import { handlers } from "../../src/Control/handlers.ts"
+import { Invocation } from "../../src/Control/Invocation.ts"
+import * as Requests from "../../src/Control/requests.ts"
+import * as Sockets from "../../src/Control/sockets.ts"
+import { EndpointId } from "../../src/Domain/Ids.ts"
+import { acquire } from "../../src/InstanceLock.ts"
+import { notedJumps } from "../../src/Payments/jumps.ts"
+import { Secrets } from "../../src/Secrets.ts"
+import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
+import { Tx, Writer } from "../../src/Sql.ts"
+import { DeliveryClient } from "../../src/Webhooks/DeliveryClient.ts"
+import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
+import { testXpub } from "../lib/settings.ts"
+
+const account = defaultAccount
+const mode = "test"
+const payment = (n: number) => `pay_${String(n).repeat(22)}`
+const endpoint = EndpointId.make(`wh_${"e".repeat(22)}`)
+const delivery = `dlv_${"d".repeat(22)}`
+const hash = `0x${"1".repeat(64)}`
+
+const insertPayment = (n: number, chain: string, ended: number | "NULL") => `
+  INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, wallet, wallet_index, status,
+    created_at, expires_at, created_head, metadata, ended_at)
+  VALUES ('${payment(n)}', 'default', 'test', 'order ${n}', '1000', 'ETH', '${chain}',
+    '0x000000000000000000000000000000000000000${n}', 'w', ${n}, '${ended === "NULL" ? "pending" : "expired"}', 0, 1000, 100,
+    '{}', ${ended})`
+
+/** A payment that expired and was paid late, with its exception. */
+const paidLate = (n: number) => [
+  insertPayment(n, "base", 2000),
+  `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+     payment_id, canonical, agreed, seen_at)
+   VALUES ('base', 'test', '0xb', '0x000000000000000000000000000000000000000${n}', 'tx:0', 101, 9000, '0xlate${n}', 'ETH',
+     '1000', '${payment(n)}', 1, 1, 3000)`,
+  `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
+   VALUES ('exc_${n}', '0x000000000000000000000000000000000000000${n}', 'late:base:0xlate${n}:ETH', '${payment(n)}', 'late',
+     'base', 'test', '0xlate${n}', 'ETH', '1000', 3000)`
+]
+
+const rows = [
+  "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)",
+  ...paidLate(1),
+  ...paidLate(2),
+  insertPayment(3, "polygon", "NULL"),
+  `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at)
+   VALUES ('key_1', 'default', 'test', 'shop', x'00', 'last', 'payments:read', 0)`,
+  `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+   VALUES ('evt_${"d".repeat(22)}', 'default', 'test', '${payment(1)}', 'payment.created', '{}', 5)`,
+  `INSERT INTO deliveries (sequence, id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+     attempts, created_at, done_at)
+   VALUES (1, '${delivery}', 'evt_${"d".repeat(22)}', '${payment(1)}', 'default', 'test', '${endpoint}', 0, 't', 'https://shop.example/',
+     'failed', 6, 5, 9)`
+]
+
+/** Something of everything that can be administered. */
+export const furnish = Effect.gen(function* () {
+  const writer = yield* Writer
+  const { seal } = yield* Secrets
+  const secret = seal("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", endpointContext(endpoint))
+  yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* tx.run(
+        `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
+         VALUES (?, 'default', 'test', 'https://shop.example/', '["payment.created"]', ?, 0)`,
+        [endpoint, secret]
+      )
+      for (const row of rows) yield* tx.run(row)
+    })
+  )
+})
+
+/** One of every kind of request, each of which can be carried out, with what the audit log is to say of it. */
+export const samples = [
+  { request: new Requests.ListKeys() },
+  { request: new Requests.ListAccounts() },
+  { request: new Requests.ListPayments({ account, modes: [mode], limit: 10 }) },
+  { request: new Requests.ShowPayment({ id: payment(1), limit: 10 }) },
+  { request: new Requests.ListExceptions({ limit: 10 }) },
+  {
+    request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
+  },
+  { request: new ShowDelivery({ id: delivery }) },
+  { request: new ListAudit({ since: 0, limit: 10 }) },
+  {
+    request: new Requests.CreateKey({ account, mode, name: "till", permissions: ["payments:read"] }),
+    act: "keys create",
+    detail: { key: /^key_/, account, mode, name: "till", permissions: ["payments:read"] }
+  },
+  { request: new Requests.RevokeKey({ id: "key_1" }), act: "keys revoke", detail: { key: "key_1" } },
+  {
+    request: new Requests.CreateAccount({ name: "Shop", wallets: { test: testXpub } }),
+    act: "accounts create",
+    detail: { account: /^acct_/, name: "Shop", ownWallets: ["test"] }
+  },
+  { request: new Requests.ShowSecret({ account, mode }), act: "webhooks secret", detail: { account, mode } },
+  {
+    request: new Requests.RotateSecret({ account, mode, overlap: Duration.hours(24) }),
+    act: "webhooks secret --rotate",
+    detail: { account, mode, overlap: "1d" }
+  },
+  {
+    request: new Requests.AcceptPayment({ id: payment(1) }),
+    act: "payments accept",
+    detail: { id: payment(1) }
+  },
+  {
+    request: new Requests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
+    act: "payments refunded",
+    detail: { id: payment(2), exceptions: ["exc_2"], amount: "400" }
+  },
+  {
+    request: new Requests.AbandonPayments({ chain: "polygon", mode }),
+    act: "payments abandon",
+    detail: { chain: "polygon", mode }
+  },
+  { request: new Requests.JumpAddresses({ by: 5 }), act: "addresses jump", detail: { by: 5 } },
+  { request: new Redeliver({ id: delivery }), act: "webhooks redeliver", detail: { delivery } },
+  {
+    request: new RedeliverRange({ account, mode, status: "failed", since: 0, until: 86_400_000 }),
+    act: "webhooks redeliver",
+    detail: { account, mode, status: "failed", since: "1970-01-01T00:00:00.000Z", until: "1970-01-02T00:00:00.000Z" }
+  },
+  { request: new SendTest({ endpoint }), act: "webhooks test", detail: { endpoint } },
+  {
+    request: new Requests.Rescan({ chain: "base", mode, from: 7, to: 9 }),
+    act: "rescan",
+    detail: { chain: "base", mode, from: 7, to: 9 }
+  },
+  {
+    request: new Requests.Claim({ chain: "base", mode, txHash: hash }),
+    act: "claim",
+    detail: { chain: "base", mode, txHash: hash }
+  }
+] as const
+
+/** All kinds of requests that there are, by their tags, and what each does. */
+export const accesses: ReadonlyMap<string, Access> = new Map(Array.from(handlers, ([tag, { access }]) => [tag, access]))
+
+/** No chain is asked: what is read again brings nothing. */
+const still = Layer.succeed(Chains, {
+  run: Effect.never,
+  health: Effect.succeed([]),
+  gas: () => Effect.succeed(undefined),
+  exclusively: () => () =>
+    Effect.succeed({
+      through: 9,
+      to: 9,
+      receipts: 0,
+      added: 0,
+      blockNumber: 7,
+      blockHash: "0xb",
+      credits: []
+    } as never),
+  wake: () => undefined,
+  refresh: () => Effect.void
+})
+
+/** No server is called: the clock may be, for an outcome. */
+const answered = Layer.succeed(DeliveryClient, { post: () => Effect.as(Clock.currentTimeMillis, { status: 204 }) })
+
+/** What the daemon's end of the sockets stands on; no chain and no receiver is asked. */
+export const services = (settings: SettingsShape) =>
+  Layer.merge(still, answered).pipe(
+    Layer.provideMerge(sendingLayer),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, notedJumps)),
+    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
+    Layer.provideMerge(repairLayer(settings))
+  )
+
+export const invocation = Layer.succeed(Invocation, { env: {}, user: "alice as root" })
+
+/** Runs a test beside a daemon's end of the sockets, in this process, which holds the lock. */
+export const besideDaemon = <A, E, R>(settings: SettingsShape, test: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    yield* acquire(settings.database.path, "serve")
+    return yield* Effect.gen(function* () {
+      yield* furnish
+      const worker = yield* Effect.fork(yield* Sockets.start(settings))
+      const result = yield* test
+      // It ends with a defect of a request, and never otherwise.
+      if (worker.unsafePoll() !== null) yield* worker
+      return result
+    }).pipe(Effect.scoped, Effect.provide(services(settings)))
+  }).pipe(Effect.scoped, Effect.provide(invocation))
