@@ -156,6 +156,7 @@ const still = Layer.succeed(Chains, {
   run: Effect.never,
   health: Effect.succeed([]),
   gas: () => Effect.succeed(undefined),
+  behind: () => 0,
   exclusively: () => () =>
     Effect.succeed({
       through: 9,
