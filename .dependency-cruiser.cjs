@@ -27,7 +27,8 @@ module.exports = {
     },
     {
       name: "composition-at-the-top",
-      comment: "Layers are put together in App.ts, main.ts, cli.ts, the commands and what does their work without a daemon: nothing else imports these files.",
+      comment:
+        "Layers are put together in App.ts, main.ts, cli.ts, the commands and what does their work without a daemon: nothing else imports these files.",
       severity: "error",
       from: { path: "^src/", pathNot: "^src/((App|main|cli|Control/alone)[.]ts$|commands/)" },
       to: { path: "^src/(App|main|cli)[.]ts$" }
