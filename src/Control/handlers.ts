@@ -16,6 +16,7 @@ import * as DeliveryHandlers from "./deliveryHandlers.ts"
 import { ListDeliveries, Redeliver, RedeliverRange, SendTest, ShowDelivery } from "./deliveryRequests.ts"
 import type { Handler } from "./handler.ts"
 import * as PaymentHandlers from "./paymentHandlers.ts"
+import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
 import * as Requests from "./requests.ts"
 
@@ -31,11 +32,11 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.RevokeKey._tag, AccountHandlers.revokeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
   [ListAudit._tag, listAudit],
-  [Requests.ListPayments._tag, PaymentHandlers.listPayments],
-  [Requests.ShowPayment._tag, PaymentHandlers.showPayment],
-  [Requests.ListExceptions._tag, PaymentHandlers.listExceptions],
-  [Requests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
-  [Requests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
+  [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
+  [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],
+  [PaymentRequests.ListExceptions._tag, PaymentHandlers.listExceptions],
+  [PaymentRequests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
+  [PaymentRequests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
   [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
   [ListDeliveries._tag, DeliveryHandlers.list],
   [ShowDelivery._tag, DeliveryHandlers.show],
@@ -52,7 +53,7 @@ export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<stri
 
 /** What reads the chains. */
 export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<string, Handler<ChainedServices>>([
-  [Requests.AcceptPayment._tag, PaymentHandlers.acceptPayment],
+  [PaymentRequests.AcceptPayment._tag, PaymentHandlers.acceptPayment],
   [Requests.Rescan._tag, RepairHandlers.rescanBlocks],
   [Requests.Claim._tag, RepairHandlers.claimTransaction]
 ])

@@ -7,11 +7,12 @@ import { refunded } from "../Payments/refunds.ts"
 import { allWalletUsers } from "../Payments/walletUsers.ts"
 import { Reader } from "../Sql.ts"
 import { administering, reading } from "./handler.ts"
+import * as PaymentRequests from "./paymentRequests.ts"
 import * as Requests from "./requests.ts"
 import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
 
 export const listPayments = reading(
-  Requests.ListPayments,
+  PaymentRequests.ListPayments,
   Effect.fnUntraced(function* ({ account, chain, limit, modes, status }) {
     const reader = yield* Reader
     const pages = yield* Effect.forEach(
@@ -28,7 +29,7 @@ const notFound = (what: string) =>
   new Requests.NotFound({ message: `There is no ${what}: tilld payments list and exceptions show the ids` })
 
 export const showPayment = reading(
-  Requests.ShowPayment,
+  PaymentRequests.ShowPayment,
   Effect.fnUntraced(function* ({ id, limit }) {
     const reader = yield* Reader
     const payment = yield* PaymentsRepo.byId(reader, id)
@@ -38,7 +39,7 @@ export const showPayment = reading(
 )
 
 export const listExceptions = reading(
-  Requests.ListExceptions,
+  PaymentRequests.ListExceptions,
   Effect.fnUntraced(function* (filter) {
     const reader = yield* Reader
     const { after, payment } = filter
@@ -53,7 +54,7 @@ const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined ? notFound(`payment ${id}, nor an exception of a lost one`) : Effect.succeed(decided)
 
 export const acceptPayment = administering(
-  Requests.AcceptPayment,
+  PaymentRequests.AcceptPayment,
   ({ id, tx }) => ({ act: "payments accept", detail: { id, tx } }),
   Effect.fnUntraced(function* ({ id, tx }) {
     return decisionView(yield* orNotFound(id, yield* accept(id, tx)))
@@ -61,7 +62,7 @@ export const acceptPayment = administering(
 )
 
 export const refundedPayment = administering(
-  Requests.RefundedPayment,
+  PaymentRequests.RefundedPayment,
   ({ amount, exceptions, id }) => ({ act: "payments refunded", detail: { id, exceptions, amount } }),
   Effect.fnUntraced(function* ({ amount, exceptions, id }) {
     const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount) }
@@ -71,7 +72,7 @@ export const refundedPayment = administering(
 )
 
 export const abandonPayments = administering(
-  Requests.AbandonPayments,
+  PaymentRequests.AbandonPayments,
   ({ chain, mode }) => ({ act: "payments abandon", detail: { chain, mode } }),
   Effect.fnUntraced(function* ({ chain, mode }) {
     return { chain, mode, abandoned: yield* abandon({ chain, mode }) }

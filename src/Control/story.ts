@@ -13,7 +13,7 @@ import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/DeliveryLogRepo.ts"
 import { deliveryView } from "./deliveryView.ts"
-import type { DecisionView, ExceptionView, PaymentView, Story } from "./requests.ts"
+import type { DecisionView, ExceptionView, PaymentView, Story } from "./paymentRequests.ts"
 
 export const paymentView = (payment: Payment): PaymentView => ({
   account: payment.account,

@@ -11,7 +11,7 @@ import {
   type RefundView,
   ShowPayment,
   type Story
-} from "../Control/requests.ts"
+} from "../Control/paymentRequests.ts"
 import { chainNames, modes } from "../Domain/Chain.ts"
 import { StatusFilter } from "../Domain/Payment.ts"
 import { attemptLine } from "./deliveries.ts"

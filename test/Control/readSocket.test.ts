@@ -10,7 +10,7 @@ import { ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
 import { Reader } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
-import { root } from "../lib/tilld.ts"
+import { PATH, root } from "../lib/tilld.ts"
 import { accesses, besideDaemon, invocation, samples } from "./world.ts"
 
 /** A group that nobody here is in, and a user who is in no other. */
@@ -158,7 +158,7 @@ const asBob = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>
     const child = spawn(process.execPath, [join(root, "dist/tilld.js"), ...args], {
       ...bob,
       cwd: "/",
-      env: { PATH: process.env.PATH, HOME: "/", ...env }
+      env: { PATH, HOME: "/", ...env }
     })
     const said = { stdout: "", stderr: "" }
     for (const name of ["stdout", "stderr"] as const) {

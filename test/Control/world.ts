@@ -13,6 +13,7 @@ import {
 import type { Access } from "../../src/Control/handler.ts"
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
+import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
 import * as Requests from "../../src/Control/requests.ts"
 import * as Sockets from "../../src/Control/sockets.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
@@ -88,9 +89,9 @@ export const furnish = Effect.gen(function* () {
 export const samples = [
   { request: new Requests.ListKeys() },
   { request: new Requests.ListAccounts() },
-  { request: new Requests.ListPayments({ account, modes: [mode], limit: 10 }) },
-  { request: new Requests.ShowPayment({ id: payment(1), limit: 10 }) },
-  { request: new Requests.ListExceptions({ limit: 10 }) },
+  { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
+  { request: new PaymentRequests.ShowPayment({ id: payment(1), limit: 10 }) },
+  { request: new PaymentRequests.ListExceptions({ limit: 10 }) },
   {
     request: new ListDeliveries({ account, modes: [mode], since: 0, until: 1e15, statuses: ["failed"], limit: 10 })
   },
@@ -114,17 +115,17 @@ export const samples = [
     detail: { account, mode, overlap: "1d" }
   },
   {
-    request: new Requests.AcceptPayment({ id: payment(1) }),
+    request: new PaymentRequests.AcceptPayment({ id: payment(1) }),
     act: "payments accept",
     detail: { id: payment(1) }
   },
   {
-    request: new Requests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
+    request: new PaymentRequests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
     act: "payments refunded",
     detail: { id: payment(2), exceptions: ["exc_2"], amount: "400" }
   },
   {
-    request: new Requests.AbandonPayments({ chain: "polygon", mode }),
+    request: new PaymentRequests.AbandonPayments({ chain: "polygon", mode }),
     act: "payments abandon",
     detail: { chain: "polygon", mode }
   },

@@ -1,3 +1,6 @@
+// Signed by a library that takes a Date, and verified by the machine's own clock where no other is given.
+// @effect-diagnostics globalDate:off
+
 import { createHmac } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Webhook } from "standardwebhooks"

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Accounts } from "../../src/Auth.ts"
-import { Story } from "../../src/Control/requests.ts"
+import { Story } from "../../src/Control/paymentRequests.ts"
 import { storyOf } from "../../src/Control/story.ts"
 import { byId } from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"

@@ -1,0 +1,144 @@
+import { Schema } from "effect"
+import { ChainName, Mode } from "../Domain/Chain.ts"
+import { EventKind } from "../Domain/Event.ts"
+import {
+  ExceptionKind,
+  ExceptionStatus,
+  NothingToDecide,
+  RefundUnclear,
+  TransactionNotProven
+} from "../Domain/Exception.ts"
+import { AccountId } from "../Domain/Ids.ts"
+import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
+import { StoreUnavailable } from "../Sql/Db.ts"
+import { DeliveryView } from "./deliveryView.ts"
+import { Modes, NotFound, PageLimit } from "./requests.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** A payment as operators see it: the merchant's view, and whose it is. */
+export const PaymentView = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
+export type PaymentView = typeof PaymentView.Type
+
+/** Money that needs or needed a person, and where it is. */
+export const ExceptionView = Schema.Struct({
+  id: Schema.String,
+  kind: ExceptionKind,
+  chain: ChainName,
+  mode: Mode,
+  address: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  /** How much more of it was sent back before; absent where nothing was. */
+  sentBack: optional(Schema.String),
+  txHash: optional(Schema.String),
+  /** What many small transfers come to. */
+  dust: optional(Schema.Literal(true)),
+  status: ExceptionStatus,
+  openedAt: Schema.String,
+  /** Absent where the payment is lost. */
+  payment: optional(Schema.String)
+})
+export type ExceptionView = typeof ExceptionView.Type
+
+const ReceiptView = Schema.Struct({
+  chain: ChainName,
+  txHash: optional(Schema.String),
+  position: Schema.String,
+  blockNumber: Schema.Number,
+  blockHash: Schema.String,
+  blockTime: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  agreed: Schema.Boolean,
+  deniedBy: optional(Schema.String),
+  unverifiable: optional(Schema.Literal(true)),
+  canonical: Schema.Boolean
+})
+
+const DustView = Schema.Struct({
+  chain: ChainName,
+  currency: Schema.String,
+  kind: Schema.Literal("paying", "late", "stray"),
+  agreed: Schema.Boolean,
+  transfers: Schema.Number,
+  amount: Schema.String,
+  newestBlock: Schema.Number
+})
+
+/**
+ * Everything that happened to a payment, each list in the order in which it happened, but for its exceptions: the most
+ * pressing come first.
+ */
+export const Story = Schema.Struct({
+  payment: PaymentView,
+  /** The newest, and how many older ones there are. */
+  receipts: Schema.Array(ReceiptView),
+  olderReceipts: Schema.Number,
+  /** What many small transfers come to, which are not among the receipts. */
+  dust: Schema.Array(DustView),
+  exceptions: Schema.Array(ExceptionView),
+  moreExceptions: Schema.Boolean,
+  transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
+  events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
+  deliveries: Schema.Array(DeliveryView)
+})
+export type Story = typeof Story.Type
+
+export class ListPayments extends Schema.TaggedRequest<ListPayments>()("ListPayments", {
+  payload: {
+    account: AccountId,
+    modes: Modes,
+    status: optional(StatusFilter),
+    chain: optional(ChainName),
+    limit: PageLimit
+  },
+  success: Schema.Array(PaymentView),
+  failure: StoreUnavailable
+}) {}
+
+export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPayment", {
+  payload: { id: Schema.String, limit: PageLimit },
+  success: Story,
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+/** What became of a payment and its exceptions. Without a payment where it is lost. */
+export const DecisionView = Schema.Struct({
+  payment: optional(PaymentView),
+  exceptions: Schema.Array(ExceptionView)
+})
+export type DecisionView = typeof DecisionView.Type
+
+/** The same, and how much of which exceptions was noted as sent back. */
+export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(ExceptionView) })
+export type RefundView = typeof RefundView.Type
+
+export class ListExceptions extends Schema.TaggedRequest<ListExceptions>()("ListExceptions", {
+  payload: { limit: PageLimit, payment: optional(Schema.String), after: optional(Schema.String) },
+  success: Schema.Array(ExceptionView),
+  failure: Schema.Union(NotFound, StoreUnavailable)
+}) {}
+
+export class AcceptPayment extends Schema.TaggedRequest<AcceptPayment>()("AcceptPayment", {
+  payload: { id: Schema.String, tx: optional(Schema.String) },
+  success: DecisionView,
+  failure: Schema.Union(NotFound, NothingToDecide, TransactionNotProven, StoreUnavailable)
+}) {}
+
+export class RefundedPayment extends Schema.TaggedRequest<RefundedPayment>()("RefundedPayment", {
+  payload: {
+    id: Schema.String,
+    exceptions: Schema.Array(Schema.String),
+    /** Base units. */
+    amount: optional(Schema.String.pipe(Schema.pattern(/^[1-9][0-9]{0,77}$/)))
+  },
+  success: RefundView,
+  failure: Schema.Union(NotFound, NothingToDecide, RefundUnclear, StoreUnavailable)
+}) {}
+
+export class AbandonPayments extends Schema.TaggedRequest<AbandonPayments>()("AbandonPayments", {
+  payload: { chain: ChainName, mode: Mode },
+  success: Schema.Struct({ chain: ChainName, mode: Mode, abandoned: Schema.Number }),
+  failure: StoreUnavailable
+}) {}
