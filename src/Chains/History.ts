@@ -45,11 +45,11 @@ export interface Found {
   readonly chain: ChainName
   /** As they were given. */
   readonly addresses: ReadonlyArray<string>
-  /** Another provider of the chain says so too; where not, no other one answers. */
+  /** Another provider of the chain says so too. */
   readonly isConfirmed: boolean
 }
 
-/** What the other providers of a chain say to what one of them claims: what any of them confirms, or that none answers. */
+/** What one provider of a chain claims, by whether any other one confirms it: who lags behind denies what is new. */
 const confirm = Effect.fnUntraced(function* (
   chain: ChainSettings,
   providers: Providers,
@@ -65,15 +65,13 @@ const confirm = Effect.fnUntraced(function* (
       ),
     { concurrency: "unbounded" }
   )
-  const answered = Arr.getSomes(answers)
-  if (answered.length === 0) return { chain: chain.chain, addresses: claimed, isConfirmed: false } satisfies Found
-  const confirmed = new Set(answered.flat())
-  if (confirmed.size < claimed.length) {
-    yield* Effect.logWarning("a provider claims that addresses have a history, and others deny it").pipe(
-      Effect.annotateLogs({ chain: chain.chain, host: provider.client.host, denied: claimed.length - confirmed.size })
-    )
-  }
-  return { chain: chain.chain, addresses: [...confirmed], isConfirmed: true } satisfies Found
+  const confirmed = new Set(Arr.getSomes(answers).flat())
+  const [alone, shared] = Arr.partition(claimed, (address) => confirmed.has(address))
+  const found: ReadonlyArray<Found> = [
+    { chain: chain.chain, addresses: shared, isConfirmed: true },
+    { chain: chain.chain, addresses: alone, isConfirmed: false }
+  ]
+  return found.filter(({ addresses }) => addresses.length > 0)
 })
 
 /** What the chains know of addresses that are to be handed out. */
@@ -111,7 +109,8 @@ export class History extends Context.Tag("tilld/Chains/History")<
               const provider = yield* providers.current
               const [head] = yield* ask(provider.client, [getHead])
               const claimed = yield* usedOn(chain, provider.client, addresses, head)
-              if (claimed.length > 0) found(yield* confirm(chain, providers, provider, claimed))
+              for (const one of claimed.length > 0 ? yield* confirm(chain, providers, provider, claimed) : [])
+                found(one)
               return []
             }).pipe(Effect.orElseSucceed(() => [chain.chain])),
           { concurrency: "unbounded" }
