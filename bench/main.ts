@@ -7,6 +7,7 @@ import { detecting } from "./detecting.ts"
 import { dust } from "./dust.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
 import { hanging } from "./hanging.ts"
+import { heavy } from "./heavy.ts"
 import * as Matching from "./matching.ts"
 import { pending } from "./pending.ts"
 import { reads } from "./reads.ts"
@@ -43,6 +44,7 @@ const partsOf = (rows: number, hours: number) => ({
   detecting,
   webhooks,
   hanging,
+  heavy,
   pending: pending(rows),
   matching,
   scale: scale(rows),

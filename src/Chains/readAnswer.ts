@@ -63,7 +63,10 @@ const parseText = (text: string): unknown => {
   }
 }
 
-/** The same for a large one, with a turn of the event loop after each part. */
+/** Bytes that a turn of the event loop parses of one text: a millisecond or two, and every chain may have its own. */
+const slice = 16 * KiB
+
+/** The same for a large one, with a turn of the event loop after each slice. */
 const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> => {
   let value: unknown
   const parser = new JSONParser({ paths: ["$"], keepStack: false })
@@ -72,8 +75,10 @@ const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> =>
   }
   try {
     for (const part of parts) {
-      parser.write(part)
-      await eventLoopTurn()
+      for (let at = 0; at < part.length; at += slice) {
+        parser.write(part.subarray(at, at + slice))
+        await eventLoopTurn()
+      }
     }
     if (!parser.isEnded) parser.end()
   } catch {

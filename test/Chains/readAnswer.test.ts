@@ -82,7 +82,8 @@ describe("an answer", () => {
     let timer = setImmediate(count)
     await readAnswer(parts(text), fullBlock)
     clearImmediate(timer)
-    expect(turns).toBeGreaterThanOrEqual(Math.floor(Buffer.byteLength(text) / 65_536))
+    // Five chains may be at it at once.
+    expect(turns).toBeGreaterThanOrEqual(Math.floor(Buffer.byteLength(text) / 16_384))
   })
 })
 
