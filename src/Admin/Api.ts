@@ -1,6 +1,7 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
 import { ChainName, Mode } from "../Domain/Chain.ts"
+import { AccountId } from "../Domain/Ids.ts"
 import { withStatus } from "../Domain/withStatus.ts"
 import { aliveEndpoint } from "../Http/Api.ts"
 
@@ -26,7 +27,11 @@ const FullReadiness = Schema.Struct({
   ),
   workers: Schema.Array(Schema.Struct({ name: Schema.String, ready: Schema.Boolean, reason })),
   /** Webhook deliveries that are due, and for how long the oldest of them has been. */
-  dispatcher: Schema.Struct({ due: count, oldestDueMillis: count })
+  dispatcher: Schema.Struct({ due: count, oldestDueMillis: count }),
+  /** Those that have almost stored what they may; everything is ready all the same. */
+  accounts: Schema.Array(
+    Schema.Struct({ account: AccountId, usedBytes: count, quotaBytes: count, reason: Schema.String })
+  )
 }).annotations({ identifier: "FullReadiness" })
 
 /** Health with reasons. They name hosts, ports and errors: only for a listener that the public cannot reach. */

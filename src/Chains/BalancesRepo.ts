@@ -26,13 +26,14 @@ interface PaymentRow {
   readonly amount_received: string | null
 }
 
-/** With rows of blocks up to `upTo`. */
+/** With receipts of blocks up to `upTo`, and points of blocks up to `pointsUpTo`. */
 const withRows = (
   db: Db,
   network: Network,
   watched: ReadonlyArray<Watched>,
   since?: Since,
-  upTo = Number.MAX_SAFE_INTEGER
+  upTo = Number.MAX_SAFE_INTEGER,
+  pointsUpTo = upTo
 ) =>
   Effect.gen(function* () {
     const { chain, mode } = network
@@ -43,7 +44,7 @@ const withRows = (
         `SELECT address, number, balance, nonce FROM balances
          WHERE chain = ? AND mode = ? AND address IN (SELECT value FROM json_each(?)) AND number <= ?
          ORDER BY address, number`,
-        [chain, mode, addresses, upTo]
+        [chain, mode, addresses, pointsUpTo]
       )
       const receipts = yield* db.all<CreditRow>(
         `SELECT address, block_number, block_hash, block_time, position, tx_hash, amount FROM receipts
@@ -135,6 +136,10 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
 /** What is known of addresses up to a block. */
 export const knownUpTo = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
   withRows(db, network, watched, undefined, number)
+
+/** What came to addresses up to a block, from when their payments were made: nothing that a balance was compared with. */
+export const sinceCreation = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
+  withRows(db, network, watched, undefined, number, -1)
 
 /** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
 export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, network: Network, ancestor: number) {
@@ -245,6 +250,12 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
     next
   }
 })
+
+/** Forgets all points of an address: it is compared from its payment's first block again. */
+export const forget = ({ chain, mode }: Network, address: string) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ?", [chain, mode, address])
+  )
 
 /** Keeps points that later balances are compared with. */
 export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRow>) =>

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { ChainName, Network } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { type Db, Tx } from "../Sql.ts"
@@ -18,6 +19,7 @@ interface DueRow {
   readonly id: PaymentId
   readonly address: string
   readonly chain: ChainName
+  readonly currency: string
   readonly created_head: number | null
   readonly due_at: number
 }
@@ -45,13 +47,13 @@ export const due = (
 ) =>
   Effect.map(
     db.all<DueRow>(
-      `SELECT id, address, chain, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
+      `SELECT id, address, chain, currency, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND coalesce(due_at, expires_at) < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
            WHERE payment_id = payments.id AND position = 'unattributed' AND canonical = 1 AND block_number > ?)
        UNION ALL
-       SELECT id, address, chain, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
+       SELECT id, address, chain, currency, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
        WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts AS gone
          WHERE canonical = 0 AND refuted = 0 AND chain = ? AND mode = ? AND block_number <= ?
@@ -78,7 +80,8 @@ export const due = (
           own: true,
           createdHead: row.created_head ?? undefined,
           everyRound: false,
-          withNonce: false
+          // What came and was collected again leaves the balance as it was.
+          withNonce: row.currency === nativeToken(chain)
         })
       )
   )

@@ -10,12 +10,12 @@ import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
-import { readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
 import { providerTrouble, RpcError, type RpcReason } from "./Rpc.ts"
 import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
+import { type Income, searchBalances } from "./searchBalances.ts"
 import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
@@ -65,21 +65,6 @@ const searchLogs = Effect.fnUntraced(function* (
   return found
 })
 
-/** What a provider's balances tell of the addresses at `settled`, beyond what the ledger has up to there. */
-const searchBalances = Effect.fnUntraced(function* (
-  watch: Watch,
-  others: ReadonlyArray<Provider>,
-  other: Provider,
-  due: ReadonlyArray<Searches.Due>,
-  settled: BlockRef
-) {
-  const asked = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
-  const { failed, transfers } = yield* readBalances({ provider: other, others, chain: watch.chain }, settled, asked)
-  const [first] = failed
-  if (first !== undefined) return yield* first.error
-  return transfers
-})
-
 /** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
 const tell = (
   watch: Watch,
@@ -92,28 +77,39 @@ const tell = (
   Effect.zipWith(
     searchLogs(watch, other, due, after, settled),
     searchBalances(watch, others, other, due, settled),
-    (logs, balances) => ({
-      transfers: [...logs, ...balances].map((one) => ({ ...one, reportedBy: other.client.host }))
+    (logs, { compared, transfers }) => ({
+      transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
+      compared
     })
   ).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
+const silence: Income = { transfers: [], compared: [] }
+
 /** What a search has found: all of it, and what two providers told of alike. */
-interface Found {
-  readonly transfers: ReadonlyArray<DatedTransfer>
+interface Found extends Income {
   readonly alike: ReadonlyArray<DatedTransfer>
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
-const together = (first: ReadonlyArray<DatedTransfer>, second: ReadonlyArray<DatedTransfer>): Found => {
-  const keys = new Set(first.map(Ledger.keyOf))
+const together = (first: Income, second: Income): Found => {
+  const keys = new Set(first.transfers.map(Ledger.keyOf))
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
-  const withCoins = new Set(first.filter((one) => !isLog(one)).map(({ address }) => address))
-  const [added, alike] = Arr.partition(second, (one) => keys.has(Ledger.keyOf(one)))
-  return { transfers: [...first, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))], alike }
+  const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
+  const [added, alike] = Arr.partition(second.transfers, (one) => keys.has(Ledger.keyOf(one)))
+  return {
+    transfers: [...first.transfers, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))],
+    compared: [...first.compared, ...second.compared.filter(({ address }) => !withCoins.has(address))],
+    alike
+  }
 }
 
 /** Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. */
-const store = (watch: Watch, due: ReadonlyArray<Searches.Due>, { alike, transfers }: Found, settled: BlockRef) =>
+const store = (
+  watch: Watch,
+  due: ReadonlyArray<Searches.Due>,
+  { alike, compared, transfers }: Found,
+  settled: BlockRef
+) =>
   watch.writer.write(
     Effect.gen(function* () {
       const { network, settlement } = watch
@@ -123,6 +119,10 @@ const store = (watch: Watch, due: ReadonlyArray<Searches.Due>, { alike, transfer
       if (scan === undefined || block?.hash !== settled.hash) return
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
+      for (const { address, replaced } of compared) {
+        yield* Balances.forget(network, address)
+        for (const blockHash of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
+      }
       const coin = nativeToken(network.chain)
       for (const one of unknown) {
         // A round at a later block may have seen it already, and not how it came.
@@ -187,7 +187,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     let reason = "no other provider answers"
-    const told: Array<ReadonlyArray<DatedTransfer>> = []
+    const told: Array<Income> = []
     const others = yield* providers.others(provider)
     // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
     for (const asked of [...others, provider]) {
@@ -201,14 +201,14 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       const helping = [...others, provider].filter((one) => one !== asked)
       const answer = yield* tell(watch, helping, asked, due, after, settled)
       if ("transfers" in answer) {
-        told.push(answer.transfers)
+        told.push(answer)
         yield* providers.testified(asked)
       } else {
         reason = answer.error.summary
         yield* failedBy(asked, answer.error, settled)
       }
     }
-    const [first = [], second = []] = told
+    const [first = silence, second = silence] = told
     const found = together(first, second)
     if (told.length === quorum) {
       yield* warnOf(found.transfers)

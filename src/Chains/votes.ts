@@ -27,6 +27,8 @@ export class Votes {
   readonly #asked = new Set<Unagreed>()
   readonly #unable = new Set<Unagreed>()
   readonly #replaced = new Set<Unagreed>()
+  /** Those that have another block in the place of its. */
+  readonly #elsewhere = new Map<Unagreed, ReadonlyArray<Provider>>()
 
   add(provider: Provider, serves: boolean, { asked, has, lacks, unable, replaced }: Answer) {
     for (const one of asked) this.#asked.add(one)
@@ -37,6 +39,7 @@ export class Votes {
     for (const one of lacks) this.#lacks.set(one, [...(this.#lacks.get(one) ?? []), provider])
     if (!serves) for (const one of unable) this.#unable.add(one)
     if (serves) for (const one of replaced) this.#replaced.add(one)
+    for (const one of replaced) this.#elsewhere.set(one, [...(this.#elsewhere.get(one) ?? []), provider])
     if (!serves) for (const one of [...has.map(([receipt]) => receipt), ...lacks]) this.#heard.add(one)
   }
 
@@ -56,9 +59,12 @@ export class Votes {
     return [...(this.#has.get(receipt) ?? [])].find(([, { length }]) => length === most)?.[0]
   }
 
-  /** Those that have its height, and not it. */
+  /** Those that have its height, and not it. Where two have its block, nobody who has another one can tell of it. */
   lacks(receipt: Unagreed): ReadonlyArray<Provider> {
-    return this.#lacks.get(receipt) ?? []
+    const lacking = this.#lacks.get(receipt) ?? []
+    const elsewhere = this.#elsewhere.get(receipt) ?? []
+    const within = lacking.filter((one) => !elsewhere.includes(one))
+    return within.length + this.claimedBy(receipt).length >= quorum ? within : lacking
   }
 
   /** A provider was asked about it, and has answered, however badly. */

@@ -1,7 +1,9 @@
-import { STATUS_CODES } from "node:http"
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { Effect, type Fiber, FiberId } from "effect"
 import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
+import type { Connections } from "./connections.ts"
 import { errorReply, headersOf, newRequestId } from "./reply.ts"
 
 const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
@@ -32,6 +34,9 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
+/** A client that is refused may read the answer for this long before the connection is closed. */
+const parting = "1 second"
+
 const drop = () => {}
 
 /** From here on what the client sends is read, so that the connection can end in order, and means nothing. */
@@ -51,4 +56,53 @@ export const dismiss = (socket: Duplex, error: ApiError): boolean => {
   const lines = [`HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}`, ...headers.map(([k, v]) => `${k}: ${v}`)]
   socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
   return true
+}
+
+type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
+
+/** Ends connections with a word, behind the answers that they still wait for. */
+export const makeRefusals = (
+  runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
+  connections: Connections<Duplex>
+) => {
+  const latest = new WeakMap<Duplex, Exchange>()
+  /** Why; undefined once it has been said. */
+  const refused = new WeakMap<Duplex, ApiError | undefined>()
+
+  const goOn = (socket: Duplex) => {
+    const error = refused.get(socket)
+    if (error === undefined || connections.working(socket) > 0) return
+    refused.set(socket, undefined)
+    if (!dismiss(socket, error)) return void socket.destroy()
+    const fiber = runFork(
+      Effect.delay(
+        Effect.sync(() => socket.destroy()),
+        parting
+      )
+    )
+    socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
+  }
+
+  const refuse = (error: ApiError, socket: Duplex) => {
+    refused.set(socket, error)
+    stopListening(socket)
+    goOn(socket)
+  }
+
+  return {
+    goOn,
+    refuse,
+    isRefused: (socket: Duplex) => refused.has(socket),
+    note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
+    /** What Node itself refuses, before there is a request to answer or in the middle of one. */
+    refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {
+      // Whoever is on the way out already may say what he likes, until he has had his answers.
+      if (refused.has(socket) && connections.working(socket) > 0) return
+      const { request, response } = latest.get(socket) ?? {}
+      const isAnswered = request?.complete === false && response?.headersSent
+      // A second answer to one request would be taken for that to the next.
+      if (refused.has(socket) || isAnswered || error.code === "ECONNRESET") return void socket.destroy()
+      refuse(refusalOf(error), socket)
+    }
+  }
 }

@@ -4,7 +4,7 @@ import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from
 import { ApiError } from "../Domain/ApiError.ts"
 import { receive } from "./body.ts"
 import type { Connections } from "./connections.ts"
-import { dismiss, refusalOf, stopListening, tooManyAtOnce } from "./refusals.ts"
+import { makeRefusals, tooManyAtOnce } from "./refusals.ts"
 import { errorReply, headersOf, newRequestId, type Pieces, type Reply } from "./reply.ts"
 import type { Respond } from "./respond.ts"
 
@@ -13,9 +13,6 @@ const shuttingDown = new ApiError({
   message: "The server is shutting down: try again in a moment.",
   headers: { "retry-after": "5" }
 })
-
-/** A client that is refused may read the answer for this long before the connection is closed. */
-const parting = "1 second"
 
 /** Requests that a client may send on one connection without waiting for an answer. */
 const pipelined = 32
@@ -29,24 +26,36 @@ const write = (response: ServerResponse, reply: Reply, requestId: string, closin
   return false
 }
 
-/** Completes when the client may be given more. One that takes nothing is dropped by the listener's time-out. */
-const writePiece = (response: ServerResponse, piece: string) =>
+/**
+ * Completes when the client may be given more. One that has not taken a piece within `patience` milliseconds is dropped: the
+ * listener's own time-out begins anew with each byte that it takes.
+ */
+const writePiece = (response: ServerResponse, piece: string, patience: number) =>
   Effect.async<void>((resume) => {
     if (response.write(piece)) return resume(Effect.void)
     const onDrain = () => resume(Effect.void)
     response.once("drain", onDrain)
     return Effect.sync(() => response.off("drain", onDrain))
-  })
+  }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
 /** Writes until the pieces end, or somebody interrupts: then the body is complete, and the client may ask again. */
-const writeRest = (response: ServerResponse, rest: Pieces) =>
-  Stream.runForEach(rest, (piece) => writePiece(response, piece)).pipe(
+const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
+  Stream.runForEach(rest, (piece) => writePiece(response, piece, patience)).pipe(
     Effect.tapDefect((cause) => Effect.logError("a stream failed", cause)),
     Effect.ensuring(Effect.sync(() => response.end()))
   )
 
-/** Runs a fiber for each request, and knows of those that are not answered yet. */
-export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, connections: Connections<Duplex>) => {
+/**
+ * Runs a fiber for each request, and knows of those that are not answered yet.
+ *
+ * @param patience milliseconds in which a client has to take a piece of a stream
+ */
+export const makeRequests = (
+  respond: Respond,
+  runtime: Runtime.Runtime<never>,
+  connections: Connections<Duplex>,
+  patience: number
+) => {
   // Without Effect's counts of fibers: nobody reads them, and they cost a request a twentieth of its time.
   const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
   const refusals = makeRefusals(runFork, connections)
@@ -56,7 +65,7 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
 
   const follow = (response: ServerResponse, rest: Pieces) => {
-    const fiber = runFork(writeRest(response, rest))
+    const fiber = runFork(writeRest(response, rest, patience))
     streaming.add(fiber)
     fiber.addObserver(() => streaming.delete(fiber))
     return fiber
@@ -120,54 +129,5 @@ export const makeRequests = (respond: Respond, runtime: Runtime.Runtime<never>, 
       if (unanswered === 0) resume(Effect.void)
       else onNone = () => resume(Effect.void)
     })
-  }
-}
-
-type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
-
-/** Ends connections with a word, behind the answers that they still wait for. */
-const makeRefusals = (
-  runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
-  connections: Connections<Duplex>
-) => {
-  const latest = new WeakMap<Duplex, Exchange>()
-  /** Why; undefined once it has been said. */
-  const refused = new WeakMap<Duplex, ApiError | undefined>()
-
-  const goOn = (socket: Duplex) => {
-    const error = refused.get(socket)
-    if (error === undefined || connections.working(socket) > 0) return
-    refused.set(socket, undefined)
-    if (!dismiss(socket, error)) return void socket.destroy()
-    const fiber = runFork(
-      Effect.delay(
-        Effect.sync(() => socket.destroy()),
-        parting
-      )
-    )
-    socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
-  }
-
-  const refuse = (error: ApiError, socket: Duplex) => {
-    refused.set(socket, error)
-    stopListening(socket)
-    goOn(socket)
-  }
-
-  return {
-    goOn,
-    refuse,
-    isRefused: (socket: Duplex) => refused.has(socket),
-    note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
-    /** What Node itself refuses, before there is a request to answer or in the middle of one. */
-    refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {
-      // Whoever is on the way out already may say what he likes, until he has had his answers.
-      if (refused.has(socket) && connections.working(socket) > 0) return
-      const { request, response } = latest.get(socket) ?? {}
-      const isAnswered = request?.complete === false && response?.headersSent
-      // A second answer to one request would be taken for that to the next.
-      if (refused.has(socket) || isAnswered || error.code === "ECONNRESET") return void socket.destroy()
-      refuse(refusalOf(error), socket)
-    }
   }
 }

@@ -149,7 +149,11 @@ export const makeRespond = Effect.fnUntraced(function* (
         const now = clock.unsafeCurrentTimeMillis()
         const allowance = limits.spend(key.id, now)
         noted.headers = limitHeaders(allowance)
-        if (!allowance.allowed) return yield* rateLimited(allowance, now)
+        if (!allowance.allowed) {
+          const wait = strangers?.wait(key.id, now) ?? 0
+          if (wait > 0) yield* hold(wait)
+          return yield* rateLimited(allowance, now + wait)
+        }
       }
       const operation = route.operations.get(request.method ?? "")
       if (operation === undefined) return yield* methodNotAllowed(route)

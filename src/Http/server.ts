@@ -80,7 +80,7 @@ const connectionsOf = (server: Server) =>
 export const serve = Effect.fnUntraced(function* (respond: Respond, address: Address, over: Partial<Front> = {}) {
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
-  const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections)
+  const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections, front.answerTimeout)
   const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
   const times = { headersTimeout, requestTimeout, connectionsCheckingInterval, keepAliveTimeout }
   // The Host header is checked by the listener, whose answer is JSON.

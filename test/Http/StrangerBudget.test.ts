@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { StrangerBudget } from "../../src/Http/StrangerBudget.ts"
 import { serve } from "../../src/Http/server.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { dial } from "../lib/socket.ts"
 
 const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -83,21 +83,46 @@ describe("a request that waits for its turn", () => {
   )
 })
 
-it.live("strangers who ask too often wait, and a key at the same address does not", () =>
+/** Asks 75 times at once; gives how many are answered by now, in the order of their answers, and all of them. */
+const ask75 = (ask: (i: number) => Effect.Effect<Answered>) =>
+  Effect.gen(function* () {
+    let answered = 0
+    const each = (_: unknown, i: number) => Effect.tap(ask(i), () => void answered++)
+    const fiber = yield* Effect.fork(Effect.all(Array.from({ length: 75 }, each), { concurrency: "unbounded" }))
+    const hasAnswered = (count: number) => Effect.repeat(eventLoopTurn, { until: () => answered >= count })
+    return { answered: () => answered, hasAnswered, all: Fiber.join(fiber) }
+  })
+
+it.effect("strangers who ask too often wait, and a key at the same address does not", () =>
   Effect.gen(function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
     const paths = ["/readyz", "/healthz", "/docs", "/openapi.json", "/nothing"]
-    let answered = 0
-    const ask = (path: string) => Effect.tap(api.call("GET", path), () => void answered++)
-    const many = Array.from({ length: 75 }, (_, i) => paths[i % paths.length] ?? "")
-    const strangers = yield* Effect.fork(Effect.timed(Effect.forEach(many, ask, { concurrency: "unbounded" })))
-    yield* Effect.repeat(eventLoopTurn, { until: () => answered >= 50 })
+    const { all, answered, hasAnswered } = yield* ask75((i) => api.call("GET", paths[i % paths.length] ?? ""))
+    yield* hasAnswered(50)
     expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
-    expect(answered).toBeLessThan(75)
-    const [took, answers] = yield* strangers
+    expect(answered()).toBe(50)
     // The last twenty-five have ten turns a second.
-    expect(Duration.toMillis(took)).toBeGreaterThan(2_000)
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 404, 503]))
+    yield* TestClock.adjust("2499 millis")
+    yield* hasAnswered(74)
+    expect(answered()).toBe(74)
+    yield* TestClock.adjust("1 millis")
+    expect(new Set((yield* all).map(({ status }) => status))).toEqual(new Set([200, 404, 503]))
   }).pipe(Effect.provide(testApp()))
+)
+
+it.effect("a key that goes on beyond its rate waits, and another one at the same address does not", () =>
+  Effect.gen(function* () {
+    const api = yield* TestApi
+    const [key, other] = [yield* api.newKey(), yield* api.newKey()]
+    const { all, answered, hasAnswered } = yield* ask75(() => api.call("GET", "/v1/payments", { key }))
+    yield* hasAnswered(55)
+    expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
+    expect(answered()).toBe(55)
+    // Five are within the rate, fifty more are refused at once, and the last twenty have ten turns a second.
+    yield* TestClock.adjust("2 seconds")
+    const answers = yield* all
+    expect(answers.filter(({ status }) => status === 200).length).toBe(5)
+    expect(answers.filter(({ body, status }) => status === 429 && body.error.code === "RATE_LIMITED").length).toBe(70)
+  }).pipe(Effect.provide(testApp({ limits: { perMinute: 5, perHour: 1_000 } })))
 )

@@ -3,8 +3,11 @@ import { Effect, Fiber, Layer, TestClock } from "effect"
 import { operatorHealthHandlers } from "../../src/Admin/health.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import { healthHandlers } from "../../src/Http/health.ts"
+import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
 
 const providers = [{ host: "rpc.example:8545", healthy: false, reason: "no answer" }]
 const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2, providers: [] }
@@ -12,6 +15,10 @@ const polygon: ChainHealth = { chain: "polygon", mode: "test", ready: false, rea
 const dispatcher = { due: 3, oldestDueMillis: 1_500 }
 
 const input = { headers: {} as never, path: {} as never, query: {} as never, payload: {} as never }
+
+const emptyStore = Layer.unwrapScoped(
+  Effect.map(temporaryDatabase, (path) => Layer.merge(Sql.layer(path), testSettingsLayer(path)))
+)
 
 /** Health of chains as `look` gives it. */
 const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
@@ -23,7 +30,8 @@ const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
       health: look
     }),
     Layer.mock(Dispatcher, { health: Effect.succeed(dispatcher) }),
-    Workers.layer
+    Workers.layer,
+    emptyStore
   )
 
 it.scoped("everybody is told what is ready by name; the operator also why not, by whom it is read and what waits", () =>
@@ -45,7 +53,13 @@ it.scoped("everybody is told what is ready by name; the operator also why not, b
     expect(JSON.stringify(yield* told.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag/)
     expect(yield* full.ready(input)).toEqual({
       status: 503,
-      body: { ready: false, chains: [base, polygon], workers: [{ name: "expiry", ready: true }], dispatcher }
+      body: {
+        ready: false,
+        chains: [base, polygon],
+        workers: [{ name: "expiry", ready: true }],
+        dispatcher,
+        accounts: []
+      }
     })
   }).pipe(Effect.provide(of(Effect.succeed([base, polygon]))))
 )

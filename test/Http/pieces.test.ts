@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Stream } from "effect"
+import { Deferred, Effect, Stream, TestClock } from "effect"
+import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { serve } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
@@ -27,7 +28,7 @@ const streaming = (pieces: number) =>
     )
     const respond: Respond = ({ url }) =>
       Effect.succeed({ status: 200, headers: {}, ...(url === "/stream" ? { text: "", rest } : { text: "short" }) })
-    return { respond, all: Deferred.await(all), ended: Deferred.await(ended), made: () => made }
+    return { respond, all: Deferred.await(all), ended, made: () => made }
   })
 
 describe("an answer in pieces", () => {
@@ -45,7 +46,22 @@ describe("an answer in pieces", () => {
         yield* other.received(new RegExp(`(HTTP/1.1 200[\\s\\S]*short){${i}}`))
       }
       // Dropped, since nothing goes to it any more.
-      yield* ended
+      yield* Deferred.await(ended)
+      expect(made()).toBeLessThan(tooMany / 2)
+    })
+  )
+
+  it.scoped("drops a client that has not taken a piece for 30 seconds, whatever it takes of it meanwhile", () =>
+    Effect.gen(function* () {
+      const { ended, made, respond } = yield* streaming(tooMany)
+      const slow = yield* dial(yield* serve(respond, anyPort))
+      slow.write(get("/stream"))
+      yield* slow.received(/200 OK/)
+      slow.pause()
+      yield* TestClock.adjust("29 seconds")
+      expect(yield* Deferred.isDone(ended)).toBe(false)
+      // The sockets between the two may take some more before they are full, in their own time.
+      while (!(yield* Deferred.isDone(ended))) yield* Effect.zipRight(eventLoopTurn, TestClock.adjust("30 seconds"))
       expect(made()).toBeLessThan(tooMany / 2)
     })
   )
@@ -59,7 +75,7 @@ describe("an answer in pieces", () => {
       yield* all
       expect(made()).toBe(50)
       client.destroy()
-      yield* ended
+      yield* Deferred.await(ended)
     })
   )
 

@@ -90,6 +90,22 @@ layer(app, { excludeTestServices: true })("the list of payments", (it) => {
     })
   )
 
+  it.effect("a cursor tells nothing of its place: it is sealed, and another each time", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const cursors = yield* Effect.replicateEffect(
+        Effect.map(call(key, "?limit=2"), ({ body }) => Buffer.from(body.cursor, "base64url")),
+        8
+      )
+      expect(new Set(cursors.map((cursor) => cursor.toString("hex"))).size).toBe(8)
+      // No byte of it, at any place, is the same in all of them but for the version that it begins with.
+      const [first] = cursors
+      const same = Array.from(first ?? []).filter((byte, i) => cursors.every((cursor) => cursor[i] === byte))
+      expect(same.length).toBeLessThanOrEqual(2)
+    })
+  )
+
   it.effect("a cursor is of one list: other filters refuse it, other page sizes do not", () =>
     Effect.gen(function* () {
       const api = yield* TestApi

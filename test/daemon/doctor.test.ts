@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, readFileSync, writeFileSync } from "node:fs"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type { Finding } from "../../src/Doctor.ts"
@@ -204,6 +204,10 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       const swapped = yield* examine(home.config)
       expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
       expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])
+      chmodSync(`${home.folder}/master.key`, 0o640)
+      expect(statusOf(yield* examine(home.config), "master key")).toMatchObject([
+        { status: "fail", finding: expect.stringContaining("can be read by others than its owner: chmod 600") }
+      ])
 
       writeFileSync(home.database, Buffer.concat([readFileSync(home.database).subarray(0, 4096), Buffer.alloc(40_960)]))
       const damaged = yield* examine(home.config)

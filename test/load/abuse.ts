@@ -3,9 +3,11 @@ import { Pool } from "undici"
 import { quantile } from "../../bench/Figure.ts"
 import { memoryOf } from "../../bench/memory.ts"
 import { start } from "../../bench/processes.ts"
-import { type AloneDaemon, openSocketsOf } from "../lib/aloneDaemon.ts"
+import { openSocketsOf } from "../lib/aloneDaemon.ts"
 import type { Attack, Counts, Outcomes } from "./Attack.ts"
 import type { Answers, Flood, FloodOrder } from "./Flood.ts"
+import type { NeighbourOrder, Tried } from "./Neighbour.ts"
+import type { Shop } from "./Shop.ts"
 
 /** What a well-behaved client has seen. */
 export interface Traffic {
@@ -18,6 +20,11 @@ export interface Traffic {
   readonly p99: number
   /** Of a POST, milliseconds. */
   readonly postP99: number
+  /** Webhooks that arrived, and those that are missing ten seconds after the last payment. */
+  readonly deliveries: number
+  readonly missing: number
+  /** From the answer to a POST to the arrival of its webhook, milliseconds. */
+  readonly deliveryP99: number
 }
 
 export interface Beside {
@@ -37,6 +44,10 @@ export interface FloodReport extends Beside {
   readonly answers: Answers
 }
 
+export interface NeighbourReport extends Beside {
+  readonly tried: Tried
+}
+
 interface Pace {
   readonly breath: string
   readonly quietPayments: number
@@ -46,7 +57,7 @@ const clients = 4
 let orders = 0
 
 /** Clients that make a payment and read it, again and again, with a breath in between, as long as `goesOn` says. */
-const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: number) => boolean) =>
+const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payments: number) => boolean) =>
   Effect.gen(function* () {
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() => new Pool(`http://127.0.0.1:${port}`, { connections: clients })),
@@ -54,10 +65,11 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
     )
     const latencies: Readonly<Record<"GET" | "POST", Array<number>>> = { GET: [], POST: [] }
     const failures: Array<string> = []
+    const promised: Array<readonly [id: string, at: number]> = []
     let payments = 0
     const call = async (method: "GET" | "POST", path: string, expected: number, body?: string) => {
       const began = performance.now()
-      const headers = { "x-api-key": key, ...(body === undefined ? {} : { "content-type": "application/json" }) }
+      const headers = { "x-api-key": nextKey(), ...(body === undefined ? {} : { "content-type": "application/json" }) }
       const response = await pool.request({ method, path, headers, body: body ?? null })
       const text = await response.body.text()
       latencies[method].push(performance.now() - began)
@@ -68,6 +80,7 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
       try {
         const order = { merchantRef: `order ${++orders}`, amount: "1000000", currency: "USDC", chain: "base" }
         const { id } = await call("POST", "/v1/payments", 201, JSON.stringify(order))
+        promised.push([id, performance.now()])
         await call("GET", `/v1/payments/${id}`, 200)
         payments += 1
       } catch (error) {
@@ -83,17 +96,28 @@ const behave = ({ key, port }: AloneDaemon, breath: string, goesOn: (payments: n
       { concurrency: "unbounded", discard: true }
     )
     const all = [...latencies.GET, ...latencies.POST]
-    const [p50, p99] = [quantile(all, 0.5), quantile(all, 0.99)]
-    return { payments, failures, p50, p99, postP99: quantile(latencies.POST, 0.99) } satisfies Traffic
+    yield* arrived.whole(promised.map(([id]) => id))
+    const waits = promised.flatMap(([id, at]) => Math.max(0, (arrived.at(id) ?? Number.NaN) - at))
+    const came = waits.filter((wait) => !Number.isNaN(wait))
+    return {
+      payments,
+      failures,
+      p50: quantile(all, 0.5),
+      p99: quantile(all, 0.99),
+      postP99: quantile(latencies.POST, 0.99),
+      deliveries: came.length,
+      missing: waits.length - came.length,
+      deliveryP99: quantile(came, 0.99)
+    } satisfies Traffic
   }).pipe(Effect.scoped)
 
 const parse = <A>(line: string) => JSON.parse(line) as A
 
 /** Lets a process of attackers loose on a daemon beside a well-behaved client; gives what it says last, and what was seen. */
 const beside = Effect.fnUntraced(function* (
-  daemon: AloneDaemon,
+  daemon: Shop,
   script: string,
-  order: Attack | FloodOrder,
+  order: Attack | FloodOrder | NeighbourOrder,
   { breath, quietPayments }: Pace
 ) {
   const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
@@ -127,15 +151,21 @@ const beside = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /** Lets connections that mean no good loose on a daemon, and tells what each has seen. */
-export const abuse = Effect.fn("test.abuse")(function* (daemon: AloneDaemon, counts: Counts, pace: Pace) {
+export const abuse = Effect.fn("test.abuse")(function* (daemon: Shop, counts: Counts, pace: Pace) {
   const attack: Attack = { port: daemon.port, counts }
   const { last, seen } = yield* beside(daemon, "test/load/attackers.ts", attack, pace)
   return { ...seen, ...parse<Pick<Report, "outcomes">>(last) } satisfies Report
 })
 
 /** The same with strangers that ask as fast as they can. */
-export const flood = Effect.fn("test.flood")(function* (daemon: AloneDaemon, wanted: Flood, pace: Pace) {
+export const flood = Effect.fn("test.flood")(function* (daemon: Shop, wanted: Flood, pace: Pace) {
   const order: FloodOrder = { port: daemon.port, ...wanted }
   const { last, seen } = yield* beside(daemon, "test/load/flooders.ts", order, pace)
   return { ...seen, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
+})
+
+/** The same with hostile neighbours: a provider, a merchant, receivers. */
+export const besides = Effect.fn("test.besides")(function* (daemon: Shop, order: NeighbourOrder, pace: Pace) {
+  const { last, seen } = yield* beside(daemon, "test/load/hostile.ts", order, pace)
+  return { ...seen, ...parse<Pick<NeighbourReport, "tried">>(last) } satisfies NeighbourReport
 })

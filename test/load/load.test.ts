@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { startAlone } from "../lib/aloneDaemon.ts"
 import { type Counts, manyAddresses } from "./Attack.ts"
 import { abuse } from "./abuse.ts"
+import { startShop } from "./Shop.ts"
 
 const counts: Counts = manyAddresses
   ? { silent: 100, kept: 50, slowHeaders: 150, slowBodies: 150, oversized: 100, greedy: 300 }
@@ -13,7 +13,7 @@ it.scopedLive(
   "hundreds of connections that mean no good keep nobody else from being served, and all of them end",
   () =>
     Effect.gen(function* () {
-      const daemon = yield* startAlone()
+      const daemon = yield* startShop()
       const report = yield* abuse(daemon, counts, { breath: "20 millis", quietPayments: 50 })
       expect([...report.quiet.failures, ...report.underAttack.failures]).toEqual([])
       expect(report.underAttack.payments).toBeGreaterThan(50)

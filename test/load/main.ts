@@ -1,18 +1,22 @@
 import { execFileSync } from "node:child_process"
+import { type AddressInfo, createServer } from "node:net"
 import { NodeContext, NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
-import { startAlone } from "../lib/aloneDaemon.ts"
 import { type Counts, type Sort, sorts } from "./Attack.ts"
-import { abuse, type Beside, flood, type Traffic } from "./abuse.ts"
+import { abuse, type Beside, besides, flood, type Traffic } from "./abuse.ts"
 import { floods } from "./Flood.ts"
+import { neighbours } from "./Neighbour.ts"
+import { createStranger, startShop } from "./Shop.ts"
 
-// `npm run test:load`: thousands of connections that mean no good, and strangers that ask as fast as they are answered,
-// against a daemon that goes on serving.
+// `npm run test:load`: thousands of connections that mean no good, strangers that ask as fast as they are answered, and
+// hostile neighbours, against a daemon that goes on serving.
 
 /** The p99 of a POST under attack, in that of one in peace just before. */
 const mostRatio = 3
 /** Tries that an attack has to stay below: a busy machine has bad moments of its own. */
 const tries = 3
+/** Milliseconds in which a webhook arrives, at p99, whatever others do. */
+const mostWait = 1_000
 /** MiB more than before the attack. */
 const mostMemory = 256
 
@@ -36,9 +40,10 @@ const fitting = (counts: Counts): Counts => {
   return Object.fromEntries(sorts.map((sort) => [sort, Math.floor(counts[sort] * share)])) as Record<Sort, number>
 }
 
-const told = (name: string, { p50, p99, payments, postP99 }: Traffic) =>
+const told = (name: string, { deliveries, deliveryP99, missing, p50, p99, payments, postP99 }: Traffic) =>
   say(
-    `${name}: ${payments} payments made and read, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, of POSTs ${postP99.toFixed(1)} ms`
+    `${name}: ${payments} payments made and read, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, of POSTs ${postP99.toFixed(1)} ms; ` +
+      `${deliveries} webhooks arrived, p99 ${deliveryP99.toFixed(1)} ms, ${missing} missing`
   )
 
 /** Tells of an attack, and gives what must not be. */
@@ -57,6 +62,8 @@ const judge = ({ memory, quiet, sockets, underAttack }: Beside): ReadonlyArray<s
     ...(ratio > mostRatio ? [`the p99 of the others' POSTs is ${ratio.toFixed(1)} times that in peace`] : []),
     ...(memory.most - memory.before > mostMemory ? ["the memory is not bounded"] : []),
     ...(sockets.after > sockets.before ? ["connections are left"] : []),
+    ...(quiet.missing + underAttack.missing > 0 ? ["webhooks are missing"] : []),
+    ...(underAttack.deliveryP99 > mostWait ? [`webhooks arrive after ${underAttack.deliveryP99.toFixed(0)} ms`] : []),
     ...(underAttack.payments === 0 ? ["nobody was served under attack"] : [])
   ].slice(0, 5)
 }
@@ -72,14 +79,22 @@ const persistently = <A extends Beside, E, R>(
     return failures.length > 0 && left > 1 ? persistently(attack, also, left - 1) : Effect.succeed(failures)
   })
 
+/** A port of this machine that nobody listens on, now. */
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as AddressInfo
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
 const answered = (answers: Readonly<Record<string, number>>): string =>
   Object.entries(answers)
     .map(([outcome, count]) => `${count} × ${outcome}`)
     .join(", ")
 
-const main = Effect.gen(function* () {
+const strangers = Effect.gen(function* () {
   const counts = fitting(wanted)
-  const daemon = yield* startAlone()
+  const daemon = yield* startShop()
   const failures: Array<string> = []
   for (const [name, one] of Object.entries(floods)) {
     say(`strangers, ${name}`)
@@ -97,10 +112,46 @@ const main = Effect.gen(function* () {
     const isRefused = Object.keys(outcomes.oversized).every((outcome) => outcome === "431")
     return isRefused ? [] : ["oversized headers: not all 431"]
   })
-  failures.push(...found)
+  return [...failures, ...found]
+}).pipe(Effect.scoped)
+
+/** As many as the honest merchant needs to stay within the rate of each, as it is by default. */
+const honestKeys = 30
+
+const hostile = Effect.gen(function* () {
+  const providerPort = yield* freePort
+  const chain = (id: number, ports: ReadonlyArray<number>) => ({
+    rpc_urls: ports.map((port, i) => `http://127.0.0.1:${port}/${i}`),
+    chain_id: id,
+    confirmations: 3,
+    poll_interval: "500 millis",
+    tokens: { USDC: { address: `0x${"11".repeat(20)}`, decimals: 6 } }
+  })
+  const others = ["polygon", "arbitrum", "optimism"].map(
+    (name, i) => [name, { test: chain(31_338 + i, [providerPort, providerPort]) }] as const
+  )
+  const chains = { base: { test: chain(31_337, [1]) }, ...Object.fromEntries(others) }
+  const shop = yield* startShop({ limits: {}, chains }, honestKeys)
+  const failures: Array<string> = []
+  for (const who of [...neighbours.map((one) => [one]), neighbours]) {
+    say(`hostile neighbours: ${who.join(", ")}`)
+    const key = yield* createStranger(shop)
+    const order = { who, port: shop.port, key, providerPort, seconds: 20 }
+    const seen = besides(shop, order, { breath: "200 millis", quietPayments: 400 })
+    const found = yield* persistently(seen, ({ tried }) => {
+      say(answered(tried))
+      return Object.keys(tried).length === 0 ? ["they have tried nothing"] : []
+    })
+    failures.push(...found.map((each) => `${who.join(", ")}: ${each}`))
+  }
+  return failures
+}).pipe(Effect.scoped)
+
+const main = Effect.gen(function* () {
+  const failures = [...(yield* hostile), ...(yield* strangers)]
   for (const failure of failures) say(`FAILED: ${failure}`)
   say(failures.length === 0 ? "everybody else was served, and everything has ended" : `${failures.length} failed`)
   process.exitCode = failures.length === 0 ? 0 : 1
 })
 
-NodeRuntime.runMain(main.pipe(Effect.scoped, Effect.provide(NodeContext.layer)))
+NodeRuntime.runMain(main.pipe(Effect.provide(NodeContext.layer)))

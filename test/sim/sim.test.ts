@@ -34,6 +34,10 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("7000134", plain("7000134"))).toBeUndefined()
   // Coins seen by a later block's balance, and found again by the search before their payment ends.
   expect(await stage.run("1003082", seedsSteps("1003082"))).toBeUndefined()
+  // Coins that the serving provider hides until their owner has collected a part of them.
+  expect(await stage.run("1003393", seedsSteps("1003393"))).toBeUndefined()
+  // One provider hides the money, and another one has other blocks: their denials do not add up.
+  expect(await stage.run("1002239", seedsSteps("1002239"))).toBeUndefined()
 })
 
 it("a seed has its steps", () => {

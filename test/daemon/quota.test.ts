@@ -1,0 +1,50 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { adminOf } from "../lib/admin.ts"
+import { makeClient } from "../lib/api.ts"
+import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { readScrape } from "../lib/prometheus.ts"
+import { tilld } from "../lib/tilld.ts"
+
+/** The least that may be configured. */
+const quota = 1_000_000
+
+it.scopedLive("an account that has almost stored what it may is named wherever the operator looks", () =>
+  Effect.gen(function* () {
+    const chain = yield* localChain("base")
+    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const env = { TILLD_ADMIN__PORT: "0", TILLD_ACCOUNTS__QUOTA_BYTES: String(quota) }
+    const daemon = yield* serve(home, undefined, env)
+    const api = yield* makeClient(daemon.url)
+    const admin = yield* adminOf(daemon)
+    const used = Effect.map(admin("GET", "/metrics"), ({ text }) => {
+      const { samples } = readScrape(text)
+      const of = (family: string) => samples.find(({ name }) => name === family)?.value ?? 0
+      return [of("tilld_account_used_bytes"), of("tilld_account_quota_bytes")] as const
+    })
+    const accountsOf = (from: typeof admin) => Effect.map(from("GET", "/readyz"), ({ body }) => body.accounts)
+
+    yield* daemon.hasRead(chain)
+    expect(yield* accountsOf(admin)).toEqual([])
+    const webhookUrl = `https://8.8.8.8/${"h".repeat(1_500)}`
+    for (let [bytes] = yield* used, order = 0; bytes < 0.8 * quota; [bytes] = yield* used) {
+      const json = { merchantRef: `order ${order++}`, amount: "1", currency: "ETH", chain: "base", webhookUrl }
+      expect([bytes, (yield* api("POST", "/v1/payments", { key: daemon.key, json })).status]).toEqual([bytes, 201])
+    }
+
+    const [usedBytes] = yield* used
+    expect(yield* used).toEqual([usedBytes, quota])
+    const named = { account: "default", usedBytes, quotaBytes: quota, reason: expect.stringContaining("quota_bytes") }
+    expect(yield* accountsOf(admin)).toEqual([named])
+    expect((yield* admin("GET", "/readyz")).body.ready).toBe((yield* api("GET", "/readyz")).body.ready)
+    const listed = yield* tilld(["accounts", "list", "--json", "--config", home.config], { env })
+    expect(JSON.parse(listed.stdout)).toMatchObject([{ id: "default", usedBytes, quotaBytes: quota }])
+    const shown = yield* tilld(["accounts", "list", "--config", home.config], { env })
+    expect(shown.stdout).toMatch(/USED/i)
+
+    expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+    const again = yield* serve(home, daemon.key, env)
+    const { annotations } = yield* again.logged("an account has almost stored what it may: raise accounts.quota_bytes")
+    expect(annotations).toMatchObject({ account: "default", bytes: usedBytes, quota })
+  })
+)

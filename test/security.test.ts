@@ -1,0 +1,21 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { root } from "./lib/tilld.ts"
+
+const rows = readFileSync(join(root, "SECURITY.md"), "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("| ") && !line.startsWith("| ---") && !line.includes("| What holds |"))
+
+it("what holds against each actor names a test that is there", () => {
+  expect(rows.length).toBeGreaterThan(30)
+  const unshown = rows.flatMap((row) => {
+    const [, , , shown = ""] = row.split("|").map((cell) => cell.trim())
+    const [, file = "", title = ""] = /^`(.+\.test\.ts)` "(.+)"$/.exec(shown) ?? []
+    if (shown === "") return []
+    const text = file === "" ? "" : readFileSync(join(root, "test", file), "utf8")
+    return title !== "" && text.includes(title) ? [] : [row]
+  })
+  expect(unshown).toEqual([])
+  expect(rows.filter((row) => row.trimEnd().endsWith("| |")).length).toBe(2)
+})
