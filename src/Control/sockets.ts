@@ -41,7 +41,10 @@ type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 
 const reply = Schema.encodeSync(Reply)
 
-/** One request and its answer. A defect of its handler is answered too, and then ends the daemon as any other does. */
+/**
+ * One request and its answer. A defect of its handler is answered too, and then ends the daemon as any other does; but not
+ * one of who only reads: it leaves nothing half done, and they must not end what they may only look at.
+ */
 const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
   Effect.gen(function* () {
     const socket = yield* Effect.acquireRelease(
@@ -65,7 +68,9 @@ const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
     const send = (text: string) => Effect.timeoutOption(endWith(socket, text), readingDeadline)
     if (!("exit" in answer)) return yield* Effect.asVoid(send(reply(answer)))
     yield* send(reply({ exit: answer.exit }))
-    if (answer.defect !== undefined) return yield* Effect.failCause(answer.defect)
+    if (answer.defect === undefined) return
+    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
+    yield* Effect.logError("a request that only reads failed", answer.defect)
   }).pipe(Effect.scoped)
 
 /** What a dead daemon left goes; anything else is not ours to remove. */

@@ -3,11 +3,11 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, wr
 import { connect } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { ask } from "../../src/Control/ask.ts"
-import { ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
-import { Reader } from "../../src/Sql.ts"
+import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
@@ -131,6 +131,24 @@ it.scopedLive("what is there and no socket is not removed, and the daemon works 
       })
     )
     expect(readFileSync(readSocket, "utf8")).toBe("precious")
+  })
+)
+
+it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        const writer = yield* Writer
+        yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
+        const asked = yield* Effect.exit(ask({ socket: readSocket }, "keys list", new ListKeys()))
+        expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
+        // Behind it, and still there.
+        expect(yield* ask({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
+        expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+      })
+    )
   })
 )
 
