@@ -95,7 +95,11 @@ const sumUpWith = Effect.fnUntraced(function* (
 
   /** What a receipt that nobody has looked at is settled as. */
   const sort = Effect.fnUntraced(function* (receipt: Receipts.Unsettled) {
-    if (receipt.replaces !== undefined) return receipt.replaces.kind
+    if (receipt.replaces !== undefined) {
+      const { kind } = receipt.replaces
+      // What was on time stays so when a reorg mines it later; what was late may be on time now.
+      return kind === "late" ? kindOf(receipt) : kind
+    }
     if (!isSummable(receipt)) return undefined
     if (isSmall(receipt)) return kindOf(receipt)
     const { currency } = receipt

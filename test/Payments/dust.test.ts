@@ -143,6 +143,20 @@ it.scoped("dust: what was on time stays so when a reorg mines it again later", (
   }).pipe(Effect.provide(layer))
 )
 
+it.scoped("dust: what was late is on time where a reorg mines it again in time", () =>
+  Effect.gen(function* () {
+    const payment = yield* begin
+    yield* TestClock.setTime(lastOnTime * 1000)
+    yield* tick({ head: lastOnTime + 2, transfers: dust(lastOnTime + 2, 10, 500n) })
+    expect(yield* sums).toEqual(["late 10 5000 USDC"])
+    const sooner = dust(lastOnTime, 10, 500n).map((one) => ({ ...one, blockHash: "0xother" }))
+    const earlier = dust(lastOnTime + 2, 10, 500n).map((one, i) => ({ ...one, ...sooner[i], txHash: one.txHash }))
+    yield* tick({ head: lastOnTime + 2, ancestor: lastOnTime - 1, transfers: earlier })
+    expect(yield* sums).toEqual(["paying 10 5000 USDC"])
+    expect(yield* received(payment)).toBe("detecting 5000")
+  }).pipe(Effect.provide(layer))
+)
+
 it.scoped("dust: what came beyond the amount, late, or as another token is one exception each", () =>
   Effect.gen(function* () {
     const payment = yield* begin

@@ -32,6 +32,8 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("3", plain("3"))).toBeUndefined()
   // Coins that a reorg takes and brings again, and that their owner collects before anybody looks.
   expect(await stage.run("7000134", plain("7000134"))).toBeUndefined()
+  // Dust that was late, and that a reorg mines again in time.
+  expect(await stage.run("948", seedsSteps("948"))).toBeUndefined()
   // Coins seen by a later block's balance, and found again by the search before their payment ends.
   expect(await stage.run("1003082", seedsSteps("1003082"))).toBeUndefined()
   // Coins that the serving provider hides until their owner has collected a part of them.
