@@ -189,6 +189,8 @@ export class SimProvider {
     }
     const { chainId, layer2, overrides, stateDepth, tags, traces } = this.traits
     const isElsewhere = this.#fault("wrongChain") !== undefined
+    const head = isElsewhere ? this.#elsewhere.head : this.#head()
+    if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#leavesOut(head, Number(filter.toBlock))
     return answer(
       {
         layer2,
@@ -197,7 +199,7 @@ export class SimProvider {
         traces,
         chain: isElsewhere ? this.#elsewhere : this.#chain,
         chainId: isElsewhere ? chainId + 1 : chainId,
-        head: isElsewhere ? this.#elsewhere.head : this.#head(),
+        head,
         stateDepth: this.#fault("pruned")?.size ?? stateDepth,
         lie: isElsewhere ? undefined : this.#lie,
         cap: this.#cap,
@@ -205,6 +207,15 @@ export class SimProvider {
       },
       call
     )
+  }
+
+  /** Blocks above its head that a node is asked for have no logs to it, and nothing in the answer tells. */
+  #leavesOut(head: Block, to: number): void {
+    for (let number = head.number + 1; number <= to; number++) {
+      for (const { hash, logs } of this.#chain.at(number)?.transactions ?? []) {
+        if (logs.length > 0) this.withheld.add(hash)
+      }
+    }
   }
 
   /** What a node answers for blocks that a reorg has taken from it, where it still knows them. */
