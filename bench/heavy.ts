@@ -18,7 +18,10 @@ const memory: Bounds = { floor: { atMost: 100 } }
 const bounds: Readonly<Record<string, { readonly stall: Bounds; readonly memory: Bounds }>> = {
   "brackets 1": { stall: stalls, memory },
   "brackets 5": { stall: stalls, memory },
-  "values 1": { stall: stalls, memory: { floor: { atMost: 400 }, goal: { atMost: 100 } } },
+  "values 1": {
+    stall: { floor: { atMost: 250 }, goal: { atMost: 50 } },
+    memory: { floor: { atMost: 400 }, goal: { atMost: 100 } }
+  },
   "values 5": { stall: { floor: { atMost: 250 }, goal: { atMost: 50 } }, memory: { floor: { atMost: 800 } } }
 }
 

@@ -1,6 +1,5 @@
-// @effect-diagnostics globalTimers:off
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schedule } from "effect"
 import { getFullBlock } from "../src/Chains/calls.ts"
 import { Rpc } from "../src/Chains/Rpc.ts"
 
@@ -9,23 +8,24 @@ import { Rpc } from "../src/Chains/Rpc.ts"
 
 const [, , port = ""] = process.argv
 const chains = 5
-const rounds = 5
+const rounds = 9
 /** Milliseconds. */
 const resolution = 1
 
-/** The longest stall of the event loop in milliseconds, and the most resident memory in MiB. */
-const watched = async (work: () => Promise<unknown>) => {
-  const delay = monitorEventLoopDelay({ resolution })
-  let most = process.memoryUsage.rss()
-  const timer = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss())
-  }, 2)
-  delay.enable()
-  await work()
-  delay.disable()
-  clearInterval(timer)
-  return { stall: Math.max(0, delay.max / 1e6 - resolution), memory: most / 2 ** 20 }
-}
+/** The longest stall of the event loop in milliseconds, and the most resident memory in MiB, while something is done. */
+const watched = <A>(work: Effect.Effect<A>) =>
+  Effect.gen(function* () {
+    const delay = monitorEventLoopDelay({ resolution })
+    let most = process.memoryUsage.rss()
+    const look = Effect.sync(() => {
+      most = Math.max(most, process.memoryUsage.rss())
+    })
+    yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("2 millis")))
+    delay.enable()
+    yield* work
+    delay.disable()
+    return { stall: Math.max(0, delay.max / 1e6 - resolution), memory: most / 2 ** 20 }
+  }).pipe(Effect.scoped)
 
 /** What one kind of answer does, on so many chains. */
 export interface Heavy {
@@ -45,7 +45,7 @@ const main = Effect.gen(function* () {
       concurrency: "unbounded"
     })
     const before = process.memoryUsage.rss() / 2 ** 20
-    const once = Effect.promise(() => watched(() => Effect.runPromise(ask)))
+    const once = watched(ask)
     const found: Array<Effect.Effect.Success<typeof once>> = []
     for (let i = 0; i <= rounds; i++) {
       found.push(yield* once)

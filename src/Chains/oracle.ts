@@ -21,7 +21,7 @@ import { ask, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import { readPacked } from "./packedBalances.ts"
 import { providerTrouble, type RpcError } from "./Rpc.ts"
-import { type Asking, inconsistent, pointAt, statesOf } from "./states.ts"
+import { type Asking, inconsistent, pastOf, pointAt, statesOf } from "./states.ts"
 
 /** Addresses whose history is searched at once. */
 const searchesAtOnce = 4
@@ -137,7 +137,7 @@ const startOf = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
     if (found === undefined || found.balance === compared.balance) return compared
   }
   // Below zero transactions nobody can be: what has been assumed of the past is asked only where it matters.
-  return (known.assumed ? yield* pointAt(round, address, known.number) : undefined) ?? known
+  return yield* pastOf(round, address, known)
 })
 
 /** All the dust of an interval, as one amount that came by the end of it. */
@@ -165,7 +165,7 @@ const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
 /** Looks again for the transactions of an unattributed receipt. Nothing less than its amount takes its place. */
 const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Asked, doubt: Doubt) {
   const { credit, hi, lo, others } = doubt
-  const start = (lo.assumed ? yield* pointAt(round, address, lo.number) : undefined) ?? lo
+  const start = yield* pastOf(round, address, lo)
   const dust: Dust = { floor, found: 0n }
   const searched = yield* search(round, address, start, hi, others, dust)
   const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
@@ -183,7 +183,7 @@ const notice = Effect.fnUntraced(function* (round: Round, { address, credits, kn
   const { at, chain } = round
   if (at.number <= known.number) return nothing
   // What was there before the payment is none of its money.
-  const since = (known.assumed ? yield* pointAt(round, address, known.number) : undefined) ?? known
+  const since = yield* pastOf(round, address, known)
   const difference = balance - expectedAt(since, credits, at.number)
   const change = { address, currency: nativeToken(chain.chain), difference, credits }
   return {

@@ -1,7 +1,8 @@
 import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
+import type { ChainSettings } from "../Settings.ts"
 import { balanceAt, nonceAt } from "./balanceCalls.ts"
-import type { Asked, Point } from "./balances.ts"
+import type { Asked, Known, Point } from "./balances.ts"
 import { ask, getHeader } from "./calls.ts"
 import { type RpcClient, RpcError } from "./Rpc.ts"
 
@@ -92,6 +93,35 @@ export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: s
     if (found._tag === "Some") return found.value
   }
   return undefined
+})
+
+/**
+ * Where to compare an address from: what it really held where nobody has looked, and it was taken to be empty. Who says that
+ * it held something by then hides what came since, so that on a chain of several providers two have to: the smaller of their
+ * balances is taken, and where only one of them tells, nothing can be said.
+ */
+export const pastOf = Effect.fnUntraced(function* (
+  sources: Sources & { readonly chain: Pick<ChainSettings, "rpcUrls"> },
+  address: string,
+  known: Known
+): Effect.fn.Return<Point, RpcError> {
+  if (!known.assumed) return known
+  const { chain, others, provider } = sources
+  const told: Array<Point> = []
+  for (const asking of [provider, ...others]) {
+    const point = pointAt({ ...sources, provider: asking, others: [] }, address, known.number)
+    // The provider of the round has to answer, be it that it has no such state.
+    const found = asking === provider ? yield* point : yield* Effect.orElseSucceed(point, () => undefined)
+    if (found === undefined) continue
+    told.push(found)
+    if (found.balance <= known.balance || told.length === 2) break
+  }
+  const [first, second = first] = told
+  if (first === undefined || second === undefined) return known
+  const least = second.balance < first.balance ? second : first
+  if (told.length === 2 || chain.rpcUrls.length < 2 || least.balance <= known.balance) return least
+  const detail = `${address} held ${least.balance} in block ${known.number}, and no other provider says so`
+  return yield* inconsistent(provider.client, "eth_getBalance", detail)
 })
 
 /** What an address holds at a block, and what the two ways to ask for it make of its balance. */

@@ -11,6 +11,13 @@ export const distorted = (client: RpcClient, edit: (call: RpcRequest, answer: un
     )
 })
 
+/** A node by which every address had so much already with the first block. */
+export const older = ({ blocks, client }: BalanceModel, held: bigint): RpcClient =>
+  distorted(client, ({ method, params }, answer) => {
+    const at = params[1] as { readonly blockHash?: string } | undefined
+    return method === "eth_getBalance" && at?.blockHash === blocks[0]?.hash ? `0x${held.toString(16)}` : answer
+  })
+
 /** A node by which an address has so much more from the block after the first on. */
 export const richer = ({ blocks, client }: BalanceModel, more: bigint): RpcClient =>
   distorted(client, ({ method, params }, answer) => {

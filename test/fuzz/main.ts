@@ -53,7 +53,7 @@ const ofRequests = Effect.gen(function* () {
 const ofAnswers = Effect.gen(function* () {
   say(`seed ${seed}, ${count} answers`)
   const began = performance.now()
-  const { counts, faults, garbage, heaps, leftBehind, made } = yield* fuzzAnswers(seed, count, life)
+  const { counts, faults, garbage, heaps, leftBehind, lives, made, waiting } = yield* fuzzAnswers(seed, count, life)
   sayCounts(counts)
   for (const { again, answers, why } of faults.slice(0, shown)) say(`\n${again}\n${why}\n---\n${answers.join("\n")}`)
   const half = Math.floor(heaps.length / 2)
@@ -62,6 +62,7 @@ const ofAnswers = Effect.gen(function* () {
   say(`${garbage} were garbage, and health told of each; an answer left ${median(leftBehind).toFixed(0)} bytes behind`)
   say(`memory in use: ${growth.toFixed(2)} times as much in the second half`)
   if (!isFlat) say(`FAILED: that is more than ${mostGrowth} times`)
+  say(`${waiting} payments of ${lives} lives have their money and wait for a person`)
   say(`${made} answers in ${secondsSince(began)} s, ${faults.length} faults, seed ${seed}`)
   return faults.length === 0 && isFlat
 })

@@ -11,7 +11,7 @@ it.live(
   "4,000 answers of a provider, nearly all of them wrong: none ends the watcher, no money comes or goes by them, none is kept",
   () =>
     Effect.gen(function* () {
-      const { counts, faults, garbage, heaps, leftBehind, made } = yield* fuzzAnswers(seed, 4_000)
+      const { counts, faults, garbage, heaps, leftBehind, lives, made, waiting } = yield* fuzzAnswers(seed, 4_000)
       expect(faults).toEqual([])
       expect(made).toBeGreaterThanOrEqual(4_000)
       // What the answers are to meet, or they try nothing.
@@ -20,6 +20,8 @@ it.live(
         expect([name, (counts.get(name) ?? 0) > 10]).toEqual([name, true])
       }
       expect(garbage).toBeGreaterThan(made / 10)
+      // Two of each life's three payments are paid.
+      expect(waiting).toBeLessThan(lives / 2)
       // What each adds to the chain and the store among it.
       expect(median(leftBehind)).toBeLessThan(64 * 1024)
       const half = Math.floor(heaps.length / 2)

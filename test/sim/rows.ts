@@ -30,6 +30,8 @@ export interface ReceiptRow {
   readonly seen_at: number
   /** Where no transaction is known for it: it may have come from then on. Unix seconds. */
   readonly since_time: number | null
+  /** What it is dust for; null where it is none. */
+  readonly dust: string | null
 }
 
 export interface ScanRow {
@@ -79,7 +81,7 @@ export const statements = (db: Database.Database) => ({
   ),
   scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash FROM scans"),
   receipts: db.prepare<[], ReceiptRow>(
-    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, since_time
+    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, since_time, dust
      FROM receipts WHERE canonical = 1`
   )
 })

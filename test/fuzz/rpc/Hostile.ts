@@ -10,7 +10,7 @@ import { garbled, oversized } from "./texts.ts"
 import { fault, type Manner, type Pause, properly, send } from "./wire.ts"
 
 /** What an answer is like, and how often of a hundred. */
-const kinds = { value: 34, lie: 18, envelope: 14, text: 12, fault: 14, size: 4, nothing: 4 } as const
+const kinds = { value: 34, lie: 16, envelope: 14, text: 10, fault: 12, size: 10, nothing: 4 } as const
 export type Kind = keyof typeof kinds
 
 /** Calls that come seldom: an answer is kept for them, for so many batches. */

@@ -27,6 +27,9 @@ export interface Report {
   readonly heaps: ReadonlyArray<number>
   /** Bytes that each answer left behind while a watcher ran, by life. */
   readonly leftBehind: ReadonlyArray<number>
+  /** Payments that have their money, and wait for a person to say so. */
+  readonly waiting: number
+  readonly lives: number
 }
 
 const line = Effect.acquireRelease(
@@ -56,12 +59,13 @@ export const fuzzAnswers = Effect.fn("test.fuzzAnswers")(function* (seed: number
   const counts = new Map<string, number>()
   const heaps: Array<number> = []
   const leftBehind: Array<number> = []
-  let [made, garbage] = [0, 0]
+  let [made, garbage, waiting] = [0, 0, 0]
   for (let i = life ?? 0; made < count && (life === undefined || i === life); i++) {
     const watching = new Watching(where, lines, `${seed} ${i}`)
     const played = yield* Effect.promise(() => watching.play(Math.min(perLife, count)))
     made += played.hostile.made
     garbage += played.garbage
+    waiting += played.waiting
     for (const [name, times] of played.hostile.counts) counts.set(name, (counts.get(name) ?? 0) + times)
     if (played.fault !== undefined) {
       const again = `npm run test:fuzz -- --of answers --seed ${seed} --life ${i}`
@@ -70,6 +74,6 @@ export const fuzzAnswers = Effect.fn("test.fuzzAnswers")(function* (seed: number
     heaps.push(heapBytes())
     leftBehind.push(played.leftBehind)
   }
-  const report: Report = { faults, made, counts, garbage, heaps, leftBehind }
+  const report: Report = { faults, made, counts, garbage, heaps, leftBehind, waiting, lives: heaps.length }
   return report
 }, Effect.scoped)

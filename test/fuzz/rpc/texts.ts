@@ -61,7 +61,7 @@ export const garbled = (dice: Dice, text: string): Buffer => {
 
 /** Of brackets, of values, of one long text: more than any answer, or just as much. */
 export const oversized = (dice: Dice, text: string): Buffer => {
-  const depth = dice.pick([13, 14, 15, 16, 17, 18, 64, 2_100, 3_000, 5_000, 100_000])
+  const depth = dice.pick(dice.chance(0.5) ? [13, 14, 15, 16, 17, 18, 64] : [2_100, 3_000, 5_000, 20_000, 100_000])
   const deep = dice.chance(0.5)
     ? `${"[".repeat(depth)}${"]".repeat(depth)}`
     : `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`
@@ -74,7 +74,7 @@ export const oversized = (dice: Dice, text: string): Buffer => {
     `"${"a".repeat(dice.pick([1_000, 65_536, 200_000]))}"`,
     `"0x${"f".repeat(dice.pick([1_000, 70_000, 200_000]))}"`
   ]
-  const one = dice.pick(put)
+  const one = dice.chance(0.4) ? deep : dice.pick(put)
   switch (dice.below(5)) {
     case 0:
       return Buffer.from(one)

@@ -53,6 +53,8 @@ export interface Played {
   readonly garbage: number
   /** Bytes that each answer has left behind, while the watcher runs. */
   readonly leftBehind: number
+  /** Payments that have their money, and wait for a person to say so. */
+  readonly waiting: number
 }
 
 const createPayments = async (world: World, { chain, coin, tokens }: ChainPlan) => {
@@ -87,19 +89,47 @@ const payDue = (world: World, place: Place, paid: Set<string>, share: number) =>
   }
 }
 
-/** What came is confirmed with what came, and what nobody sent is not. */
-const checkMoney = (world: World, paid: ReadonlySet<string>) => {
-  for (const { address, amount, id, status } of world.ledger.payments()) {
-    const counted = world.ledger.receipts().filter((row) => row.address === address)
-    const sum = counted.reduce((total, row) => total + BigInt(row.amount), 0n)
-    const isRight = paid.has(id) ? status === "confirmed" && sum === BigInt(amount) : status === "expired" && sum === 0n
-    if (!isRight) throw new Violation(`a payment of ${paid.has(id) ? amount : "nothing"} is ${status} with ${sum}`)
-  }
+/** A story that the hostile provider's true answers tell from now on, each the same: money that never came, or less. */
+const tellStory = (world: World, place: Place, dice: Dice) => {
+  const payments = world.ledger.payments()
+  const [payment, kind] = [dice.pick(payments), dice.pick(["invention", "invention", "multiplied", "hidden"] as const)]
+  const target = kind === "invention" ? (payments.at(-1) ?? payment) : payment
+  const name = `never was ${world.now}`
+  const order = { way: "plain", part: "all", other: 0 } as const
+  const { transaction } = pay(name, target, order, 0n, payments, [place.plan])
+  place.tells(0, { kind, address: target.address, transaction, size: 2n, name }, world.now, world.now + longest)
 }
 
-/** What a node may not serve, so that nonsense is no more than that: another provider is asked, and health says nothing. */
+/**
+ * What came is confirmed with what came, and what nobody sent is not. Gives how many payments wait for a person, who have
+ * all their money: a balance that was too low, while nobody else could be asked, has split it into amounts that no
+ * transaction has.
+ *
+ * Nobody is asked about dust: one provider's word for it is what a payment without any other money ends with.
+ */
+const checkMoney = ({ ledger }: World, paid: ReadonlySet<string>): number => {
+  let waiting = 0
+  for (const payment of ledger.payments()) {
+    const { address, amount, id, status } = payment
+    const all = ledger.receipts().filter((row) => row.address === address)
+    const counted = all.filter(({ dust }) => dust === null)
+    const sum = counted.reduce((total, row) => total + BigInt(row.amount), 0n)
+    const isWaiting = status === "detecting" && ledger.isUnattributed(payment)
+    const isRight = paid.has(id)
+      ? (status === "confirmed" || isWaiting) && sum === BigInt(amount)
+      : (status === "expired" || (all.length > 0 && status === "failed")) && sum === 0n
+    if (!isRight) {
+      const rows = JSON.stringify(counted)
+      throw new Violation(`a payment of ${paid.has(id) ? amount : "nothing"} is ${status} with ${sum}: ${rows}`)
+    }
+    if (isWaiting) waiting++
+  }
+  return waiting
+}
+
+/** Asked for what a node may have let go of, or not serve: nonsense is no more than that, and another provider is asked. */
 const isOptional = ({ method, params }: RpcRequest): boolean =>
-  !/^eth_(?:getBlockBy|getLogs|chainId|gasPrice)/.test(method) || params[0] === "finalized" || params[0] === "safe"
+  method === "eth_getBlockByNumber" ? params[0] !== "latest" : method !== "eth_getLogs" && method !== "eth_chainId"
 
 /** Gives whether the last answer was no answer. That is told of at once. */
 const checkHealth = async (world: World, { honest, hostile }: Lines): Promise<boolean> => {
@@ -160,7 +190,7 @@ export class Watching {
   async play(count: number): Promise<Played> {
     const { hostile } = this
     let [garbage, heap, since] = [0, 0, 0]
-    let leftBehind = 0
+    let [leftBehind, stories, waiting] = [0, 0, 0]
     let fault: string | undefined
     try {
       // Half of them make their answers before the chain's first head is known.
@@ -170,7 +200,9 @@ export class Watching {
       while (hostile.made < count && this.#world.now < until) {
         await this.#world.next()
         if (await checkHealth(this.#world, this.#lines)) garbage++
-        payDue(this.#world, this.#place, this.#paid, hostile.made / count)
+        const share = hostile.made / count
+        payDue(this.#world, this.#place, this.#paid, share)
+        for (; stories < Math.floor(share * 4); stories++) tellStory(this.#world, this.#place, this.#dice)
         if (heap === 0 && hostile.made > count / 2) [heap, since] = [heapBytes(), hostile.made]
       }
       leftBehind = heap === 0 ? 0 : (heapBytes() - heap) / Math.max(1, hostile.made - since)
@@ -179,13 +211,13 @@ export class Watching {
       payDue(this.#world, this.#place, this.#paid, 1)
       // To wait for the payments' end takes longer than all answers.
       await settle(this.#world, this.#dice.chance(0.8))
-      checkMoney(this.#world, this.#paid)
+      waiting = checkMoney(this.#world, this.#paid)
     } catch (error) {
       fault = reasonOf(error)
     } finally {
       await this.#world.end()
     }
-    return { fault, hostile, garbage, leftBehind }
+    return { fault, hostile, garbage, leftBehind, waiting }
   }
 
   async #begin(): Promise<void> {
