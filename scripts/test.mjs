@@ -14,10 +14,25 @@ const bin = join(root, "node_modules/.bin")
 const env = { ...process.env, PATH: `${bin}${delimiter}${dirname(process.execPath)}${delimiter}${process.env.PATH}` }
 const windows = process.platform === "win32"
 
-/** Resolves to whether the command succeeded, and what it printed. */
-const run = (command, args, options) =>
+/** What is running in a process group of its own: it has processes that would outlive it. */
+let group
+const signal = (name) => {
+  if (group !== undefined) process.kill(windows ? group : -group, name)
+}
+
+/** Resolves to whether the command succeeded, and what it printed. `limit`: milliseconds after which all of it is ended. */
+const run = (command, args, { limit, ...options } = {}) =>
   new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env, shell: windows, ...options })
+    const detached = limit !== undefined && !windows
+    const child = spawn(command, args, { cwd: root, env, shell: windows, detached, ...options })
+    if (limit !== undefined) {
+      group = child.pid
+      const timer = setTimeout(signal, limit, "SIGKILL")
+      child.on("close", () => {
+        group = undefined
+        clearTimeout(timer)
+      })
+    }
     let output = ""
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes) => (output += bytes))
     child.on("error", (error) => resolve({ ok: false, output: error.message }))
@@ -59,7 +74,7 @@ const worker = async (queue) => {
 }
 
 // An interrupt reaches vitest too; the count is printed all the same.
-process.on("SIGINT", () => {})
+process.on("SIGINT", () => signal("SIGINT"))
 
 try {
   const queue = [...checks]
@@ -73,8 +88,7 @@ try {
   const { ok } = await run("vitest", [...vitest, ...args], {
     stdio: ["ignore", "inherit", "inherit"],
     // A loop without end in a test is beyond vitest's own time-outs.
-    timeout: 20 * 60_000,
-    killSignal: "SIGKILL",
+    limit: 20 * 60_000,
     env: { ...env, TILLD_TEST_COUNTS: report }
   })
   const counts = existsSync(report)
