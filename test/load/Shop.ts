@@ -45,7 +45,7 @@ export const startShop = Effect.fn("test.startShop")(function* (
       body: JSON.stringify(endpoint)
     })
   )
-  if (answer.statusCode !== 201) yield* Effect.dieMessage(`no endpoint: ${answer.statusCode}`)
+  if (answer.statusCode !== 201) return yield* Effect.dieMessage(`no endpoint: ${answer.statusCode}`)
   const arrived: Arrivals = {
     at: (payment) => arrivals.get(payment),
     whole: (payments) =>

@@ -97,9 +97,7 @@ const begin: Readonly<Record<Neighbour, () => Promise<void>>> = {
 
 for (const one of who) await begin[one]()
 process.stdout.write(`${JSON.stringify({ opened: who.length })}\n`)
-const end = Effect.sync(() => {
-  isOver = true
-  process.stdout.write(`${JSON.stringify({ tried })}\n`)
-  process.exit(0)
-})
-await Effect.runPromise(Effect.delay(end, Duration.seconds(seconds)))
+await Effect.runPromise(Effect.sleep(Duration.seconds(seconds)))
+isOver = true
+process.stdout.write(`${JSON.stringify({ tried })}\n`)
+process.exit(0)
