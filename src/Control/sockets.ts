@@ -13,8 +13,8 @@ const requestBytes = 64 * 1024
 const requestDeadline = "5 seconds"
 /** A test send has 30 seconds to its status and 5 more to the end of the answer. */
 const answerDeadline = "40 seconds"
-/** For whoever reads the answer. */
-const readingDeadline = "30 seconds"
+/** For whoever reads the answer; at the second socket the others wait meanwhile. */
+const readingDeadline = { administer: "30 seconds", read: "5 seconds" } as const
 /** To one socket, at the same time. */
 const mostConnections = 64
 
@@ -41,6 +41,24 @@ type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 
 const reply = Schema.encodeSync(Reply)
 
+/** Carries a line out, and waits until its answer has been read: so long it is held in memory. */
+const answerTo = (line: string, socket: Socket, at: ControlSocket) =>
+  Effect.gen(function* () {
+    const answer = yield* Effect.timeout(handleLine(line, at), answerDeadline).pipe(
+      Effect.catchTags({
+        Forbidden: ({ message }) => Effect.succeed({ forbidden: message }),
+        NotUnderstood: ({ message }) => Effect.succeed({ refused: message }),
+        TimeoutException: () => Effect.succeed({ refused: `The daemon did not answer within ${answerDeadline}` })
+      })
+    )
+    const send = (text: string) => Effect.timeoutOption(endWith(socket, text), readingDeadline[at.access])
+    if (!("exit" in answer)) return yield* Effect.asVoid(send(reply(answer)))
+    yield* send(reply({ exit: answer.exit }))
+    if (answer.defect === undefined) return
+    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
+    yield* Effect.logError("a request that only reads failed", answer.defect)
+  })
+
 /**
  * One request and its answer. A defect of its handler is answered too, and then ends the daemon as any other does; but not
  * one of who only reads: it leaves nothing half done, and they must not end what they may only look at.
@@ -58,19 +76,7 @@ const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
       onSuccess: (line) => line
     })
     if (line === undefined) return
-    const answer = yield* Effect.timeout(inTurn(handleLine(line, at)), answerDeadline).pipe(
-      Effect.catchTags({
-        Forbidden: ({ message }) => Effect.succeed({ forbidden: message }),
-        NotUnderstood: ({ message }) => Effect.succeed({ refused: message }),
-        TimeoutException: () => Effect.succeed({ refused: `The daemon did not answer within ${answerDeadline}` })
-      })
-    )
-    const send = (text: string) => Effect.timeoutOption(endWith(socket, text), readingDeadline)
-    if (!("exit" in answer)) return yield* Effect.asVoid(send(reply(answer)))
-    yield* send(reply({ exit: answer.exit }))
-    if (answer.defect === undefined) return
-    if (at.access === "administer") return yield* Effect.failCause(answer.defect)
-    yield* Effect.logError("a request that only reads failed", answer.defect)
+    yield* inTurn(answerTo(line, socket, at))
   }).pipe(Effect.scoped)
 
 /** What a dead daemon left goes; anything else is not ours to remove. */

@@ -18,35 +18,45 @@ const isLonger = (text: string, limit: number): boolean => text.length > limit &
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const faultsOf = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<Fault> => {
+/** Faults that an answer names: whoever makes thousands of them learns no more, and each takes time. */
+const mostFaults = 20
+
+/** Adds what is wrong with a value to `faults`, until these are enough. */
+const look = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<PropertyKey>): void => {
+  if (faults.length >= mostFaults) return
   if (value === inexact) {
-    return [{ path, message: "is a number that a double cannot hold exactly: send it as a string" }]
+    faults.push({ path, message: "is a number that a double cannot hold exactly: send it as a string" })
+  } else if (typeof value === "string") {
+    if (isLonger(value, maxStringLength)) {
+      faults.push({ path, message: `must have at most ${maxStringLength} characters` })
+    }
+  } else if (typeof value === "object" && value !== null) {
+    // The object that holds all others is the first level.
+    if (path.length >= maxDepth) faults.push({ path, message: `must not be nested deeper than ${maxDepth} levels` })
+    else if (Array.isArray(value)) for (const [index, item] of value.entries()) look(faults, item, [...path, index])
+    else lookThrough(faults, Object.entries(value), path)
   }
-  if (typeof value === "string") {
-    return isLonger(value, maxStringLength)
-      ? [{ path, message: `must have at most ${maxStringLength} characters` }]
-      : []
-  }
-  if (typeof value !== "object" || value === null) return []
-  // The object that holds all others is the first level.
-  if (path.length >= maxDepth) return [{ path, message: `must not be nested deeper than ${maxDepth} levels` }]
-  return Array.isArray(value)
-    ? value.flatMap((item, index) => faultsOf(item, [...path, index]))
-    : faultsOfEntries(Object.entries(value), path)
 }
 
-const faultsOfEntries = (
+const lookThrough = (
+  faults: Array<Fault>,
   entries: ReadonlyArray<readonly [key: string, value: unknown]>,
   path: ReadonlyArray<PropertyKey>
-): ReadonlyArray<Fault> => [
-  ...(entries.length > maxKeys ? [{ path, message: `must have at most ${maxKeys} keys` }] : []),
-  ...entries.flatMap(([key, value]) => [
-    ...(isLonger(key, maxKeyLength)
-      ? [{ path: [...path, key], message: `must have a key of at most ${maxKeyLength} characters` }]
-      : []),
-    ...faultsOf(value, [...path, key])
-  ])
-]
+): void => {
+  if (entries.length > maxKeys) faults.push({ path, message: `must have at most ${maxKeys} keys` })
+  for (const [key, value] of entries) {
+    if (isLonger(key, maxKeyLength)) {
+      faults.push({ path: [...path, key], message: `must have a key of at most ${maxKeyLength} characters` })
+    }
+    look(faults, value, [...path, key])
+  }
+}
+
+const faultsOf = (value: unknown): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  look(faults, value, [])
+  return faults.slice(0, mostFaults)
+}
 
 /** A merchant's own data: a JSON object within bounds. Decoded it is JSON text, as it will be returned. */
 export const Metadata = Schema.transformOrFail(
@@ -65,7 +75,7 @@ export const Metadata = Schema.transformOrFail(
         const issue = new ParseResult.Type(ast, value, message)
         return head === undefined ? issue : new ParseResult.Pointer([head, ...tail], value, issue)
       }
-      const faults = isRecord(value) ? faultsOf(value, []) : [{ path: [], message: "must be an object" }]
+      const faults = isRecord(value) ? faultsOf(value) : [{ path: [], message: "must be an object" }]
       const [first, ...others] = faults.map(issueOf)
       if (first !== undefined) return ParseResult.fail(new ParseResult.Composite(ast, value, [first, ...others]))
       const text = JSON.stringify(value)

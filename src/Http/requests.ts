@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
+import { eventLoopTurn } from "../eventLoopTurn.ts"
 import { receive } from "./body.ts"
 import type { Connections } from "./connections.ts"
 import { makeRefusals, tooManyAtOnce } from "./refusals.ts"
@@ -16,6 +17,26 @@ const shuttingDown = new ApiError({
 
 /** Requests that a client may send on one connection without waiting for an answer. */
 const pipelined = 32
+
+/** What is to be done of the requests of a connection when it ends. */
+const atEnd = new WeakMap<Duplex, Set<() => void>>()
+
+/** Calls back once the answer is sent or its client has gone: one that waits behind another hears nothing of that itself. */
+const onceGone = (socket: Duplex, response: ServerResponse, then: () => void): void => {
+  const known = atEnd.get(socket)
+  const waiting = known ?? new Set()
+  if (known === undefined) {
+    atEnd.set(socket, waiting)
+    socket.once("close", () => {
+      for (const end of [...waiting]) end()
+    })
+  }
+  const end = () => {
+    if (waiting.delete(end)) then()
+  }
+  waiting.add(end)
+  response.once("close", end)
+}
 
 /** Writes the reply; tells whether the rest of it is to follow. */
 const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean): boolean => {
@@ -32,7 +53,8 @@ const write = (response: ServerResponse, reply: Reply, requestId: string, closin
  */
 const writePiece = (response: ServerResponse, piece: string, patience: number) =>
   Effect.async<void>((resume) => {
-    if (response.write(piece)) return resume(Effect.void)
+    // Also where the client takes all at once: others have their turn between two pieces.
+    if (response.write(piece)) return resume(eventLoopTurn)
     const onDrain = () => resume(Effect.void)
     response.once("drain", onDrain)
     return Effect.sync(() => response.off("drain", onDrain))
@@ -71,6 +93,17 @@ export const makeRequests = (
     return fiber
   }
 
+  /** Drops a client that has not taken its whole answer in time: the listener's time-out begins anew with each byte. */
+  const untilTaken = (response: ServerResponse) => {
+    const fiber = runFork(
+      Effect.delay(
+        Effect.sync(() => response.req.socket.destroy()),
+        patience
+      )
+    )
+    response.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
+  }
+
   /** Meanwhile the connection gives way to those that are needed. */
   const hold: (socket: Duplex, millis: number) => Effect.Effect<void> = (socket, millis) =>
     Effect.acquireUseRelease(
@@ -87,12 +120,17 @@ export const makeRequests = (
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
-    const send = (reply: Reply) => write(response, reply, requestId, closing)
+    const send = (reply: Reply) => {
+      const follows = write(response, reply, requestId, closing)
+      // Nothing is left where the system has taken all at once, as it nearly always does.
+      if (!follows && response.socket?.writableLength !== 0) untilTaken(response)
+      return follows
+    }
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
-    response.once("close", () => {
+    onceGone(socket, response, () => {
       unanswered -= 1
       if (unanswered === 0) onNone?.()
       // The client has gone, and nobody waits for the answer.
@@ -101,7 +139,7 @@ export const makeRequests = (
     if (closing) return void send(errorReply(shuttingDown, requestId))
     receive(request, (body) => {
       connections.began(socket)
-      response.once("close", () => {
+      onceGone(socket, response, () => {
         connections.answered(socket)
         refusals.goOn(socket)
       })

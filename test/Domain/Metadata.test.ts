@@ -65,6 +65,12 @@ describe("bounds", () => {
     ]
   ])("%s are not", (_, value, faults) => expect(faultsOf(value)).toEqual(faults))
 
+  it("are told of twenty times at most: thousands of faults take no time that others lack", () => {
+    const value = { a: [[[Array.from({ length: 20_000 }, () => [])]]] }
+    expect(faultsOf(value).length).toBe(20)
+    expect(faultsOf({ a: Array.from({ length: 30 }, () => "x".repeat(501)) }).length).toBe(20)
+  })
+
   it("end at 16 KiB of JSON", () => {
     const value = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`k${100 + i}`, "x".repeat(500)]))
     const room = 16_384 - Buffer.byteLength(JSON.stringify(value))

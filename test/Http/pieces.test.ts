@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Stream, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { serve } from "../../src/Http/server.ts"
@@ -89,4 +89,48 @@ describe("an answer in pieces", () => {
       expect(made()).toBe(0)
     })
   )
+
+  it.scopedLive("ends with its connection also behind another one on it, which has not ended", () =>
+    Effect.gen(function* () {
+      let open = 0
+      const begun = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const respond: Respond = () =>
+        Effect.sync(() => {
+          open += 1
+          if (open === 5) Deferred.unsafeDone(begun, Effect.void)
+          const rest = Stream.never.pipe(
+            Stream.ensuring(
+              Effect.suspend(() => {
+                open -= 1
+                return open === 0 ? Deferred.succeed(ended, undefined) : Effect.void
+              })
+            )
+          )
+          return { status: 200, headers: {}, text: "", rest }
+        })
+      const client = yield* dial(yield* serve(respond, anyPort))
+      client.write(get("/stream").repeat(5))
+      yield* Deferred.await(begun)
+      client.destroy()
+      yield* Deferred.await(ended)
+    })
+  )
 })
+
+it.scoped(
+  "an answer that its client has not taken whole after 30 seconds is given up, whatever it has taken of it",
+  () =>
+    Effect.gen(function* () {
+      const text = "x".repeat(64 * 1024 * 1024)
+      const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
+      const slow = yield* dial(yield* serve(respond, anyPort))
+      slow.write(get("/"))
+      yield* slow.received(/200 OK/)
+      slow.pause()
+      const closed = yield* Effect.fork(slow.closed)
+      yield* TestClock.adjust("30 seconds")
+      slow.resume()
+      expect((yield* Fiber.join(closed)).length).toBeLessThan(text.length)
+    })
+)

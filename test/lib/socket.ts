@@ -4,8 +4,9 @@ import { Effect } from "effect"
 /** A TCP connection that says exactly what a test wants said. */
 export interface Connection {
   readonly write: (data: string | Uint8Array) => void
-  /** Reads no more. */
+  /** Reads no more, and again. */
   readonly pause: () => void
+  readonly resume: () => void
   readonly destroy: () => void
   /** Everything received so far, once it matches. Dies if the connection ends before. */
   readonly received: (pattern: RegExp) => Effect.Effect<string>
@@ -39,6 +40,7 @@ export const dial = ({ host, port }: { readonly host: string; readonly port: num
           Effect.succeed({
             write: (data) => void socket.write(data),
             pause: () => void socket.pause(),
+            resume: () => void socket.resume(),
             destroy: () => void socket.destroy(),
             received,
             closed
