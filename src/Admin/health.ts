@@ -15,7 +15,9 @@ const nearlyFull = Effect.fn("Admin.nearlyFull")(function* (reader: Db, quotaByt
       account,
       usedBytes: stored + reserved,
       quotaBytes,
-      reason: "it has almost stored what it may, and is refused then. Remedy: raise accounts.quota_bytes"
+      reason:
+        `${Math.floor((100 * (stored + reserved)) / quotaBytes)} % of its quota is used: at 100 % new payments, quotes and ` +
+        "endpoints are refused with 507. Remedy: raise accounts.quota_bytes"
     }))
 })
 

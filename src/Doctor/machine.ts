@@ -154,7 +154,11 @@ export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
   if (sealedWith === undefined) return ok(name, "there is one; the database has not been sealed yet")
   return fingerprintOf(key.right) === sealedWith
     ? ok(name, "it opens the secrets of the database")
-    : fail(name, "it is not the one that the database was sealed with", "give the former one back")
+    : fail(
+        name,
+        "it is not the one that the database was sealed with",
+        "give the one that it was sealed with last: after tilld secrets rotate that is the new one"
+      )
 })
 
 /** Milliseconds by which this machine's clock is ahead of a provider's, by its Date header, which has whole seconds. */
