@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { sum } from "../Domain/Amount.ts"
 import type { Network } from "../Domain/Chain.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
@@ -34,6 +35,23 @@ interface UnagreedRow {
   readonly unverifiable: number
 }
 
+const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
+  unverifiable`
+
+const fromRow = (row: UnagreedRow): Unagreed => ({
+  blockHash: row.block_hash,
+  address: row.address,
+  position: row.position,
+  blockNumber: row.block_number,
+  txHash: row.tx_hash,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  seenAt: row.seen_at,
+  deniedBy: row.denied_by ?? undefined,
+  reportedBy: row.reported_by ?? undefined,
+  unverifiable: row.unverifiable === 1
+})
+
 /** A place in the order of `unagreed`. */
 type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "position">
 
@@ -48,9 +66,7 @@ export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
 export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
   Effect.map(
     db.all<UnagreedRow>(
-      `SELECT block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by,
-         reported_by, unverifiable
-       FROM receipts
+      `SELECT ${columns} FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
@@ -64,23 +80,31 @@ export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: 
         limit
       ]
     ),
-    (rows) =>
-      rows.map(
-        (row): Unagreed => ({
-          blockHash: row.block_hash,
-          address: row.address,
-          position: row.position,
-          blockNumber: row.block_number,
-          txHash: row.tx_hash,
-          currency: row.currency,
-          amount: BigInt(row.amount),
-          seenAt: row.seen_at,
-          deniedBy: row.denied_by ?? undefined,
-          reportedBy: row.reported_by ?? undefined,
-          unverifiable: row.unverifiable === 1
-        })
-      )
+    (rows) => rows.map(fromRow)
   )
+
+/** Dust of these payments that nobody agrees to, of blocks up to `upTo`; of each payment `limit` receipts at most. */
+export const unagreedDust = (
+  db: Db,
+  { chain, mode }: Network,
+  upTo: number,
+  payments: ReadonlyArray<{ readonly payment: PaymentId }>,
+  limit: number
+) =>
+  Effect.gen(function* () {
+    const found: Array<Unagreed> = []
+    for (const { payment } of payments) {
+      const rows = yield* db.all<UnagreedRow>(
+        `SELECT ${columns} FROM receipts
+         WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0
+           AND block_number <= ?
+         LIMIT ?`,
+        [payment, chain, mode, upTo, limit]
+      )
+      found.push(...rows.map(fromRow))
+    }
+    return found
+  })
 
 /** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
 export const sumInside = (
@@ -204,21 +228,18 @@ export const refute = ({ chain, mode }: Network, { address, blockHash, position 
     return (row.payment_id ?? undefined) as Touched
   })
 
-/**
- * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had
- * denied, one of them on another branch. Gives whose they are: with those settled in the same transaction, the sums of
- * their dust follow.
- */
-export const setCorroborated = (
-  { chain, mode }: Network,
-  receipts: ReadonlyArray<ReceiptKey & { readonly blockTime: number }>
-) =>
+/** A receipt with the time of its block as providers have it, Unix seconds. */
+export interface Vouched extends ReceiptKey {
+  readonly blockTime: number
+}
+
+const corroborate = ({ chain, mode }: Network, receipts: ReadonlyArray<Vouched>, which: string) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
       `UPDATE receipts SET agreed = 1, canonical = 1, refuted = 0, block_time = told.value ->> 3
        FROM json_each(?) AS told
        WHERE agreed = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
-         AND position = told.value ->> 2
+         AND position = told.value ->> 2 AND ${which}
        RETURNING payment_id`,
       [
         JSON.stringify(
@@ -230,6 +251,18 @@ export const setCorroborated = (
     )
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
+
+/**
+ * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had
+ * denied, one of them on another branch. Gives whose they are: with those settled in the same transaction, the sums of
+ * their dust follow.
+ */
+export const setCorroborated = (network: Network, receipts: ReadonlyArray<Vouched>) =>
+  corroborate(network, receipts, "true")
+
+/** The same of those among the receipts that are dust, and that nobody denies. */
+export const corroborateDust = (network: Network, receipts: ReadonlyArray<Vouched>) =>
+  corroborate(network, receipts, "dust IS NOT NULL AND refuted = 0 AND denied_by IS NULL")
 
 /** Has the agreement ask once more about receipts that were refuted, and that two providers tell of. Gives whose. */
 export const reinstate = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>

@@ -2,7 +2,7 @@ import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** What a chain has shown counts for this long. */
 const memory = Duration.toMillis("5 minutes")

@@ -3,7 +3,8 @@ import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { type Agreed, agreedChain, checkIdentity, type WrongChain } from "./chainIdentity.ts"
-import { makeClient, type Reply, type Rpc, type RpcClient, type RpcError, type RpcReason } from "./Rpc.ts"
+import { makeClient, type Reply, type Rpc, type RpcClient } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 import { Span } from "./Span.ts"
 import {
   contradict,

@@ -1,4 +1,4 @@
-import type { RpcError, RpcReason } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** Blocks that one commit may carry, where each is read whole; what is left follows at once. */
 const wholeBlocks = 100

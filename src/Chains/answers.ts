@@ -1,6 +1,7 @@
 import { Effect, Either, Predicate } from "effect"
 import { classify, type Verdict } from "./limits.ts"
-import type { Reply, RpcError, RpcReason, RpcRequest } from "./Rpc.ts"
+import type { Reply, RpcRequest } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** Makes the errors of one batch, or of one of its calls. */
 export type Failed = (

@@ -5,7 +5,7 @@ import { type Checked, commitBalances } from "./commitBalances.ts"
 import { withoutDenied } from "./corroborateBalances.ts"
 import { type Failed, readBalances } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble } from "./Rpc.ts"
+import { providerTrouble } from "./RpcError.ts"
 import { isAlone, type Watch } from "./watch.ts"
 
 /** Rounds that an address may fail in until it holds up the others no longer. */

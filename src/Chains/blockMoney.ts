@@ -24,7 +24,8 @@ import { ask, badAnswer, type FullBlock, getFullBlock, getHeader } from "./calls
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import type { OracleDeps } from "./oracle.ts"
 import { type Ability, isRefusal, learn, mayBeAble } from "./packedBalances.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** Blocks that are read for their transactions where no node has the state between two points. */
 const maxBlocksRead = 500

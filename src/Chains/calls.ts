@@ -1,6 +1,7 @@
 import { Effect, Either, ParseResult, Schema } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import { type RpcClient, RpcError, type RpcRequest } from "./Rpc.ts"
+import type { RpcClient, RpcRequest } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** A call and the check of its answer; on the left, what is wrong with the answer. */
 export interface Call<out A> extends RpcRequest {

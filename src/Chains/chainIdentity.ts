@@ -3,7 +3,8 @@ import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { ask, findHeader, getChainId } from "./calls.ts"
-import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** How long one that does not answer may keep a new chain from being read: it might know it by another first block. */
 const silencePatience = Duration.toMillis("1 minute")

@@ -4,7 +4,7 @@ import { findAncestor } from "./ancestor.ts"
 import { ask, findHeader, type Header } from "./calls.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 import type { Watch } from "./watch.ts"
 
 // Where reading goes on when the last scanned block is no longer on the chain.

@@ -11,7 +11,7 @@ import * as Ledger from "./LedgerRepo.ts"
 import type { BalanceReading } from "./oracle.ts"
 import type { Provider } from "./Providers.ts"
 import { readPacked } from "./packedBalances.ts"
-import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { providerTrouble, type RpcError } from "./RpcError.ts"
 import { type Asking, pointAt } from "./states.ts"
 import type { Watch } from "./watch.ts"
 

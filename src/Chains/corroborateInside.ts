@@ -9,7 +9,7 @@ import { isNamed, lookInside, outcomesOf, startLooking, transactionsOf, tryAbili
 import { ask, type Call, type FullBlock, getFullBlock } from "./calls.ts"
 import { gotBy } from "./inside.ts"
 import type { Provider } from "./Providers.ts"
-import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { providerTrouble, type RpcError } from "./RpcError.ts"
 import { stateOf } from "./states.ts"
 import type { Watch } from "./watch.ts"
 

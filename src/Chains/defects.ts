@@ -1,6 +1,7 @@
 import { Cause, type Context, Data, Effect } from "effect"
 import type { Writer } from "../Sql.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** A defect inside a command to the store: not of a provider's making. */
 class InStore extends Data.Error<{ readonly cause: unknown }> {}

@@ -1,7 +1,7 @@
 import { Duration, Effect, Either } from "effect"
 import { ask, findHeader } from "./calls.ts"
 import type { Provider } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 import type { Watch } from "./watch.ts"
 
 /** What came of a question about a final block: who has it otherwise than two providers, or that nobody can tell. */

@@ -3,7 +3,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import { ask, findHeader } from "./calls.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** A head that is so many blocks above what was believed, or above another provider's, is far ahead. */
 const farAhead = 1_000

@@ -7,7 +7,7 @@ import { ask, getTagged, type Header } from "./calls.ts"
 import { Lasting } from "./Lasting.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
-import type { RpcError, RpcReason } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 import * as Watched from "./WatchedRepo.ts"
 import { isAlone, type Watch } from "./watch.ts"
 

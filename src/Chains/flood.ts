@@ -14,7 +14,8 @@ import {
   type LoggedReceipt,
   type TransactionList
 } from "./calls.ts"
-import { type Reply, RpcError, type RpcReason } from "./Rpc.ts"
+import type { Reply } from "./Rpc.ts"
+import { RpcError, type RpcReason } from "./RpcError.ts"
 import { refusals } from "./Span.ts"
 import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type Source, transferFilter } from "./source.ts"
 import { strayBlock, type Transfer, transfersAmong } from "./transfers.ts"

@@ -1,4 +1,4 @@
-import type { RpcReason } from "./Rpc.ts"
+import type { RpcReason } from "./RpcError.ts"
 
 /** What a refusal comes down to. */
 export interface Verdict {

@@ -20,7 +20,7 @@ import { type Looking, ofBlock, ofBlocks, startLooking } from "./blockMoney.ts"
 import { ask, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import { readPacked } from "./packedBalances.ts"
-import { providerTrouble, type RpcError } from "./Rpc.ts"
+import { providerTrouble, type RpcError } from "./RpcError.ts"
 import { type Asking, inconsistent, pastOf, pointAt, statesOf } from "./states.ts"
 
 /** Addresses whose history is searched at once. */

@@ -2,7 +2,7 @@ import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 import type { Watch } from "./watch.ts"
 
 /** A newest block that is older than this is late, and so is a provider whose newest block is that much older. */

@@ -2,7 +2,8 @@ import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { balanceAt, balancesByMulticall, balancesByOverride } from "./balanceCalls.ts"
 import { ask } from "./calls.ts"
-import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** What not every provider offers: state overrides of `eth_call`, Multicall3, traces and simulations. */
 export type Ability = "override" | "multicall" | "trace" | "simulate"

@@ -17,7 +17,8 @@ import {
 } from "./calls.ts"
 import { readFlood } from "./flood.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
-import type { RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { RpcError } from "./RpcError.ts"
 import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type Source, transferFilter } from "./source.ts"
 import { nativeTransfers, strayBlock, type Transfer, tokenTransfers } from "./transfers.ts"
 

@@ -4,6 +4,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
+import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, getHeader } from "./calls.ts"
@@ -12,16 +13,21 @@ import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
-import { providerTrouble, RpcError, type RpcReason } from "./Rpc.ts"
+import { providerTrouble, RpcError, type RpcReason } from "./RpcError.ts"
 import { readTokens } from "./range.ts"
 import * as Searches from "./SearchesRepo.ts"
 import { type Income, searchBalances } from "./searchBalances.ts"
 import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
+import { testimonyOf } from "./testimony.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
 const atOnce = 500
+/** Dust receipts that are asked about one by one, shared among the payments; of more of it the logs may tell. */
+const dustAtOnce = 1_000
+/** Of these in one batch, with up to three calls each. */
+const receiptsPerBatch = 32
 /** Block ranges that one search may take; what is below is the verification pass's to read first. */
 const maxRanges = 16
 
@@ -65,40 +71,67 @@ const searchLogs = Effect.fnUntraced(function* (
   return found
 })
 
-/** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
-const tell = (
-  watch: Watch,
-  others: ReadonlyArray<Provider>,
-  other: Provider,
-  due: ReadonlyArray<Searches.Due>,
-  after: number,
-  settled: BlockRef
-) =>
-  Effect.zipWith(
-    searchLogs(watch, other, due, after, settled),
-    searchBalances(watch, others, other, due, settled),
-    (logs, { compared, transfers }) => ({
-      transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
-      compared
-    })
-  ).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
+/** What a search is about. */
+interface Page {
+  readonly due: ReadonlyArray<Searches.Due>
+  /** Of what has come for them: dust that nobody agrees to. */
+  readonly dust: ReadonlyArray<Unagreed>
+  /** The blocks above `after` up to `settled`. */
+  readonly after: number
+  readonly settled: BlockRef
+}
 
-const silence: Income = { transfers: [], compared: [] }
+/** Those of the dust receipts that a provider has as well. */
+const searchDust = Effect.fnUntraced(function* (watch: Watch, other: Provider, dust: ReadonlyArray<Unagreed>) {
+  const found: Array<AgreementRepo.Vouched> = []
+  for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
+    const { has, times } = yield* testimonyOf(other, watch, part)
+    for (const one of has) {
+      const blockTime = times.get(one.blockHash)
+      if (blockTime !== undefined) found.push({ ...one, blockTime })
+    }
+  }
+  return found
+})
+
+/** What one provider tells. */
+interface Told extends Income {
+  /** What it has that may be dust of the ledger. */
+  readonly dust: ReadonlyArray<AgreementRepo.Vouched>
+}
+
+/** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
+const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, dust, settled }: Page) =>
+  Effect.gen(function* () {
+    const logs = yield* searchLogs(watch, other, due, after, settled)
+    const { compared, transfers } = yield* searchBalances(watch, others, other, due, settled)
+    return {
+      transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
+      compared,
+      dust: [...logs, ...(yield* searchDust(watch, other, dust))]
+    } satisfies Told
+  }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
+
+const vouchedKey = (one: AgreementRepo.Vouched) => `${Ledger.keyOf(one)} ${one.blockTime}`
+
+const silence: Told = { transfers: [], compared: [], dust: [] }
 
 /** What a search has found: all of it, and what two providers told of alike. */
-interface Found extends Income {
+interface Found extends Told {
   readonly alike: ReadonlyArray<DatedTransfer>
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
-const together = (first: Income, second: Income): Found => {
+const together = (first: Told, second: Told): Found => {
   const keys = new Set(first.transfers.map(Ledger.keyOf))
+  const vouched = new Set(second.dust.map(vouchedKey))
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
   const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
   const [added, alike] = Arr.partition(second.transfers, (one) => keys.has(Ledger.keyOf(one)))
   return {
     transfers: [...first.transfers, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))],
     compared: [...first.compared, ...second.compared.filter(({ address }) => !withCoins.has(address))],
+    dust: first.dust.filter((one) => vouched.has(vouchedKey(one))),
     alike
   }
 }
@@ -107,7 +140,7 @@ const together = (first: Income, second: Income): Found => {
 const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
-  { alike, compared, transfers }: Found,
+  { alike, compared, dust, transfers }: Found,
   settled: BlockRef
 ) =>
   watch.writer.write(
@@ -130,7 +163,8 @@ const store = (
       }
       const touched = [
         ...(yield* keepIncome(network, unknown, false)),
-        ...(yield* AgreementRepo.reinstate(network, alike))
+        ...(yield* AgreementRepo.reinstate(network, alike)),
+        ...(yield* AgreementRepo.corroborateDust(network, dust))
       ]
       const asked = due.map(({ payment }) => payment)
       yield* Searches.keep(network, asked, settled.number)
@@ -186,8 +220,10 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const { due, scan, settled } = page
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
+    const each = Math.max(1, Math.floor(dustAtOnce / due.length))
+    const dust = yield* AgreementRepo.unagreedDust(reader, network, settled.number, due, each)
     let reason = "no other provider answers"
-    const told: Array<Income> = []
+    const told: Array<Told> = []
     const others = yield* providers.others(provider)
     // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
     for (const asked of [...others, provider]) {
@@ -199,7 +235,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
         continue
       }
       const helping = [...others, provider].filter((one) => one !== asked)
-      const answer = yield* tell(watch, helping, asked, due, after, settled)
+      const answer = yield* tell(watch, helping, asked, { due, dust, after, settled })
       if ("transfers" in answer) {
         told.push(answer)
         yield* providers.testified(asked)
@@ -218,7 +254,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    if (sole.length > 0) yield* store(watch, sole, found, settled)
+    if (sole.length > 0) yield* store(watch, sole, { ...found, dust: first.dust }, settled)
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 

@@ -25,11 +25,11 @@ export interface Income {
 }
 
 /** Whether the provider has another state where the address was last compared. What it has no state of, it does not deny. */
-const denies = (provider: Provider, settled: BlockRef, { address, known }: Asked) =>
+const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: Asked) =>
   known.assumed
     ? Effect.succeed(false)
     : Effect.map(
-        pointAt({ provider, others: [], at: settled, hashes: new Map() }, address, known.number),
+        pointAt(sources, address, known.number),
         (found) => found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
       )
 
@@ -55,7 +55,8 @@ export const searchBalances = Effect.fn("Watcher.searchBalances")(function* (
   settled: BlockRef
 ) {
   const known = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
-  const denied = yield* Effect.filter(known, (one) => denies(provider, settled, one))
+  const own = { provider, others: [], at: settled, hashes: new Map<number, string>() }
+  const denied = yield* Effect.filter(known, (one) => denies(own, one))
   const again = new Set(denied.map(({ address }) => address))
   const whole = yield* Balances.sinceCreation(
     watch.reader,

@@ -1,7 +1,8 @@
 import { Clock, Duration, Effect, Random } from "effect"
 import type { WrongChain } from "./chainIdentity.ts"
 import { Lasting } from "./Lasting.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 import type { Span } from "./Span.ts"
 
 // What is known of each provider of a chain: what the choice among them goes by.

@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect } from "effect"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
-import { RpcError } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** A provider whose head has not moved for this long no longer follows the chain. */
 const stillAfter = Duration.toMillis("1 minute")

@@ -4,7 +4,8 @@ import type { ChainSettings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
 import { ask, getHeader } from "./calls.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 import * as Watched from "./WatchedRepo.ts"
 
 /** How far behind this machine's clock a block's time may be. */

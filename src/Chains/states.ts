@@ -4,7 +4,8 @@ import type { ChainSettings } from "../Settings.ts"
 import { balanceAt, nonceAt } from "./balanceCalls.ts"
 import type { Asked, Known, Point } from "./balances.ts"
 import { ask, getHeader } from "./calls.ts"
-import { type RpcClient, RpcError } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
 const statesPerBatch = 45

@@ -2,7 +2,8 @@ import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { multicall3 } from "./balanceCalls.ts"
 import { ask, type Call } from "./calls.ts"
-import type { RpcClient, RpcError, RpcReason } from "./Rpc.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** A call of a contract that changes nothing. */
 export interface View {

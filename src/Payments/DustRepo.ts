@@ -82,8 +82,13 @@ export const keep = (sum: DustSum) =>
     ])
   )
 
-/** The payment has ended: what it has by now it had then. */
+/**
+ * The payment has ended: what it has by now it had then. What one provider alone tells of it had not, and is news once
+ * another one has it too.
+ */
 export const decide = (payment: PaymentId) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE dust_sums SET decided = amount WHERE payment_id = ? AND kind = 'paying'", [payment])
+    tx.run("UPDATE dust_sums SET decided = iif(agreed, amount, '0') WHERE payment_id = ? AND kind = 'paying'", [
+      payment
+    ])
   )

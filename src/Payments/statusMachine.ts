@@ -156,7 +156,10 @@ const isOver = (payment: Payment, { checked, searched, settled }: Horizon, rules
   searched !== undefined &&
   [settled, checked].every((block) => block !== undefined && block.time * 1000 > deadline(payment, rules))
 
-/** How a payment ends whose time is over and for which too little came; undefined while that cannot be said. */
+/**
+ * How a payment ends whose time is over and for which too little came; undefined while that cannot be said. One provider's
+ * word neither ends it nor says why it ended, or what it had: dust that nobody else has does not count.
+ */
 const ending = (
   seen: Payment,
   received: ReadonlyArray<Receipt>,
@@ -164,13 +167,14 @@ const ending = (
   horizon: Horizon,
   now: number
 ): Payment | undefined => {
-  // One provider's word neither ends a payment nor says why it ended.
   const isReported = ({ agreed, canonical, dust, txHash }: Receipt) =>
     canonical && !agreed && dust === undefined && txHash !== undefined
   if (receipts.some(isReported)) return undefined
-  const failureReason = failure(seen, received, receipts)
-  if (failureReason !== undefined) return { ...seen, status: "failed", failureReason, endedAt: now }
-  return horizon.elsewhereChecked ? { ...seen, status: "expired", endedAt: now } : undefined
+  const certain = received.filter(isCorroborated)
+  const ended = { ...withReceived(seen, certain), endedAt: now }
+  const failureReason = failure(seen, certain, receipts)
+  if (failureReason !== undefined) return { ...ended, status: "failed", failureReason }
+  return horizon.elsewhereChecked ? { ...ended, status: "expired" } : undefined
 }
 
 /**

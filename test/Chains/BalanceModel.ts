@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { Effect, Either } from "effect"
 import type { Move } from "../../src/Chains/balanceCalls.ts"
-import { makeClient, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
 
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { Effect, Either, Layer, Queue, Redacted } from "effect"
 import { classify } from "../../src/Chains/limits.ts"
-import { makeClient, Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 

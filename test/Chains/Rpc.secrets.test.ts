@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Rpc, RpcError, type RpcReason } from "../../src/Chains/Rpc.ts"
+import { Rpc } from "../../src/Chains/Rpc.ts"
+import { RpcError, type RpcReason } from "../../src/Chains/RpcError.ts"
 import { key, provider } from "./httpNode.ts"
 
 it.scopedLive("no part of a provider's URL that may be a key is shown, though the provider says it", () =>

@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, TestClock } from "effect"
-import { Rpc, type RpcClient, type RpcError } from "../../src/Chains/Rpc.ts"
+import { Rpc, type RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcError } from "../../src/Chains/RpcError.ts"
 import { answering, type Call, clientFor, type Handler, key, provider, results, twoCalls } from "./httpNode.ts"
 
 const eachOfTwo = (client: RpcClient) =>

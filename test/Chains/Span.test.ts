@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { RpcError, type RpcReason } from "../../src/Chains/Rpc.ts"
+import { RpcError, type RpcReason } from "../../src/Chains/RpcError.ts"
 import { Span } from "../../src/Chains/Span.ts"
 
 const error = (reason: RpcReason, maxBlocks?: number) =>

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { type Failed, inOrder } from "../../src/Chains/answers.ts"
-import { RpcError } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 
 const failed: Failed = (reason, detail, { method = "all", ...more } = {}) =>
   new RpcError({ host: "a", method, reason, detail, ...more })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
-import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcReason } from "../../src/Chains/RpcError.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { direct } from "./BalanceModel.ts"
 import { choring, kept } from "./choring.ts"

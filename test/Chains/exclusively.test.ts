@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import { RpcError } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import { Chains } from "../../src/Chains.ts"
 import { alice, around, aroundTwo, health, upTo, watchedPayment } from "./around.ts"
 import { coin, ModelChain } from "./ModelChain.ts"

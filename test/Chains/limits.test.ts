@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { classify } from "../../src/Chains/limits.ts"
-import type { RpcReason } from "../../src/Chains/Rpc.ts"
+import type { RpcReason } from "../../src/Chains/RpcError.ts"
 
 /** Who says it, with which code, what it means, and the blocks that it names as a limit, or suggests. */
 type Row = [

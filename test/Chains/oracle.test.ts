@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import { readBalances } from "../../src/Chains/oracle.ts"
-import { RpcError } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import { BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import {

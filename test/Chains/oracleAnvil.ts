@@ -1,6 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, numberToHex, pad } from "viem"
-import { makeClient, Rpc, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import { batcherAbi, batcherAddress } from "../../src/Sandbox/Contracts.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"

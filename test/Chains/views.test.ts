@@ -2,7 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { encodeFunctionResult, type Hex, multicall3Abi } from "viem"
 import { multicall3 } from "../../src/Chains/balanceCalls.ts"
-import { makeClient, type Reply, RpcError, type RpcReason, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, type Reply, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { RpcError, type RpcReason } from "../../src/Chains/RpcError.ts"
 import { readViews } from "../../src/Chains/views.ts"
 
 const views = [1, 2].map((n) => ({ to: `0x${String(n).repeat(40)}`, data: `0x0${n}` as Hex }))

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { Provider, Providers } from "../../src/Chains/Providers.ts"
-import type { RpcClient, RpcReason } from "../../src/Chains/Rpc.ts"
+import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcReason } from "../../src/Chains/RpcError.ts"
 import { Span } from "../../src/Chains/Span.ts"
 
 /** A chain's only provider, which is never put aside, and the providers that it is. */

@@ -1,6 +1,7 @@
 import { Clock, Effect, Predicate } from "effect"
 import { type Failed, inOrder } from "../../src/Chains/answers.ts"
-import { makeClient, type RpcClient, RpcError, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { RpcError } from "../../src/Chains/RpcError.ts"
 import type { Dice } from "./Dice.ts"
 import { type Lie, together } from "./Lie.ts"
 import { answer, type LogCap, Refusal, type View } from "./node.ts"
