@@ -1,29 +1,14 @@
-import { Array as Arr, Effect, Either, Predicate } from "effect"
+import { Array as Arr, Effect, Predicate } from "effect"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
-import {
-  type Attribution,
-  attribute,
-  type Change,
-  candidates,
-  concerns,
-  type Placed,
-  traced,
-  unattributed
-} from "./attribution.ts"
-import {
-  decodeTransaction,
-  getOutcome,
-  type Move,
-  type Outcome,
-  simulateBlock,
-  traceTransaction
-} from "./balanceCalls.ts"
+import { type Attribution, attribute, type Change, concerns, type Placed, unattributed } from "./attribution.ts"
+import { getOutcome, type Outcome } from "./balanceCalls.ts"
 import { type Credit, type Point, unexplained } from "./balances.ts"
-import { ask, badAnswer, type FullBlock, getFullBlock, getHeader } from "./calls.ts"
+import { ask, getFullBlock, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
+import { type BlockCache, checkNamed, type Looking, lookInside, transactionsOf } from "./lookInside.ts"
 import type { OracleDeps } from "./oracle.ts"
-import { type Ability, isRefusal, learn, mayBeAble } from "./packedBalances.ts"
+import { isRefusal } from "./packedBalances.ts"
 import type { RpcClient } from "./Rpc.ts"
 import { RpcError } from "./RpcError.ts"
 
@@ -33,37 +18,8 @@ const maxBlocksRead = 500
 const blocksPerBatch = 10
 /** Receipts in one batch; providers allow from 100 calls up. */
 const receiptsPerBatch = 50
-/** Traces in one batch: a node runs each transaction again. */
-const tracesPerBatch = 10
-/**
- * Transactions that are traced in one block, and in one round. A transfer that nothing tells of is cheap to make, and each
- * trace is a whole transaction run again; of the others nobody can tell, then.
- */
-const tracesPerBlock = 100
-const tracesPerRound = 300
 /** Blocks that are kept for the other addresses that the same transaction may have paid. */
 const blocksKept = 4
-
-/** Full blocks, the newest few. */
-type BlockCache = Map<number, FullBlock>
-
-/** What the searches of one round share. */
-export interface Looking {
-  readonly blocks: BlockCache
-  /** How many transactions have been traced, by the hash of their block. */
-  readonly traced: Map<string, number>
-}
-
-export const startLooking = (): Looking => ({ blocks: new Map(), traced: new Map() })
-
-/** Of what may still be traced in a block, as many as `wanted`. They count as traced. */
-const takeTraces = ({ traced }: Looking, block: string, wanted: number): number => {
-  const before = traced.get(block) ?? 0
-  const inRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
-  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
-  traced.set(block, before + taken)
-  return taken
-}
 
 /** What is read, for whom, and what is known of it. */
 export interface Interval {
@@ -99,28 +55,6 @@ export const isNamed = (address: string, transaction: unknown): boolean =>
     input: String(transaction.input)
   })
 
-/** The transactions of a block that `wanted` picks, checked. */
-export const transactionsOf = (
-  client: RpcClient,
-  { header, transactions }: FullBlock,
-  wanted: (one: unknown) => boolean
-) =>
-  Effect.forEach(
-    transactions.filter(wanted),
-    (one) => {
-      const decoded = decodeTransaction(one)
-      const call = getFullBlock(header.number)
-      if (Either.isLeft(decoded)) return badAnswer(client, call, decoded.left)
-      return decoded.right.blockHash === header.hash
-        ? Effect.succeed<Placed>({
-            ...decoded.right,
-            block: { number: header.number, hash: header.hash, time: header.time }
-          })
-        : badAnswer(client, call, `transaction ${decoded.right.hash} names another block`)
-    },
-    { concurrency: 1 }
-  )
-
 /** What became of transactions, which are in the blocks that they name. */
 export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions: ReadonlyArray<Placed>) {
   const outcomes = new Map<string, Outcome>()
@@ -145,93 +79,20 @@ export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transa
   return outcomes
 })
 
-/** Traces one after the other, until what is looked for is found, or as many as may be. */
-const trace = Effect.fnUntraced(function* (
-  client: RpcClient,
-  change: Change,
-  transactions: ReadonlyArray<Placed>,
-  wanted: bigint,
-  take: (wanted: number) => number
-) {
-  const found: Array<DatedTransfer> = []
-  let rest = wanted
-  for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
-    const part = likely.slice(0, take(likely.length))
-    if (part.length === 0) break
-    const moves = yield* ask(
-      client,
-      part.map(({ hash }) => traceTransaction(hash))
-    )
-    const brought = traced(change, Arr.zip(part, moves))
-    found.push(...brought)
-    for (const { amount } of brought) rest -= amount
-    if (rest <= 0n) break
-  }
-  return { transfers: found, rest } satisfies Attribution
-})
-
-/** Runs the block again. It is believed only where the sum is right: fees and the clock are not quite the same. */
-const simulate = Effect.fnUntraced(function* (
-  client: RpcClient,
-  change: Change,
-  block: BlockRef,
-  transactions: ReadonlyArray<Placed>,
-  wanted: bigint
-) {
-  const [moves] = yield* ask(client, [simulateBlock(block, transactions)])
-  const possible = new Set(candidates(change, transactions))
-  const found: ReadonlyArray<readonly [Placed, ReadonlyArray<Move>]> = Arr.zip(transactions, moves)
-  const transfers = traced(
-    change,
-    found.filter(([transaction]) => possible.has(transaction))
-  )
-  const rest = transfers.reduce((left, { amount }) => left - amount, wanted)
-  return (rest === 0n ? { transfers, rest } : { transfers: [], rest: wanted }) satisfies Attribution
-})
-
-/** One way to look into a block with one provider; undefined where it cannot. */
-export const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<A, RpcError>) =>
-  Effect.gen(function* () {
-    if (!(yield* mayBeAble(client, ability))) return undefined
-    const found = yield* Effect.either(look)
-    if (Either.isRight(found)) {
-      yield* learn(client, ability, true)
-      return found.right
-    }
-    const { reason } = found.left
-    if (reason === "refused" || reason === "unsupported") yield* learn(client, ability, false)
-    return undefined
-  })
-
-/** Looks into the transactions of one block for what they moved, with whichever provider can. */
-export const lookInside = Effect.fnUntraced(function* (
-  deps: OracleDeps,
-  looking: Looking,
-  change: Change,
-  block: FullBlock,
-  wanted: bigint
-) {
-  const { hash, number, time } = block.header
-  // Chains have kinds of transactions of their own, and one that cannot be read brought nothing to be told here.
-  const transactions = yield* transactionsOf(deps.provider.client, block, (one) =>
-    Either.isRight(decodeTransaction(one))
-  )
-  const take = (count: number) => takeTraces(looking, hash, count)
-  for (const { client } of [deps.provider, ...deps.others]) {
-    const found =
-      (yield* tryAbility(client, "trace", trace(client, change, transactions, wanted, take))) ??
-      (yield* tryAbility(client, "simulate", simulate(client, change, { hash, number, time }, transactions, wanted)))
-    if (found !== undefined && found.transfers.length > 0) return found
-  }
-  return { transfers: [], rest: wanted } satisfies Attribution
-})
-
 const withRest = (
   change: Change,
   since: number,
   block: BlockRef,
   { rest, transfers }: Attribution
 ): ReadonlyArray<DatedTransfer> => (rest > 0n ? [...transfers, unattributed(change, since, block, rest)] : transfers)
+
+const creditOf = (transfer: DatedTransfer): Credit => ({
+  number: transfer.blockNumber,
+  blockHash: transfer.blockHash,
+  position: transfer.position,
+  txHash: transfer.txHash,
+  amount: transfer.amount
+})
 
 /** What brought the money of one block, whose state before and after is known. */
 export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, looking: Looking, interval: Interval) {
@@ -241,7 +102,8 @@ export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, 
   if (block === undefined) return []
   const { hash, number, time } = block.header
   const transactions = yield* transactionsOf(client, block, (one) => isNamed(change.address, one))
-  const told = attribute(change, transactions, yield* outcomesOf(client, transactions))
+  const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
+  const told = yield* checkNamed(deps, looking, change, named)
   if (told.rest <= 0n) return told.transfers
   const credits = [...change.credits, ...told.transfers.map((one) => creditOf(one))]
   const inside = yield* lookInside(deps, looking, { ...change, credits }, block, told.rest)
@@ -256,19 +118,15 @@ export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, 
   )
 })
 
-const creditOf = (transfer: DatedTransfer): Credit => ({
-  number: transfer.blockNumber,
-  blockHash: transfer.blockHash,
-  position: transfer.position,
-  txHash: transfer.txHash,
-  amount: transfer.amount
-})
-
 /**
  * What brought the money of blocks whose states nobody has any more: their transactions tell, if they are not too many.
  * What they do not tell of is kept with the last of the blocks.
  */
-export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps, interval: Interval) {
+export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (
+  deps: OracleDeps,
+  looking: Looking,
+  interval: Interval
+) {
   const { hi, lo } = interval
   const { client } = deps.provider
   const change = changeOf(deps, interval)
@@ -285,7 +143,8 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (deps: OracleDeps
         transactions.push(...(yield* transactionsOf(client, block, (one) => isNamed(change.address, one))))
       }
     }
-    return attribute(change, transactions, yield* outcomesOf(client, transactions))
+    const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
+    return yield* checkNamed(deps, looking, change, named)
   })
   // A node that keeps no old states may keep no old blocks either: nor may its answer hold up all other payments.
   const found = yield* Effect.catchIf(

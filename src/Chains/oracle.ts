@@ -16,9 +16,10 @@ import {
   unexplained,
   within
 } from "./balances.ts"
-import { type Looking, ofBlock, ofBlocks, startLooking } from "./blockMoney.ts"
+import { ofBlock, ofBlocks } from "./blockMoney.ts"
 import { ask, getHeader } from "./calls.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
+import { type Looking, startLooking } from "./lookInside.ts"
 import { readPacked } from "./packedBalances.ts"
 import { providerTrouble, type RpcError } from "./RpcError.ts"
 import { type Asking, inconsistent, pastOf, pointAt, statesOf } from "./states.ts"
@@ -109,7 +110,9 @@ const search = (
     if (number === undefined) {
       const interval = { address, lo, hi, credits: within(receipts, lo.number, hi.number) }
       const single = hi.number - lo.number === 1
-      const transfers = yield* single ? ofBlock(round, round.looking, interval) : ofBlocks(round, interval)
+      const transfers = yield* single
+        ? ofBlock(round, round.looking, interval)
+        : ofBlocks(round, round.looking, interval)
       return {
         transfers,
         rows: [

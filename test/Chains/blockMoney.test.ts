@@ -164,6 +164,37 @@ describe("a block that is run again", () => {
   )
 })
 
+describe("money that two contracts moved in one block, one of them with a transaction that names the address", () => {
+  const both = (over: Partial<BalanceModel> = {}) => {
+    const model = Object.assign(new BalanceModel("both"), over)
+    model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])
+    return model
+  }
+
+  it.effect("is told apart by traces", () =>
+    Effect.gen(function* () {
+      expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
+    })
+  )
+
+  it.effect("is the naming one's as far as its trace goes where the states are gone", () =>
+    Effect.gen(function* () {
+      const model = both({ states: 0 })
+      model.mine([nothing])
+      expect((yield* look(model)).told).toEqual(["1 call:? 3", "2 unattributed 4"])
+    })
+  )
+
+  it.effect("is the naming one's where nobody traces, or where a trace is empty", () =>
+    Effect.gen(function* () {
+      const model = both()
+      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+      expect((yield* look(model, empty)).told).toEqual(["1 call:? 7"])
+      expect((yield* look(both({ traces: false }))).told).toEqual(["1 call:? 7"])
+    })
+  )
+})
+
 describe("where nobody has the states between two points any more", () => {
   /** `blocks` of them, the first of which pays alice directly and the last from inside. */
   const long = (blocks: number) => {
