@@ -4,8 +4,6 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
-import * as AgreementRepo from "./AgreementRepo.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
@@ -19,20 +17,18 @@ import * as Searches from "./SearchesRepo.ts"
 import { type Income, searchBalances } from "./searchBalances.ts"
 import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
-import { testimonyOf } from "./testimony.ts"
+import * as VouchingRepo from "./VouchingRepo.ts"
+import { quorum } from "./votes.ts"
+import { byTwo, type OneSided, oneSidedOf, undatedAmong, vouchFor } from "./vouching.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
 const atOnce = 500
-/** Dust receipts that are asked about one by one, shared among the payments; of more of it the logs may tell. */
-const dustAtOnce = 1_000
-/** Of these in one batch, with up to three calls each. */
-const receiptsPerBatch = 32
 /** Block ranges that one search may take; what is below is the verification pass's to read first. */
 const maxRanges = 16
 
-/** So many providers must have looked before a payment ends. */
-const quorum = 2
+const waitsForTimes =
+  "payments wait before they end: two providers tell other times of the blocks that brought their money. Remedy: add a third provider to rpc_urls"
 
 /** What a provider answers that has other blocks than those that were read, or not yet. */
 const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
@@ -74,64 +70,46 @@ const searchLogs = Effect.fnUntraced(function* (
 /** What a search is about. */
 interface Page {
   readonly due: ReadonlyArray<Searches.Due>
-  /** Of what has come for them: dust that nobody agrees to. */
-  readonly dust: ReadonlyArray<Unagreed>
+  readonly told: OneSided
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
 }
 
-/** Those of the dust receipts that a provider has as well. */
-const searchDust = Effect.fnUntraced(function* (watch: Watch, other: Provider, dust: ReadonlyArray<Unagreed>) {
-  const found: Array<AgreementRepo.Vouched> = []
-  for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
-    const { has, times } = yield* testimonyOf(other, watch, part)
-    for (const one of has) {
-      const blockTime = times.get(one.blockHash)
-      if (blockTime !== undefined) found.push({ ...one, blockTime })
-    }
-  }
-  return found
-})
-
 /** What one provider tells. */
 interface Told extends Income {
-  /** What it has that may be dust of the ledger. */
-  readonly dust: ReadonlyArray<AgreementRepo.Vouched>
+  /** What it has too, of the ledger's receipts. */
+  readonly vouched: ReadonlyArray<VouchingRepo.Vouched>
 }
 
 /** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
-const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, dust, settled }: Page) =>
+const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, settled, told }: Page) =>
   Effect.gen(function* () {
     const logs = yield* searchLogs(watch, other, due, after, settled)
     const { compared, transfers } = yield* searchBalances(watch, others, other, due, settled)
     return {
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
       compared,
-      dust: [...logs, ...(yield* searchDust(watch, other, dust))]
+      vouched: [...logs, ...(yield* vouchFor(watch, other, told))]
     } satisfies Told
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
-const vouchedKey = (one: AgreementRepo.Vouched) => `${Ledger.keyOf(one)} ${one.blockTime}`
-
-const silence: Told = { transfers: [], compared: [], dust: [] }
+const silence: Income = { transfers: [], compared: [] }
 
 /** What a search has found: all of it, and what two providers told of alike. */
-interface Found extends Told {
+interface Found extends Income {
   readonly alike: ReadonlyArray<DatedTransfer>
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
-const together = (first: Told, second: Told): Found => {
+const together = (first: Income, second: Income): Found => {
   const keys = new Set(first.transfers.map(Ledger.keyOf))
-  const vouched = new Set(second.dust.map(vouchedKey))
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
   const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
   const [added, alike] = Arr.partition(second.transfers, (one) => keys.has(Ledger.keyOf(one)))
   return {
     transfers: [...first.transfers, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))],
     compared: [...first.compared, ...second.compared.filter(({ address }) => !withCoins.has(address))],
-    dust: first.dust.filter((one) => vouched.has(vouchedKey(one))),
     alike
   }
 }
@@ -140,7 +118,8 @@ const together = (first: Told, second: Told): Found => {
 const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
-  { alike, compared, dust, transfers }: Found,
+  { alike, compared, transfers }: Found,
+  vouched: ReadonlyArray<VouchingRepo.Vouched>,
   settled: BlockRef
 ) =>
   watch.writer.write(
@@ -163,8 +142,8 @@ const store = (
       }
       const touched = [
         ...(yield* keepIncome(network, unknown, false)),
-        ...(yield* AgreementRepo.reinstate(network, alike)),
-        ...(yield* AgreementRepo.corroborateDust(network, dust))
+        ...(yield* VouchingRepo.reinstate(network, alike)),
+        ...(yield* VouchingRepo.corroborateOthers(network, vouched))
       ]
       const asked = due.map(({ payment }) => payment)
       yield* Searches.keep(network, asked, settled.number)
@@ -220,14 +199,15 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const { due, scan, settled } = page
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
-    const each = Math.max(1, Math.floor(dustAtOnce / due.length))
-    const dust = yield* AgreementRepo.unagreedDust(reader, network, settled.number, due, each)
+    const oneSided = yield* oneSidedOf(watch, due, settled)
     let reason = "no other provider answers"
     const told: Array<Told> = []
+    const vouched = () => byTwo(told.map((one) => one.vouched))
+    const undatedNow = () => undatedAmong(oneSided, vouched())
     const others = yield* providers.others(provider)
     // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
     for (const asked of [...others, provider]) {
-      if (told.length === quorum) break
+      if (told.length >= quorum && undatedNow().size === 0) break
       // While it is the only one, the verification pass goes no further.
       const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges
       if (isTooFar) {
@@ -235,7 +215,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
         continue
       }
       const helping = [...others, provider].filter((one) => one !== asked)
-      const answer = yield* tell(watch, helping, asked, { due, dust, after, settled })
+      const answer = yield* tell(watch, helping, asked, { due, told: oneSided, after, settled })
       if ("transfers" in answer) {
         told.push(answer)
         yield* providers.testified(asked)
@@ -246,15 +226,24 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     }
     const [first = silence, second = silence] = told
     const found = together(first, second)
-    if (told.length === quorum) {
+    if (told.length >= quorum) {
       yield* warnOf(found.transfers)
-      yield* store(watch, due, found, settled)
-      return undefined
+      const undated = undatedNow()
+      const dated = due.filter(({ payment }) => !undated.has(payment))
+      yield* store(watch, dated, found, vouched(), settled)
+      return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    if (sole.length > 0) yield* store(watch, sole, { ...found, dust: first.dust }, settled)
+    if (sole.length > 0)
+      yield* store(
+        watch,
+        sole,
+        found,
+        told.flatMap((one) => one.vouched),
+        settled
+      )
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 

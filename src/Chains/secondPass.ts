@@ -12,6 +12,7 @@ import type { Provider } from "./Providers.ts"
 import { RpcError } from "./RpcError.ts"
 import { readTokens } from "./range.ts"
 import { refusals } from "./Span.ts"
+import * as VouchingRepo from "./VouchingRepo.ts"
 import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
 /** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
@@ -200,7 +201,7 @@ const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) 
       const now = yield* Ledger.scan(yield* Tx, network)
       if (now === undefined || now.head.hash !== scan.head.hash) return
       const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
-      for (const payment of yield* AgreementRepo.setCorroborated(network, part.corroborated)) touched.add(payment)
+      for (const payment of yield* VouchingRepo.setCorroborated(network, part.corroborated)) touched.add(payment)
       if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })

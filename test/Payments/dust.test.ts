@@ -3,6 +3,7 @@ import { Effect, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import * as VouchingRepo from "../../src/Chains/VouchingRepo.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { accept } from "../../src/Payments/decisions.ts"
 import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
@@ -93,7 +94,7 @@ it.scoped("dust: it confirms only once its newest is deep, and all is agreed to"
     const vouch = (part: ReadonlyArray<DatedTransfer>) =>
       writer.write(
         Effect.gen(function* () {
-          const touched = yield* AgreementRepo.setCorroborated(network, part)
+          const touched = yield* VouchingRepo.setCorroborated(network, part)
           expect(new Set(touched)).toEqual(new Set([payment.id]))
           yield* settlement.settle({ network, head: block(120) }, touched)
         })

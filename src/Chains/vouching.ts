@@ -1,0 +1,95 @@
+import { Array as Arr, Effect } from "effect"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { BlockRef } from "../Domain/Receipt.ts"
+import type { Unagreed } from "./AgreementRepo.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
+import { ask, findHeader } from "./calls.ts"
+import * as Ledger from "./LedgerRepo.ts"
+import type { Provider } from "./Providers.ts"
+import type { Due } from "./SearchesRepo.ts"
+import { testimonyOf } from "./testimony.ts"
+import type { Undated, Vouched } from "./VouchingRepo.ts"
+import * as VouchingRepo from "./VouchingRepo.ts"
+import { quorum } from "./votes.ts"
+import type { Watch } from "./watch.ts"
+
+// The agreement asks about each transfer that one provider tells of, but for dust and for money without a transaction.
+// They say how a payment ends all the same: before it does, the search asks about them.
+
+/** Dust receipts that are asked about one by one, shared among the payments; of more of it the logs may tell. */
+const dustAtOnce = 1_000
+/** Of these in one batch, with up to three calls each. */
+const receiptsPerBatch = 32
+/** Headers in one batch; providers allow from 100 calls up. */
+const headersPerBatch = 100
+
+/** What one provider alone has told of payments that are to end. */
+export interface OneSided {
+  readonly dust: ReadonlyArray<Unagreed>
+  readonly undated: ReadonlyArray<Undated>
+}
+
+export const oneSidedOf = Effect.fnUntraced(function* (
+  { network, reader }: Watch,
+  due: ReadonlyArray<Due>,
+  { number }: BlockRef
+) {
+  const each = Math.max(1, Math.floor(dustAtOnce / due.length))
+  return {
+    dust: yield* AgreementRepo.unagreedDust(reader, network, number, due, each),
+    undated: yield* VouchingRepo.undated(reader, network, number, due)
+  } satisfies OneSided
+})
+
+const vouchForDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, dust: ReadonlyArray<Unagreed>) {
+  const found: Array<Vouched> = []
+  for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
+    const { has, times } = yield* testimonyOf(provider, watch, part)
+    for (const { address, blockHash, position } of has) {
+      const blockTime = times.get(blockHash)
+      if (blockTime !== undefined) found.push({ address, blockHash, position, blockTime })
+    }
+  }
+  return found
+})
+
+/** Money without a transaction with the times of its blocks, where the provider has them. */
+const date = Effect.fnUntraced(function* ({ client }: Provider, undated: ReadonlyArray<Undated>) {
+  const numbers = [...new Set(undated.flatMap(({ blockNumber, since }) => [blockNumber, since ?? blockNumber]))]
+  const headers = yield* Effect.forEach(
+    Arr.chunksOf(numbers, headersPerBatch),
+    (part) => ask(client, part.map(findHeader)),
+    { concurrency: 1 }
+  )
+  const byNumber = new Map(Arr.zip(numbers, headers.flat()))
+  return undated.flatMap(({ address, blockHash, blockNumber, position, since }): ReadonlyArray<Vouched> => {
+    const block = byNumber.get(blockNumber)
+    const first = byNumber.get(since ?? blockNumber)
+    if (block?.hash !== blockHash || first === undefined) return []
+    return [{ address, blockHash, position, blockTime: block.time, sinceTime: first.time }]
+  })
+})
+
+/** Those of the receipts that a provider has as well. */
+export const vouchFor = (watch: Watch, provider: Provider, { dust, undated }: OneSided) =>
+  Effect.zipWith(vouchForDust(watch, provider, dust), date(provider, undated), (one, other) => [...one, ...other])
+
+const nameOf = (one: Vouched) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
+
+/** What two of the providers vouch for alike, the times included. */
+export const byTwo = (told: ReadonlyArray<ReadonlyArray<Vouched>>): ReadonlyArray<Vouched> => {
+  const counts = new Map<string, number>()
+  return told
+    .flatMap((one) => [...new Map(one.map((receipt) => [nameOf(receipt), receipt])).values()])
+    .filter((receipt) => {
+      const count = (counts.get(nameOf(receipt)) ?? 0) + 1
+      counts.set(nameOf(receipt), count)
+      return count === quorum
+    })
+}
+
+/** The payments that have money of which it is not agreed when it came. */
+export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouched>): ReadonlySet<PaymentId> => {
+  const dated = new Set(vouched.map(Ledger.keyOf))
+  return new Set(undated.filter((one) => !dated.has(Ledger.keyOf(one))).map(({ payment }) => payment))
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "@effect/vitest"
+import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
+import { byTwo, undatedAmong } from "../../src/Chains/vouching.ts"
+import type { PaymentId } from "../../src/Domain/Ids.ts"
+
+const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
+  blockHash: "0xb",
+  address: "0xa",
+  position,
+  blockTime,
+  sinceTime
+})
+
+describe("what two providers vouch for", () => {
+  it("is of the same time to both", () => {
+    const times = [receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90)]
+    const others = [receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91)]
+    expect(byTwo([times, others])).toEqual([receipt("log:1")])
+    expect(byTwo([times, others, [receipt("log:2", 101)]])).toEqual([receipt("log:1"), receipt("log:2", 101)])
+  })
+
+  it("is not what one of them tells twice", () => {
+    expect(byTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
+  })
+
+  it("is given once, however many have it", () => {
+    expect(byTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
+  })
+})
+
+it("payments whose money nobody else dates wait", () => {
+  const undated = (blockHash: string, payment: string): Undated => ({
+    blockHash,
+    address: "0xa",
+    position: "unattributed",
+    payment: payment as PaymentId,
+    blockNumber: 1,
+    since: undefined
+  })
+  const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
+  const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
+  expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
+})
