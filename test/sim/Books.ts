@@ -214,6 +214,14 @@ export class Books {
     return this.payments().findIndex((payment) => payment.id === id)
   }
 
+  /** How many blocks the furthest chain is ahead of what was read of it. */
+  lag(): number {
+    return Math.max(
+      0,
+      ...Array.from(this.chains, ([name, { chain }]) => chain.head.number - (this.scanned(name)?.number ?? 0))
+    )
+  }
+
   /** Whether every chain was read up to its head. */
   isCaughtUp(): boolean {
     return [...this.chains].every(([name, { chain }]) => this.scanned(name) === chain.head)

@@ -305,7 +305,9 @@ export class World {
       chain.mineUntil(this.now)
       chain.frozen = true
     }
-    for (let waited = 0; waited < 60; waited++) {
+    // Days of blocks take longer than minutes of them.
+    const rounds = 60 + this.ledger.lag() / 50
+    for (let waited = 0; waited < rounds; waited++) {
       await this.pass(5 * second)
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
