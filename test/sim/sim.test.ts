@@ -40,6 +40,8 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("1003393", seedsSteps("1003393"))).toBeUndefined()
   // One provider hides the money, and another one has other blocks: their denials do not add up.
   expect(await stage.run("1002239", seedsSteps("1002239"))).toBeUndefined()
+  // A deep reorg takes what the only payments were confirmed by, while nobody waits for anything.
+  expect(await stage.run("5451", seedsSteps("5451"))).toBeUndefined()
   // Of two inventions one is denied, and who would deny the other one is gone before it can: the model does no such thing.
   for (const seed of ["5846", "13470"]) expect(await stage.run(seed, seedsSteps(seed))).toBeUndefined()
 })
