@@ -93,6 +93,28 @@ export const openChains = (db: Db, mode: Mode) =>
     (rows) => rows.map(({ chain }) => chain)
   )
 
+/**
+ * Whether a confirmed payment of the chain has lost a transaction to a reorg, in a block above `above`, that is not there
+ * again and that no other provider has been asked about since: it fails, or stays, once the new branch is final. Dust, of
+ * which there may be any number, is left out.
+ */
+export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
+  Effect.map(
+    db.get<{ found: number }>(
+      `SELECT 1 AS found FROM receipts AS gone
+       WHERE canonical = 0 AND refuted = 0 AND dust IS NULL AND chain = ? AND mode = ? AND block_number > ?
+         AND EXISTS (SELECT 1 FROM payments
+           WHERE id = gone.payment_id AND status = 'confirmed' AND payments.chain = gone.chain)
+         AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number)
+         AND NOT EXISTS (SELECT 1 FROM receipts AS again
+           WHERE again.payment_id = gone.payment_id AND again.dust IS NULL AND again.tx_hash = gone.tx_hash
+             AND again.canonical = 1)
+       LIMIT 1`,
+      [chain, mode, above]
+    ),
+    (row) => row !== undefined
+  )
+
 /** Whether the time of one of the chain's open payments ends after the block `after` and before `until`. */
 export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef, settleGraceMs: number) =>
   Effect.map(

@@ -11,16 +11,18 @@ import { forgiving, unforgiving } from "./defects.ts"
 import { FarAhead } from "./farAhead.ts"
 import { type Gas, makeGas } from "./gas.ts"
 import type { HeadClock } from "./HeadClock.ts"
+import * as Ledger from "./LedgerRepo.ts"
 import { MatchSet } from "./MatchSet.ts"
 import type { Connected } from "./Networks.ts"
 import { type Lags, makeLags, overtaken } from "./overtaken.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { onAnswer } from "./Rpc.ts"
 import { RpcError } from "./RpcError.ts"
+import { finalNumber } from "./secondPass.ts"
 import { type Outcome, tick } from "./tick.ts"
 import { contractsOf } from "./transfers.ts"
 import * as Watched from "./WatchedRepo.ts"
-import type { Watch } from "./watch.ts"
+import { isAlone, type Watch } from "./watch.ts"
 import {
   type Activity,
   age,
@@ -93,9 +95,23 @@ const standsStill = Effect.fnUntraced(function* (
   return moved ? undefined : yield* overtaken(watch, provider, newest)
 })
 
-const activityOf = Effect.fnUntraced(function* ({ network, reader }: Watch) {
+/**
+ * Whether a confirmed payment waits for what a reorg makes of it: for the new branch to be final and, where there is another
+ * provider, for what that one has of its money.
+ */
+const isUndoing = Effect.fnUntraced(function* (watch: Watch) {
+  const { network, reader } = watch
+  const scan = yield* Ledger.scan(reader, network)
+  if (scan === undefined) return false
+  const final = finalNumber(watch, scan.head.number, scan.finalized)
+  return yield* Watched.anyUndone(reader, network, isAlone(watch) ? final : -1)
+})
+
+const activityOf = Effect.fnUntraced(function* (watch: Watch) {
+  const { network, reader } = watch
   const open = yield* Watched.openChains(reader, network.mode)
-  const activity: Activity = open.includes(network.chain) ? "busy" : open.length > 0 ? "aside" : "idle"
+  const isBusy = open.includes(network.chain) || (yield* isUndoing(watch))
+  const activity: Activity = isBusy ? "busy" : open.length > 0 ? "aside" : "idle"
   return activity
 })
 

@@ -37,7 +37,7 @@ export interface ChainHealth extends Network {
   readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
 }
 
-/** Whether a payment is open on this chain, on another one of the mode, or none. */
+/** Whether a payment is open on this chain, or a reorg may undo one; whether one is open on another of the mode; or none. */
 export type Activity = "busy" | "aside" | "idle"
 
 /** Milliseconds from tick to tick. */

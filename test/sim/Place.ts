@@ -113,8 +113,8 @@ export class Place {
   breaks(provider: number, kind: FaultKind, size: number, now: number, until: number): void {
     if (lies.has(kind)) {
       if (!this.#mayLie(provider, now, until)) return
-    } else if (kind !== "gone") {
-      if (this.#isHonest(provider, now)) return
+    } else {
+      if (kind !== "gone" && this.#isHonest(provider, now)) return
       this.#failsUntil.set(provider, Math.max(this.#failsUntil.get(provider) ?? 0, until))
     }
     // Who answers first is believed which block is the chain's first.

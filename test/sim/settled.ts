@@ -71,12 +71,18 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
   if (everything) checkComplete(books)
 }
 
-/** Whether what was invented on a chain has been in the database for long enough that others were asked about it. */
+/**
+ * Whether what was invented on a chain has been in the database for long enough that others were asked about it: something
+ * of every payment that was lied about.
+ */
 export const isInventionKnown = (books: Books, name: ChainName, now: number): boolean => {
   const { chain, isLiedAbout, plan } = books.watched(name)
   const untrue = books.notThere(books.receipts()).filter((row) => row.chain === name && isLiedAbout(row.address))
   const isDeep = (row: ReceiptRow) => chain.head.number - row.block_number > plan.confirmations + 3
-  return untrue.length > 0 && untrue.every((row) => isDeep(row) && row.seen_at <= now - 20_000)
+  const isKnown = (row: ReceiptRow) => isDeep(row) && row.seen_at <= now - 20_000
+  const known = new Set(untrue.filter(isKnown).map(({ address }) => address))
+  const liedAbout = books.payments().filter(({ address }) => isLiedAbout(address))
+  return untrue.length > 0 && untrue.every(isKnown) && liedAbout.every(({ address }) => known.has(address))
 }
 
 /** Tokens at an address whose payment was lost are told of. */

@@ -46,6 +46,10 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("2769", seedsSteps("2769"))).toBeUndefined()
   // Coins that two contracts moved in one block, which nobody keeps the state of.
   expect(await stage.run("2906", seedsSteps("2906"))).toBeUndefined()
+  // A deep reorg takes what the only payments were confirmed by, while nobody waits for anything.
+  expect(await stage.run("5451", seedsSteps("5451"))).toBeUndefined()
+  // Of two inventions one is denied, and who would deny the other one is gone before it can: the model does no such thing.
+  for (const seed of ["5846", "13470"]) expect(await stage.run(seed, seedsSteps(seed))).toBeUndefined()
 })
 
 it("a seed has its steps", () => {
