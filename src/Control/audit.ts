@@ -5,7 +5,7 @@ import { iso } from "../Domain/Timestamp.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { Reader } from "../Sql.ts"
 import { reading } from "./handler.ts"
-import { NotFound, PageLimit } from "./requests.ts"
+import { Moment, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -25,7 +25,7 @@ const AuditView = Schema.Struct({
 export type AuditView = typeof AuditView.Type
 
 export class ListAudit extends Schema.TaggedRequest<ListAudit>()("ListAudit", {
-  payload: { since: Schema.Number, before: optional(Schema.Int), limit: PageLimit },
+  payload: { since: Moment, before: optional(Schema.Int), limit: PageLimit },
   success: Schema.Array(AuditView),
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}

@@ -4,7 +4,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import { SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { DeliveryView } from "./deliveryView.ts"
-import { Modes, NotFound, PageLimit } from "./requests.ts"
+import { Modes, Moment, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -17,16 +17,13 @@ export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("
 export const ListedStatus = Schema.Literal("pending", "failed", "delivered", "cancelled")
 export const RedeliveredStatus = Schema.Literal("pending", "failed", "delivered")
 
-/** Unix milliseconds that are a date. */
-const Moment = Schema.Int.pipe(Schema.between(0, 8.64e15))
-
 /** Those of an endpoint, otherwise of an account and these modes. Times in Unix milliseconds, `until` not included. */
 const scope = {
   account: AccountId,
   modes: Modes,
   endpoint: optional(Schema.String),
-  since: Schema.Number,
-  until: Schema.Number
+  since: Moment,
+  until: Moment
 }
 
 export class ListDeliveries extends Schema.TaggedRequest<ListDeliveries>()("ListDeliveries", {

@@ -12,6 +12,16 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 /** The longest page of a list. A member of the group that may only read must not have all of a table in memory. */
 export const longestPage = 1000
 export const PageLimit = Schema.Int.pipe(Schema.between(1, longestPage))
+/** How far one jump of the numbering goes at most: each that is skipped is derived, stored and watched. */
+export const farthestJump = 50_000
+/** The last one that a date can be, Unix milliseconds. */
+export const latestMoment = 8.64e15
+/** Unix milliseconds that are a date. */
+export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
+/** What an account or a key is called. */
+export const nameLength = 100
+const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
+const BlockNumber = Schema.Int.pipe(Schema.nonNegative())
 /** Both modes, or one. */
 export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
@@ -69,8 +79,8 @@ export class CreateKey extends Schema.TaggedRequest<CreateKey>()("CreateKey", {
   payload: {
     account: AccountId,
     mode: Mode,
-    name: Schema.String,
-    permissions: Schema.Array(Permission),
+    name: Name,
+    permissions: Schema.Array(Permission).pipe(Schema.maxItems(Permission.literals.length)),
     expiresIn: optional(Schema.Duration)
   },
   success: Schema.Struct({
@@ -98,7 +108,7 @@ export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
 export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("CreateAccount", {
   /** Extended public keys; without any the account uses the configuration's wallets. */
   payload: {
-    name: Schema.String,
+    name: Name,
     wallets: Schema.Struct({ live: optional(Schema.String), test: optional(Schema.String) })
   },
   success: AccountView,
@@ -139,7 +149,7 @@ export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSe
 
 /** Reads a part of these blocks again; the rest is asked for with the next request. */
 export class Rescan extends Schema.TaggedRequest<Rescan>()("Rescan", {
-  payload: { chain: ChainName, mode: Mode, from: Schema.Number, to: optional(Schema.Number) },
+  payload: { chain: ChainName, mode: Mode, from: BlockNumber, to: optional(BlockNumber) },
   success: Schema.Struct({
     /** The last block that was read. */
     through: Schema.Number,
@@ -172,7 +182,7 @@ export class Claim extends Schema.TaggedRequest<Claim>()("Claim", {
 
 /** Lets the numbering of all wallets jump ahead. */
 export class JumpAddresses extends Schema.TaggedRequest<JumpAddresses>()("JumpAddresses", {
-  payload: { by: Schema.Number },
+  payload: { by: Schema.Int.pipe(Schema.between(1, farthestJump)) },
   success: Schema.Array(
     Schema.Struct({
       /** The wallet's fingerprint, as logs have it. */

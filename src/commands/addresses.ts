@@ -1,21 +1,18 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { JumpAddresses } from "../Control/requests.ts"
+import { farthestJump, JumpAddresses } from "../Control/requests.ts"
 import { blindJump } from "../Payments/numbering.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
-/** Each that is skipped is derived, stored and watched. */
-const farthest = 50_000
-
 const by = Options.integer("by").pipe(
   Options.withPseudoName("N"),
-  Options.withDescription(`How many addresses to skip, 1 to ${farthest}; otherwise ${blindJump}`),
+  Options.withDescription(`How many addresses to skip, 1 to ${farthestJump}; otherwise ${blindJump}`),
   Options.withDefault(blindJump),
   Options.mapEffect((count) =>
-    count >= 1 && count <= farthest ? Effect.succeed(count) : refuse(`--by must be 1 to ${farthest}`)
+    count >= 1 && count <= farthestJump ? Effect.succeed(count) : refuse(`--by must be 1 to ${farthestJump}`)
   )
 )
 

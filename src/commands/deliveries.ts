@@ -11,6 +11,7 @@ import {
   ShowDelivery
 } from "../Control/deliveryRequests.ts"
 import type { DeliveryView } from "../Control/deliveryView.ts"
+import { latestMoment } from "../Control/requests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/retryPolicy.ts"
@@ -74,7 +75,7 @@ export const list = Command.make(
         modes: Option.match(options.mode, { onNone: () => modes, onSome: (only) => [only] }),
         statuses: Option.match(options.status, { onNone: () => ListedStatus.literals, onSome: (only) => [only] }),
         since: options.since,
-        until: Option.getOrElse(options.until, () => Number.MAX_SAFE_INTEGER),
+        until: Option.getOrElse(options.until, () => latestMoment),
         limit: options.limit,
         ...given("endpoint", options.endpoint)
       }),

@@ -1,7 +1,7 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
 import type { Place } from "../Control/ask.ts"
-import { longestPage } from "../Control/requests.ts"
+import { longestPage, nameLength } from "../Control/requests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
@@ -54,8 +54,6 @@ export const limitOf = (otherwise: number) =>
   )
 
 export const limit = limitOf(20)
-
-const nameLength = 100
 
 export const name = (what: string) =>
   Options.text("name").pipe(

@@ -56,6 +56,32 @@ const exchange = (database: string, bytes: string | Buffer) =>
     return Effect.sync(() => socket.destroy())
   })
 
+it.live("what no command would send is refused, and ends nothing", () =>
+  withDaemon((database) =>
+    Effect.gen(function* () {
+      const account = { account: defaultAccount, mode: "test" }
+      for (const request of [
+        { _tag: "JumpAddresses", by: -5 },
+        { _tag: "JumpAddresses", by: 1e9 },
+        { _tag: "JumpAddresses", by: 1.5 },
+        { _tag: "CreateAccount", name: "x".repeat(10_000), wallets: {} },
+        { _tag: "CreateKey", ...account, name: "\u0000", permissions },
+        { _tag: "CreateKey", ...account, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
+        { _tag: "Rescan", chain: "base", mode: "test", from: -1 },
+        {
+          _tag: "ListDeliveries",
+          ...{ account: defaultAccount, modes: ["test"], statuses: [], limit: 1 },
+          ...{ since: 0, until: 1e300 }
+        }
+      ]) {
+        const answer = yield* exchange(database, `${JSON.stringify({ user: "mallory", request })}\n`)
+        expect(JSON.parse(answer), JSON.stringify(request).slice(0, 80)).toHaveProperty("refused")
+      }
+      expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+    })
+  )
+)
+
 it.live("a command reaches the running daemon, and what it changes counts there at once", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
