@@ -37,6 +37,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
       const settings = yield* Settings
       const networks = yield* Networks
       const matchSet = yield* MatchSet
+      const clock = yield* Effect.clock
       const last = yield* lastPayment(yield* Reader)
       const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance), last)
       const watchers = yield* Effect.forEach(
@@ -57,7 +58,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
           return watcher.exclusively
         },
         wake: (network) => byNetwork.get(networkKey(network))?.wake(),
-        behind: (network) => headClock.behind(network) ?? 0,
+        behind: (network) => headClock.behind(network, clock) ?? 0,
         refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void
       }
     })

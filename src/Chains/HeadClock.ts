@@ -11,6 +11,9 @@ const memory = Duration.toMillis("5 minutes")
 export const aheadOf = (time: number, now: number, tolerance: number): number | undefined =>
   time * 1000 - now > tolerance ? time * 1000 - now : undefined
 
+/** Milliseconds by a clock that nobody sets. */
+const monotonic = (clock: Clock.Clock): number => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n)
+
 /**
  * This machine's clock beside the chains' heads. A head that is far ahead is a provider's lie or mistake, unless another
  * provider of the chain shows the same, or another chain where the chain's others do not answer: then the clock is behind. Reading goes on, money is credited,
@@ -27,17 +30,21 @@ export class HeadClock {
   /** By network, when its head was last seen far ahead; Unix milliseconds. */
   readonly #seen = new Map<string, number>()
 
-  /** By network, by how many milliseconds the clock was behind the chain's when its head was last looked at. */
-  readonly #behind = new Map<string, number>()
+  /** By network, milliseconds that its head was ahead of the monotonic clock when it was last looked at. */
+  readonly #heads = new Map<string, number>()
 
-  /** By how many milliseconds the clock is behind the chain's, as far as its heads have shown; undefined before the first. */
-  behind(network: Network): number | undefined {
-    return this.#behind.get(networkKey(network))
+  /**
+   * By how many milliseconds the clock is behind the chain's, as far as its heads have shown; undefined before the first.
+   * A clock that has been set since the last look is behind by what it is behind now.
+   */
+  behind(network: Network, clock: Clock.Clock): number | undefined {
+    const head = this.#heads.get(networkKey(network))
+    return head === undefined ? undefined : Math.max(0, head + monotonic(clock) - clock.unsafeCurrentTimeMillis())
   }
 
-  /** A head of that time, Unix seconds, was read at `now`: blocks run behind the clock, unless that is behind itself. */
-  note(network: Network, time: number, now: number): void {
-    this.#behind.set(networkKey(network), Math.max(0, time * 1000 - now))
+  /** A head of that time, Unix seconds, has been read: blocks run behind the clock, unless that is behind itself. */
+  note(network: Network, time: number, clock: Clock.Clock): void {
+    this.#heads.set(networkKey(network), time * 1000 - monotonic(clock))
   }
 
   /** Another chain has shown a head that is far ahead, some minutes ago at the most. */

@@ -161,16 +161,19 @@ export const lastPayment = (db: Db) =>
   Effect.map(db.get<{ last: number | null }>("SELECT max(sequence) AS last FROM payments"), (row) => row?.last ?? 0)
 
 /**
- * Payments of a chain that were made after that one, or while no head of the chain was known, have so many milliseconds
- * more: the clock that they were made by was so far behind the chain's, and nobody knew.
+ * Payments of a chain that were made after that one, or while no head of the chain was known, have as much more time as the
+ * clock is behind the chain's head: the clock that they were made by was behind, and nobody knew. It may have been set since:
+ * no payment was made later than the head that was read now, and none needs more than its own time from there.
+ *
+ * @param headTime Unix milliseconds, later than `now`
  */
-export const extend = ({ chain, mode }: Network, after: number, by: number) =>
+export const extend = ({ chain, mode }: Network, after: number, headTime: number, now: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `UPDATE payments SET due_at = expires_at + ?
+      `UPDATE payments SET due_at = expires_at + min(? - ?, ? - created_at)
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND due_at IS NULL
-         AND (sequence > ? OR created_head IS NULL)`,
-      [by, chain, mode, after]
+         AND (sequence > ? OR created_head IS NULL) AND created_at < ?`,
+      [headTime, now, headTime, chain, mode, after, headTime]
     )
   )
 

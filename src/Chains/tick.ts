@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Tx } from "../Sql.ts"
 import * as Balances from "./BalancesRepo.ts"
@@ -181,10 +181,11 @@ const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: 
  * the start, before anybody had looked, are given as much more time.
  */
 const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: Watch, time: number) {
-  const now = yield* Clock.currentTimeMillis
-  const note = () => headClock.note(network, time, now)
-  if (headClock.behind(network) !== undefined || time * 1000 <= now) return note()
-  const extend = Watched.extend(network, headClock.lastPayment, time * 1000 - now)
+  const clock = yield* Effect.clock
+  const now = clock.unsafeCurrentTimeMillis()
+  const note = () => headClock.note(network, time, clock)
+  if (headClock.behind(network, clock) !== undefined || time * 1000 <= now) return note()
+  const extend = Watched.extend(network, headClock.lastPayment, time * 1000, now)
   yield* writer.write(
     Effect.zipRight(
       extend,

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either, TestClock } from "effect"
+import { Clock, Effect, Either, TestClock } from "effect"
 import { HeadClock } from "../../src/Chains/HeadClock.ts"
 import { makeClient } from "../../src/Chains/Rpc.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
@@ -73,3 +73,22 @@ it.effect(
       expect(Either.isLeft(yield* check(base, far + 301, "silent"))).toBe(true)
     })
 )
+
+it("a clock that has been set since the last look is behind by what it is behind now", () => {
+  const [shown, hour] = [1_000_000, 3_600]
+  let [set, passed] = [shown - hour, 0]
+  const clock = Object.assign(Clock.make(), {
+    unsafeCurrentTimeMillis: () => (set + passed) * 1000,
+    unsafeCurrentTimeNanos: () => BigInt(passed) * 1_000_000_000n
+  })
+  const heads = new HeadClock(600_000, 0)
+  const behind = () => heads.behind(base, clock)
+  expect(behind()).toBeUndefined()
+  heads.note(base, shown, clock)
+  passed = 5
+  expect(behind()).toBe(hour * 1000)
+  set = shown
+  expect(behind()).toBe(0)
+  set = shown - 60
+  expect(behind()).toBe(60_000)
+})

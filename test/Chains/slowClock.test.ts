@@ -79,3 +79,19 @@ it.scoped("a payment that an earlier run has made by a clock that was right keep
     expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_440_000, undefined])
   })
 )
+
+it.scoped(
+  "a clock that is set back between a payment and the first look adds no more than the payment's own time",
+  () => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(800_000)
+      const { id } = yield* tenMinutes
+      yield* TestClock.setTime(0)
+      yield* watched
+      const payment = yield* paymentById(id)
+      // The chain's head is of second 840 by then: ten minutes from there are the most that it can need.
+      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_400_000, 1_440_000])
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)

@@ -47,9 +47,10 @@ export class VirtualTime {
   readonly clock: Clock.Clock = {
     [Clock.ClockTypeId]: Clock.ClockTypeId,
     unsafeCurrentTimeMillis: () => this.#now + this.skew,
-    unsafeCurrentTimeNanos: () => BigInt(this.#now + this.skew) * 1_000_000n,
+    // As in Node: monotonic, and set by nobody.
+    unsafeCurrentTimeNanos: () => BigInt(this.#now) * 1_000_000n,
     currentTimeMillis: Effect.sync(() => this.#now + this.skew),
-    currentTimeNanos: Effect.sync(() => BigInt(this.#now + this.skew) * 1_000_000n),
+    currentTimeNanos: Effect.sync(() => BigInt(this.#now) * 1_000_000n),
     sleep: (duration) =>
       Effect.async<void>((resume) => {
         const timer = { at: this.#now + Math.ceil(Duration.toMillis(duration)), fire: () => resume(Effect.void) }
