@@ -5,10 +5,11 @@ import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { migrateFile } from "./Sql/migrate.ts"
+import { orUnusable } from "./Sql/unusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 
 export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
-export { StoreUnusable } from "./Sql/migrate.ts"
+export { StoreUnusable } from "./Sql/unusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
 // Each on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file it did not just
@@ -59,7 +60,7 @@ const checkPragmas = (database: Database.Database) => {
 
 /**
  * The database file at `path`, made when it is not there: its writer and a reader. The caller holds the instance lock.
- * SQL trouble while opening is a defect; a file that this version cannot use is `StoreUnusable`.
+ * SQL trouble while opening is a defect; a file that tilld cannot use before somebody has seen to it is `StoreUnusable`.
  */
 export const layer = (path: string) =>
   Layer.scopedContext(
@@ -72,5 +73,5 @@ export const layer = (path: string) =>
       const reading = yield* open(path, { readonly: true })
       const writer = yield* makeWriter(fromDatabase(writing), yield* checkpoints(path, sync(descriptor)))
       return Context.make(Reader, fromDatabase(reading)).pipe(Context.add(Writer, writer))
-    })
+    }).pipe(orUnusable(path))
   )

@@ -3,8 +3,9 @@ import { dirname } from "node:path"
 import { Reactivity } from "@effect/experimental"
 import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
 import start from "../migrations/0001_start.ts"
+import { StoreUnusable } from "./unusable.ts"
 
 /** Numbered, forward only. A migration that has shipped is never edited. */
 const migrations = {
@@ -12,9 +13,6 @@ const migrations = {
 }
 
 const table = "migrations"
-
-/** The database was written by a newer tilld, or its copy does not check: only an operator can help. */
-export class StoreUnusable extends Data.TaggedError("StoreUnusable")<{ readonly message: string }> {}
 
 const syncToDisk = (path: string) => {
   const file = openSync(path, "r")

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, dirname } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
@@ -7,8 +7,18 @@ import Database from "better-sqlite3"
 import { Cause, Effect, Exit } from "effect"
 import { migrate } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { Reader, StoreUnusable, Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
+
+/** A database of which all but the first page is lost. */
+const damage = (path: string) => {
+  const database = new Database(path)
+  for (let i = 0; i < 40; i++)
+    database.exec(`CREATE TABLE t${i} (a TEXT, b TEXT, c TEXT, d TEXT); CREATE INDEX i${i} ON t${i} (a)`)
+  database.close()
+  const bytes = readFileSync(path)
+  writeFileSync(path, bytes.fill(0x5a, 4096))
+}
 
 const synchronous = Effect.flatMap(Writer, (writer) =>
   writer.write(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
@@ -79,5 +89,21 @@ it.live("a migration leaves a checked copy of the file as it was", () =>
     expect(copy.prepare("SELECT value FROM meta WHERE key = 'kept'").get()).toEqual({ value: "yes" })
     expect(copy.prepare("SELECT name FROM sqlite_schema WHERE name = 'next'").get()).toBeUndefined()
     copy.close()
+  }).pipe(Effect.scoped)
+)
+
+it.live.each<[string, (path: string) => void, RegExp]>([
+  ["is no database", (path) => writeFileSync(path, "x".repeat(10_000)), /is damaged, or no SQLite database: restore/],
+  ["is damaged", damage, /is damaged, or no SQLite database: restore/],
+  ["is a directory", (path) => mkdirSync(path), /is a directory: give database.path/],
+  ["lies where nobody may write", (path) => symlinkSync("/proc/version", path), /may not write/]
+])("a file that %s is refused with what to do", ([, make, words]) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    make(path)
+    const refused = yield* Effect.flip(Effect.provide(Reader, Sql.layer(path)))
+    expect(refused).toBeInstanceOf(StoreUnusable)
+    expect(refused.message).toMatch(words)
+    expect(refused.message).toContain(path)
   }).pipe(Effect.scoped)
 )
