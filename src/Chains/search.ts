@@ -145,8 +145,15 @@ const store = (
         ...(yield* VouchingRepo.reinstate(network, alike)),
         ...(yield* VouchingRepo.corroborateOthers(network, vouched))
       ]
+      // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.
+      const counting = yield* Ledger.countedKeys(tx, network, unknown)
+      const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))
       const asked = due.map(({ payment }) => payment)
-      yield* Searches.keep(network, asked, settled.number)
+      yield* Searches.keep(
+        network,
+        due.filter(({ address }) => !paid.has(address)).map(({ payment }) => payment),
+        settled.number
+      )
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
     })

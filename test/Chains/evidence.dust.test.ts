@@ -36,6 +36,20 @@ describe("a payment that nothing but dust has come for", () => {
     }).pipe(aroundSomeReal([first, first.twin()]))
   })
 
+  it.scoped("fails where the serving provider left it out, and the other one tells of it at the end", () => {
+    const liar = new ModelChain(10)
+    const honest = liar.twin()
+    liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc(5_000n)
+      liar.mineMany(350)
+      liar.mine(token(usdc, alice, 1n))
+      yield* untilOver(liar)
+      for (let i = 0; i < 30; i++) yield* second
+      expect(yield* stateOf(id)).toBe("failed insufficient_amount 1")
+    }).pipe(aroundSomeReal([liar, honest]))
+  })
+
   it.scoped("fails where both have it as coins", () => {
     const first = new ModelChain(10)
     const other = first.twin()
