@@ -69,9 +69,14 @@ export const expectedAt = (known: Point, credits: ReadonlyArray<Credit>, number:
 export const explained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>): boolean =>
   lo.nonce === hi.nonce && expectedAt(lo, credits, hi.number) === hi.balance
 
-/** What has changed between two points beyond the receipts. Below zero: the address has spent. */
-export const unexplained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>): bigint =>
-  hi.balance - expectedAt(lo, credits, hi.number)
+/**
+ * What has changed between two points beyond the receipts. Below zero: the address has spent. One that had nothing and has
+ * sent a transaction has paid for that at least: it has had money that no receipt tells of.
+ */
+export const unexplained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>): bigint => {
+  const expected = expectedAt(lo, credits, hi.number)
+  return hi.balance - expected + (expected === 0n && hi.nonce > lo.nonce ? 1n : 0n)
+}
 
 /**
  * The block that halves what is above `lo` and below `hi`; undefined when there is none.

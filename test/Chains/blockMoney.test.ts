@@ -4,7 +4,7 @@ import { getAddress } from "viem"
 import { readBalances } from "../../src/Chains/oracle.ts"
 import type { RpcClient, RpcRequest } from "../../src/Chains/Rpc.ts"
 import type { RpcReason } from "../../src/Chains/RpcError.ts"
-import { BalanceModel, direct, inside, nothing } from "./BalanceModel.ts"
+import { BalanceModel, direct, fee, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, bob, depsOf, firstAsked } from "./oracleWorld.ts"
 import { errorOf } from "./providing.ts"
 
@@ -214,6 +214,23 @@ describe("where nobody has the states between two points any more", () => {
       const more = long(501)
       expect((yield* look(more)).told).toEqual(["501 unattributed 12"])
       expect(fullBlocksOf(more)).toBe(0)
+    })
+  )
+
+  it.effect("what was collected again is not taken for nothing", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("collected")
+      model.states = 0
+      model.mine([direct(alice, 50n)])
+      model.mine([spends(alice, 50n - fee)])
+      for (let n = 0; n < 500; n++) model.mine([nothing])
+      const asked = { ...firstAsked(alice), withNonce: true }
+      const { transfers } = yield* readBalances(depsOf(model.client), model.head, [asked])
+      // It has paid a fee, and had nothing: how much came nobody can tell.
+      expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
+      // What it had by then may have been all that it has spent.
+      const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }
+      expect((yield* readBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
     })
   )
 
