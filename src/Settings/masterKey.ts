@@ -28,12 +28,12 @@ const find = (database: string, env: Source["env"]) => {
 }
 
 /** A key that others of this machine can read seals nothing from them. systemd guards its credentials itself. */
-const refuseReadable = (file: string) =>
+const refuseReadable = (file: string, instead: string) =>
   Effect.suspend(() =>
     (statSync(file).mode & 0o077) === 0
       ? Effect.void
       : new MasterKeyUnusable({
-          message: `The master key in ${file} can be read by others than its owner: chmod 600 ${file}, and change the key with tilld secrets rotate if others may have read it`
+          message: `The master key in ${file} can be read by others than its owner: chmod 600 ${file}, and ${instead} if others may have read it`
         })
   )
 
@@ -69,7 +69,7 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (data
         `TILLD_MASTER_KEY or the file ${besideDatabase(database)}; ${remedy}`
     })
   }
-  if (found.file !== undefined) yield* refuseReadable(found.file)
+  if (found.file !== undefined) yield* refuseReadable(found.file, "change the key with tilld secrets rotate")
   return yield* parse(found)
 })
 
@@ -93,6 +93,7 @@ export const readNewMasterKey = Effect.fn("Settings.readNewMasterKey")(function*
     try: () => readFileSync(file === "-" ? 0 : file, "utf8"),
     catch: (cause) => new MasterKeyUnusable({ message: `The new master key cannot be read from ${place} (${cause})` })
   })
+  if (given !== undefined && given !== "-") yield* refuseReadable(given, "make another one")
   return yield* parse({ place, text })
 })
 

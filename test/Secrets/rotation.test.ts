@@ -170,7 +170,7 @@ const installation = (endpoints: number) =>
       `[server]\npublic_url = "http://127.0.0.1"\n[database]\npath = "${path}"\n[wallets]\ntest = "${testXpub}"
 [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
     )
-    writeFileSync(keyFile, `${base64(newKey)}\n`)
+    writeFileSync(keyFile, `${base64(newKey)}\n`, { mode: 0o600 })
     const env = (key: string) => ({ TILLD_CONFIG: config, TILLD_MASTER_KEY: key })
     const run = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}, input?: string) =>
       tilld(args, { env: { ...env(base64(oldKey)), ...more }, ...(input === undefined ? {} : { input }) })
@@ -228,7 +228,7 @@ it.scopedLive("killed at any moment, the database opens with one of the two keys
     let current = oldKey
     let next = newKey
     for (const delay of [5, 60, 150, 300]) {
-      writeFileSync(keyFile, base64(next))
+      writeFileSync(keyFile, base64(next), { mode: 0o600 })
       const running = yield* startTilld(["secrets", "rotate", "--new-key", keyFile], { env: env(base64(current)) })
       // It has the lock from here on; at which moment of its work it dies is chance.
       const began = Effect.sync(() => existsSync(`${path}.pid`))

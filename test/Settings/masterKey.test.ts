@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { loadMasterKey } from "../../src/Settings/masterKey.ts"
+import { loadMasterKey, readNewMasterKey } from "../../src/Settings/masterKey.ts"
 import { makeMasterKeyFile } from "../../src/Settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
@@ -71,5 +71,19 @@ it.scoped("the sandbox's key is made once, for its owner's eyes", () =>
     yield* makeMasterKeyFile(database)
     expect(readFileSync(join(folder, "master.key"), "utf8")).toBe(made)
     expect(Buffer.from(Redacted.value(yield* loadMasterKey(database, {}))).toString("base64")).toBe(made.trim())
+  })
+)
+
+it.scoped("nor is one taken for the new key, whose place systemd guards where it is a credential", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const file = join(folder, "new-master-key")
+    writeFileSync(file, keyOf(4))
+    chmodSync(file, 0o644)
+    const { message } = yield* Effect.flip(readNewMasterKey(file, {}))
+    expect(message).toContain(`chmod 600 ${file}, and make another one`)
+    expect(Redacted.value(yield* readNewMasterKey(undefined, { CREDENTIALS_DIRECTORY: folder }))[0]).toBe(4)
+    chmodSync(file, 0o600)
+    expect(Redacted.value(yield* readNewMasterKey(file, {}))[0]).toBe(4)
   })
 )
