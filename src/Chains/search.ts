@@ -114,7 +114,10 @@ const together = (first: Income, second: Income): Found => {
   }
 }
 
-/** Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. */
+/**
+ * Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. Gives the
+ * addresses that have money of which the ledger knew nothing.
+ */
 const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
@@ -128,7 +131,7 @@ const store = (
       const tx = yield* Tx
       const scan = yield* Ledger.scan(tx, network)
       const block = yield* Ledger.newestBlockAt(tx, network, settled.number)
-      if (scan === undefined || block?.hash !== settled.hash) return
+      if (scan === undefined || block?.hash !== settled.hash) return new Set<string>()
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
       for (const { address, replaced } of compared) {
@@ -156,14 +159,15 @@ const store = (
       )
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
+      return paid
     })
   )
 
-const warnOf = (transfers: ReadonlyArray<DatedTransfer>) =>
-  transfers.length === 0
+const warnOf = (addresses: ReadonlySet<string>) =>
+  addresses.size === 0
     ? Effect.void
     : Effect.logWarning("before payments ended, another provider told of money that the serving one had left out").pipe(
-        Effect.annotateLogs({ addresses: [...new Set(transfers.map(({ address }) => address))].join(", ") })
+        Effect.annotateLogs({ addresses: [...addresses].join(", ") })
       )
 
 /** Asks another provider before payments end. */
@@ -234,23 +238,16 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const [first = silence, second = silence] = told
     const found = together(first, second)
     if (told.length >= quorum) {
-      yield* warnOf(found.transfers)
       const undated = undatedNow()
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      yield* store(watch, dated, found, vouched(), settled)
+      yield* warnOf(yield* store(watch, dated, found, vouched(), settled))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    if (sole.length > 0)
-      yield* store(
-        watch,
-        sole,
-        found,
-        told.flatMap((one) => one.vouched),
-        settled
-      )
+    const bySole = told.flatMap((one) => one.vouched)
+    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 
