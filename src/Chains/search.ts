@@ -4,6 +4,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
+import * as AgreementRepo from "./AgreementRepo.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
@@ -19,7 +20,7 @@ import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
-import { byTwo, type OneSided, oneSidedOf, undatedAmong, vouchFor } from "./vouching.ts"
+import { byTwo, lackedByTwo, type OneSided, oneSidedOf, type SecondWord, secondWord, undatedAmong } from "./vouching.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
@@ -77,20 +78,19 @@ interface Page {
 }
 
 /** What one provider tells. */
-interface Told extends Income {
-  /** What it has too, of the ledger's receipts. */
-  readonly vouched: ReadonlyArray<VouchingRepo.Vouched>
-}
+interface Told extends Income, SecondWord {}
 
 /** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
 const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, settled, told }: Page) =>
   Effect.gen(function* () {
     const logs = yield* searchLogs(watch, other, due, after, settled)
     const { compared, transfers } = yield* searchBalances(watch, others, other, due, settled)
+    const { lacks, vouched } = yield* secondWord(watch, other, told)
     return {
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
       compared,
-      vouched: [...logs, ...(yield* vouchFor(watch, other, told))]
+      vouched: [...logs, ...vouched],
+      lacks
     } satisfies Told
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
@@ -122,7 +122,7 @@ const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
   { alike, compared, transfers }: Found,
-  vouched: ReadonlyArray<VouchingRepo.Vouched>,
+  { lacks, vouched }: SecondWord,
   settled: BlockRef
 ) =>
   watch.writer.write(
@@ -143,6 +143,7 @@ const store = (
         // A round at a later block may have seen it already, and not how it came.
         if (one.currency === coin) yield* Repair.takeFromUnattributed(network, one, settled.number)
       }
+      for (const one of lacks) yield* AgreementRepo.refute(network, one)
       const touched = [
         ...(yield* keepIncome(network, unknown, false)),
         ...(yield* VouchingRepo.reinstate(network, alike)),
@@ -151,10 +152,12 @@ const store = (
       // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.
       const counting = yield* Ledger.countedKeys(tx, network, unknown)
       const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))
+      // What is there in the place of what two deny is told with the next tick, too.
+      const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       yield* Searches.keep(
         network,
-        due.filter(({ address }) => !paid.has(address)).map(({ payment }) => payment),
+        due.filter(({ address }) => !anew.has(address)).map(({ payment }) => payment),
         settled.number
       )
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
@@ -240,13 +243,13 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     if (told.length >= quorum) {
       const undated = undatedNow()
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      yield* warnOf(yield* store(watch, dated, found, vouched(), settled))
+      yield* warnOf(yield* store(watch, dated, found, { vouched: vouched(), lacks: lackedByTwo(told) }, settled))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = told.flatMap((one) => one.vouched)
+    const bySole = { vouched: told.flatMap((one) => one.vouched), lacks: [] }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })

@@ -41,16 +41,26 @@ export const oneSidedOf = Effect.fnUntraced(function* (
   } satisfies OneSided
 })
 
-const vouchForDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, dust: ReadonlyArray<Unagreed>) {
+/** What a provider says of what one alone has told. */
+export interface SecondWord {
+  /** What it has as well. */
+  readonly vouched: ReadonlyArray<Vouched>
+  /** Dust that it does not have, in a block as deep as the confirmations. */
+  readonly lacks: ReadonlyArray<Unagreed>
+}
+
+const ofDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, dust: ReadonlyArray<Unagreed>) {
   const found: Array<Vouched> = []
+  const lacking: Array<Unagreed> = []
   for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
-    const { has, times } = yield* testimonyOf(provider, watch, part)
+    const { has, lacks, times } = yield* testimonyOf(provider, watch, part)
+    lacking.push(...lacks)
     for (const { address, blockHash, position } of has) {
       const blockTime = times.get(blockHash)
       if (blockTime !== undefined) found.push({ address, blockHash, position, blockTime })
     }
   }
-  return found
+  return { vouched: found, lacks: lacking } satisfies SecondWord
 })
 
 /** Money without a transaction with the times of its blocks, where the provider has them. */
@@ -70,9 +80,13 @@ const date = Effect.fnUntraced(function* ({ client }: Provider, undated: Readonl
   })
 })
 
-/** Those of the receipts that a provider has as well. */
-export const vouchFor = (watch: Watch, provider: Provider, { dust, undated }: OneSided) =>
-  Effect.zipWith(vouchForDust(watch, provider, dust), date(provider, undated), (one, other) => [...one, ...other])
+/** What a provider says of these receipts. */
+export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: OneSided) =>
+  Effect.zipWith(
+    ofDust(watch, provider, dust),
+    date(provider, undated),
+    ({ lacks, vouched }, dated): SecondWord => ({ vouched: [...vouched, ...dated], lacks })
+  )
 
 const nameOf = (one: Vouched) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
 
@@ -86,6 +100,13 @@ export const byTwo = (told: ReadonlyArray<ReadonlyArray<Vouched>>): ReadonlyArra
       counts.set(nameOf(receipt), count)
       return count === quorum
     })
+}
+
+/** The dust that two of the providers do not have. */
+export const lackedByTwo = (told: ReadonlyArray<SecondWord>): ReadonlyArray<Unagreed> => {
+  const counts = new Map<Unagreed, number>()
+  for (const { lacks } of told) for (const one of lacks) counts.set(one, (counts.get(one) ?? 0) + 1)
+  return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
 }
 
 /** The payments that have money of which it is not agreed when it came. */

@@ -6,6 +6,7 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "../lib/settings.ts"
+import { Dice } from "./Dice.ts"
 import { Ledger } from "./Ledger.ts"
 import { Life, merchant } from "./Life.ts"
 import { epoch, type Place } from "./Place.ts"
@@ -15,7 +16,7 @@ import type { PaymentRow } from "./rows.ts"
 import type { SimProvider } from "./SimProvider.ts"
 import { copyFiles, removeFiles, Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
-import { type Strictness, usualStrictness, Violation } from "./watched.ts"
+import { isRight, type Strictness, usualStrictness, Violation } from "./watched.ts"
 
 const second = 1_000
 const hour = 3_600 * second
@@ -68,6 +69,7 @@ export class World {
   #crash: Crash | undefined
   #violation: unknown
   #watches = true
+  readonly #isPatient: boolean
 
   /** Begins with a copy of `template`, an empty database. */
   constructor(
@@ -82,6 +84,7 @@ export class World {
     copyFileSync(template, path)
     this.#path = path
     this.#seed = seed
+    this.#isPatient = new Dice(`patience ${seed}`).chance(0.25)
     this.#between = between
     this.places = places
     const base = testSettings(path)
@@ -294,13 +297,16 @@ export class World {
   }
 
   /** Puts as many blocks onto everything as is ever asked for, and lets the daemon read them. */
-  confirmAll(patience = 0): Promise<void> {
+  confirmAll(check?: () => void, patience = 0): Promise<void> {
     for (const { chain, plan } of this.places) chain.mineMany(plan.confirmations + 6, this.now)
-    return this.becomeQuiet(patience)
+    return this.becomeQuiet(check, patience)
   }
 
-  /** Lets the daemon catch up with chains that stand still, and do what else it has to, for `patience` milliseconds. */
-  async becomeQuiet(patience = 0): Promise<void> {
+  /**
+   * Lets the daemon catch up with chains that stand still, and do what else it has to, for `patience` milliseconds, or until
+   * `check`, if there is one, finds nothing wrong. Every fourth world waits to the end all the same: what is right may become wrong.
+   */
+  async becomeQuiet(check?: () => void, patience = 0): Promise<void> {
     for (const { chain } of this.places) {
       chain.mineUntil(this.now)
       chain.frozen = true
@@ -314,7 +320,10 @@ export class World {
     // What is done besides reading has a pace of its own, a slow node takes seconds for it, and what it finds has to be
     // agreed to in the next tick; a provider that never answered is put aside for as long.
     const others = this.places.every(({ isPunctual }) => isPunctual) ? 75 * second : 90 * second
-    await this.pass(Math.max(others, patience))
+    for (let left = Math.max(others, patience); left > 0; left -= 15 * second) {
+      await this.pass(Math.min(left, 15 * second))
+      if (check !== undefined && !this.#isPatient && isRight(check)) break
+    }
     for (const { chain } of this.places) chain.frozen = false
   }
 

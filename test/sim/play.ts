@@ -168,11 +168,13 @@ export const play = async (world: World, steps: ReadonlyArray<Step>): Promise<vo
  * @param isDown the daemon is down when its payments' time is over
  */
 export const settle = async (world: World, isDown: boolean): Promise<void> => {
+  const { ledger } = world
   await world.heal()
-  await world.confirmAll()
   // What was left out is found by the second pass, which takes its time where nobody waits.
   const isMissing = world.places.some(({ hasLied }) => hasLied)
-  checkQuiet(world.ledger, !isMissing)
+  const checkNow = () => checkQuiet(ledger, !isMissing)
+  await world.confirmAll(checkNow)
+  checkNow()
 
   const last = Math.max(world.now, ...world.ledger.payments().map((payment) => payment.expires_at))
   const over = last + settleGrace + 12 * second
@@ -180,9 +182,12 @@ export const settle = async (world: World, isDown: boolean): Promise<void> => {
   else await world.passTo(over)
   // Blocks come by themselves for a while, so that every chain has read one beyond the time.
   await world.pass(8 * second)
-  await world.confirmAll(isMissing ? longestSecondPass : 0)
-  checkQuiet(world.ledger, true)
-  checkEnd(world.ledger, world.lost)
+  const checkAll = () => {
+    checkQuiet(ledger, true)
+    checkEnd(ledger, world.lost)
+  }
+  await world.confirmAll(checkAll, isMissing ? longestSecondPass : 0)
+  checkAll()
   await world.finish()
 }
 

@@ -42,6 +42,8 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("1002239", seedsSteps("1002239"))).toBeUndefined()
   // Dust that one provider hides, and that the other one tells of only when its payment is to end.
   expect(await stage.run("542", seedsSteps("542"))).toBeUndefined()
+  // Coins that are dust, of which the serving provider shows twice as many.
+  expect(await stage.run("1001052", seedsSteps("1001052"))).toBeUndefined()
   // Coins without a transaction, of which one provider says that they came after the payment's time.
   expect(await stage.run("6681", seedsSteps("6681"))).toBeUndefined()
   // Dust that a provider shows in a block of another hash, too.

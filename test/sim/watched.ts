@@ -4,6 +4,17 @@ import type { SimChain } from "./SimChain.ts"
 /** The daemon and the chains do not agree. */
 export class Violation extends Error {}
 
+/** Whether a check finds nothing wrong. */
+export const isRight = (check: () => void): boolean => {
+  try {
+    check()
+    return true
+  } catch (error) {
+    if (error instanceof Violation) return false
+    throw error
+  }
+}
+
 /** A chain as the ledger looks at it. */
 export interface Watched {
   readonly plan: ChainPlan
