@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
+import type { Unagreed } from "../../src/Chains/AgreementRepo.ts"
 import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
-import { byTwo, undatedAmong } from "../../src/Chains/vouching.ts"
+import { byTwo, lackedByTwo, undatedAmong } from "../../src/Chains/vouching.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 
 const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
@@ -40,4 +41,24 @@ it("payments whose money nobody else dates wait", () => {
   const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
   const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
   expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
+})
+
+it("what two of three do not have is lacked, whoever they are", () => {
+  const dust = ["tx:1", "tx:2", "tx:3"].map(
+    (position): Unagreed => ({
+      ...receipt(position),
+      blockNumber: 1,
+      txHash: "0xt",
+      currency: "ETH",
+      amount: 1n,
+      seenAt: 0,
+      deniedBy: undefined,
+      reportedBy: undefined,
+      unverifiable: false
+    })
+  )
+  const says = (...lacks: ReadonlyArray<number>) => ({ vouched: [], lacks: dust.filter((_, i) => lacks.includes(i)) })
+  expect(lackedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
+  expect(lackedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
+  expect(lackedByTwo([says(0, 1, 2)])).toEqual([])
 })
