@@ -39,9 +39,12 @@ const keyView = (key: ApiKey): Requests.KeyView => ({
 
 export const createKey = administering(
   Requests.CreateKey,
-  ({ account, mode, name, permissions }) => ({
+  ({ account, expiresIn, mode, name, permissions }) => ({
     act: "keys create",
-    detail: { key: newApiKeyId(), account, mode, name, permissions }
+    detail: {
+      ...{ key: newApiKeyId(), account, mode, name, permissions },
+      expiresIn: expiresIn === undefined ? undefined : Duration.format(expiresIn)
+    }
   }),
   Effect.fnUntraced(function* ({ account, expiresIn, mode, name, permissions }, { key: id }) {
     const keys = yield* Keys
