@@ -98,8 +98,11 @@ export const unagreedDust = (
         `SELECT ${columns} FROM receipts
          WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0
            AND block_number <= ?
+           -- Of a hundred thousand that are all agreed to, none is looked at.
+           AND EXISTS (SELECT 1 FROM dust_sums
+             WHERE payment_id = ? AND kind = 'paying' AND agreed = 0 AND transfers > 0)
          LIMIT ?`,
-        [payment, chain, mode, upTo, limit]
+        [payment, chain, mode, upTo, payment, limit]
       )
       found.push(...rows.map(fromRow))
     }

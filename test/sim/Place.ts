@@ -61,7 +61,8 @@ export class Place {
   readonly #failsUntil = new Map<number, number>()
   readonly #liedAbout = new Set<string>()
   #areTimesWrong = false
-  #tagLiar: number | undefined
+  /** Who tells a lie that anybody would tell alike. */
+  readonly #liars = new Map<LieOrder["kind"], number>()
   #hasLied = false
 
   /** `over`: what its providers are like; the rest is as the dice say. */
@@ -144,13 +145,14 @@ export class Place {
     const liar = this.providers[provider]
     if (liar === undefined || now < this.#begins + firstAnswers * Number(!this.isPunctual)) return
     const lie = this.#lieOf(liar, order)
-    // Two that tell the same lie are believed, and promised to be: each has another story, but for this one.
-    if (order.kind === "tags" && provider !== (this.#tagLiar ?? provider)) return
+    // Two that tell the same lie are believed, and promised to be: each has another story, but for these.
+    const isPlain = order.kind === "tags" || order.kind === "times"
+    if (isPlain && provider !== (this.#liars.get(order.kind) ?? provider)) return
     if (lie === undefined || !this.#mayLie(provider, now, until)) return
     liar.tells(lie, until)
     this.#hasLied = true
     if (order.address !== undefined) this.#liedAbout.add(order.address)
-    if (order.kind === "tags") this.#tagLiar = provider
+    if (isPlain) this.#liars.set(order.kind, provider)
     if (order.kind === "times") this.#areTimesWrong = true
     if (order.kind === "longBranch" || order.kind === "falseFinals") this.#isGarbled = true
   }

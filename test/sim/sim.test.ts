@@ -52,6 +52,8 @@ it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
   expect(await stage.run("2906", seedsSteps("2906"))).toBeUndefined()
   // A deep reorg takes what the only payments were confirmed by, while nobody waits for anything.
   expect(await stage.run("5451", seedsSteps("5451"))).toBeUndefined()
+  // Two providers tell the same times: the model has one of them at most.
+  expect(await stage.run("1006717", seedsSteps("1006717"))).toBeUndefined()
   // Of two inventions one is denied, and who would deny the other one is gone before it can: the model does no such thing.
   for (const seed of ["5846", "13470"]) expect(await stage.run(seed, seedsSteps(seed))).toBeUndefined()
   // A clock that is set back before the first look at a chain, and one that is set right between a look and a payment: by
