@@ -2,14 +2,14 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { direct, inside, nothing, spends } from "./BalanceModel.ts"
-import { claimOf, ledger, looked } from "./claiming.ts"
-import { alice, bob, depsOf, inStore, owing, round, scanTo } from "./oracleWorld.ts"
+import { claimOf, ledger, looked, lookedUntraced, roundUntraced } from "./claiming.ts"
+import { alice, bob, inStore, owing, scanTo } from "./oracleWorld.ts"
 
 describe("a claim of one of several transactions that paid an address in one block", () => {
   it.scoped("takes its money from the one that was taken to have brought it all", () =>
     Effect.gen(function* () {
       const model = yield* owing("claim", alice, bob)
-      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 50n), inside(alice, 10n))
+      const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 50n), inside(alice, 10n))
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 100"])
       yield* claimOf(model, deeds[1]?.hash)
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 50", "1 call:1 50"])
@@ -38,7 +38,7 @@ describe("a claim of one of several transactions that paid an address in one blo
       const deeds = [inside(alice, 3n, [alice]), inside(alice, 4n)].flatMap((deed) => model.mine([deed]).deeds)
       for (let i = 0; i < 5; i++) model.mine([])
       model.states = 1
-      yield* round(depsOf(model.client), model.head)
+      yield* roundUntraced(model)
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 7"])
       model.states = Number.POSITIVE_INFINITY
       yield* claimOf(model, deeds[1]?.hash)
@@ -50,9 +50,9 @@ describe("a claim of one of several transactions that paid an address in one blo
     Effect.gen(function* () {
       const model = yield* owing("spent", alice)
       model.mine([inside(alice, 20n, [alice])])
-      yield* round(depsOf(model.client), model.head)
+      yield* roundUntraced(model)
       const { deeds } = model.mine([inside(alice, 40n, [alice]), inside(alice, 60n), spends(alice, 7n)])
-      yield* round(depsOf(model.client), model.head)
+      yield* roundUntraced(model)
       expect(yield* ledger(alice, deeds)).toContain("2 call:0 100")
       yield* claimOf(model, deeds[1]?.hash)
       expect((yield* ledger(alice, deeds)).slice(-2)).toEqual(["2 call:0 40", "2 call:1 60"])
@@ -62,7 +62,7 @@ describe("a claim of one of several transactions that paid an address in one blo
   it.scoped("is refused where the ledger would have more than came", () =>
     Effect.gen(function* () {
       const model = yield* owing("refused", alice, bob)
-      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
+      const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 60n))
       const writer = yield* Writer
       // As if it had come by a transfer to the address itself, which no trace is asked about.
       yield* writer.write(
@@ -101,7 +101,7 @@ describe("a claim of one of several transactions that paid an address in one blo
   it.scoped("brings what is missing", () =>
     Effect.gen(function* () {
       const model = yield* owing("missing", alice, bob)
-      const deeds = yield* looked(model, inside(alice, 40n, [alice]), inside(alice, 60n))
+      const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 60n))
       const writer = yield* Writer
       yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET amount = '40'")))
       expect(yield* claimOf(model, deeds[1]?.hash)).toMatchObject({ added: 1 })

@@ -28,3 +28,21 @@ export const looked = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
     yield* round(depsOf(model.client), model.head)
     return block.deeds
   })
+
+/** A round with a provider that does not trace, as one whose operator has turned that on only later. */
+export const roundUntraced = (model: BalanceModel) =>
+  Effect.gen(function* () {
+    model.traces = false
+    yield* round(depsOf({ ...model.client }), model.head)
+    model.traces = true
+  })
+
+/** The same of a block with these transactions: the one that names an address is taken to have brought all. */
+export const lookedUntraced = (model: BalanceModel, ...deeds: ReadonlyArray<Deed>) =>
+  Effect.map(
+    Effect.tap(
+      Effect.sync(() => model.mine(deeds)),
+      () => roundUntraced(model)
+    ),
+    (block) => block.deeds
+  )
