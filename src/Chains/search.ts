@@ -143,8 +143,8 @@ const store = (
         // A round at a later block may have seen it already, and not how it came.
         if (one.currency === coin) yield* Repair.takeFromUnattributed(network, one, settled.number)
       }
-      for (const one of lacks) yield* AgreementRepo.refute(network, one)
       const touched = [
+        ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
         ...(yield* keepIncome(network, unknown, false)),
         ...(yield* VouchingRepo.reinstate(network, alike)),
         ...(yield* VouchingRepo.corroborateOthers(network, vouched))

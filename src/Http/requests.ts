@@ -53,9 +53,9 @@ const write = (response: ServerResponse, reply: Reply, requestId: string, closin
  */
 const writePiece = (response: ServerResponse, piece: string, patience: number) =>
   Effect.async<void>((resume) => {
-    // Also where the client takes all at once: others have their turn between two pieces.
-    if (response.write(piece)) return resume(eventLoopTurn)
-    const onDrain = () => resume(Effect.void)
+    // Also where the client takes all at once: others have their turn between two pieces. "drain" may come in the same turn.
+    const onDrain = () => resume(eventLoopTurn)
+    if (response.write(piece)) return onDrain()
     response.once("drain", onDrain)
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))

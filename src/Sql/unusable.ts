@@ -1,4 +1,3 @@
-import { userInfo } from "node:os"
 import { Data, Effect, Predicate } from "effect"
 
 /** The database cannot be used as it is: it is damaged, of a newer tilld, or not this user's. Only an operator can help. */
@@ -11,7 +10,7 @@ const reasons: ReadonlyArray<readonly [RegExp, (path: string) => string]> = [
   [
     /^(EACCES|EPERM|EROFS|SQLITE_READONLY|SQLITE_CANTOPEN)/,
     (path) =>
-      `User ${userInfo().username} may not write ${path} and make files beside it: give the file and its folder to the ` +
+      `User ${process.getuid?.()} may not write ${path} and make files beside it: give the file and its folder to the ` +
       "user that tilld runs as (chown), as after a restore by root"
   ]
 ]

@@ -79,6 +79,24 @@ describe("an answer in pieces", () => {
     })
   )
 
+  it.scopedLive("gives others their turn between its pieces, also to a client that takes all at once", () =>
+    Effect.gen(function* () {
+      const { all, respond } = yield* streaming(200)
+      let turns = 0
+      const count = () => {
+        turns += 1
+        next = setImmediate(count)
+      }
+      let next = setImmediate(count)
+      yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(next)))
+      const client = yield* dial(yield* serve(respond, anyPort))
+      turns = 0
+      client.write(get("/stream"))
+      yield* all
+      expect(turns).toBeGreaterThanOrEqual(200)
+    })
+  )
+
   it.scopedLive("is only announced to HEAD, and the connection lives on", () =>
     Effect.gen(function* () {
       const { made, respond } = yield* streaming(50)

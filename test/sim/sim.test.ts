@@ -25,40 +25,37 @@ it("40 seeds: nothing is missed, nothing is counted twice, and everything is tol
   expect(failed).toEqual([])
 })
 
-it("seeds that once failed do so no more", { timeout: 300_000 }, async () => {
-  // A reorg while the second pass reads; blocks that a liar read first and alone; a provider that stands still and comes back.
-  for (const seed of ["2635", "2503", "3741"]) expect(await stage.run(seed, plain(seed), false)).toBeUndefined()
-  // Providers of a new chain that answer only when payments have been made and paid.
-  expect(await stage.run("3", plain("3"))).toBeUndefined()
-  // Coins that a reorg takes and brings again, and that their owner collects before anybody looks.
-  expect(await stage.run("7000134", plain("7000134"))).toBeUndefined()
-  // Dust that was late, and that a reorg mines again in time.
-  expect(await stage.run("948", seedsSteps("948"))).toBeUndefined()
-  // Coins seen by a later block's balance, and found again by the search before their payment ends.
-  expect(await stage.run("1003082", seedsSteps("1003082"))).toBeUndefined()
-  // Coins that the serving provider hides until their owner has collected a part of them.
-  expect(await stage.run("1003393", seedsSteps("1003393"))).toBeUndefined()
-  // One provider hides the money, and another one has other blocks: their denials do not add up.
-  expect(await stage.run("1002239", seedsSteps("1002239"))).toBeUndefined()
-  // Dust that one provider hides, and that the other one tells of only when its payment is to end.
-  expect(await stage.run("542", seedsSteps("542"))).toBeUndefined()
-  // Coins that are dust, of which the serving provider shows twice as many.
-  expect(await stage.run("1001052", seedsSteps("1001052"))).toBeUndefined()
-  // Coins without a transaction, of which one provider says that they came after the payment's time.
-  expect(await stage.run("6681", seedsSteps("6681"))).toBeUndefined()
-  // Dust that a provider shows in a block of another hash, too.
-  expect(await stage.run("2769", seedsSteps("2769"))).toBeUndefined()
-  // Coins that two contracts moved in one block, which nobody keeps the state of.
-  expect(await stage.run("2906", seedsSteps("2906"))).toBeUndefined()
-  // A deep reorg takes what the only payments were confirmed by, while nobody waits for anything.
-  expect(await stage.run("5451", seedsSteps("5451"))).toBeUndefined()
-  // Two providers tell the same times: the model has one of them at most.
-  expect(await stage.run("1006717", seedsSteps("1006717"))).toBeUndefined()
-  // Of two inventions one is denied, and who would deny the other one is gone before it can: the model does no such thing.
-  for (const seed of ["5846", "13470"]) expect(await stage.run(seed, seedsSteps(seed))).toBeUndefined()
-  // A clock that is set back before the first look at a chain, and one that is set right between a look and a payment: by
-  // a day too much, coins that were collected are in no state any more, and every attempt at a webhook is over.
-  for (const seed of ["1001490", "1000959"]) expect(await stage.run(seed, seedsSteps(seed))).toBeUndefined()
+const early = ["2635", "2503", "3741"]
+
+/** Seeds that failed, and what was new in them; the first ones without stories, as they were when they failed. */
+const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]> = [
+  ["2635", plain("2635"), "a reorg while the second pass reads"],
+  ["2503", plain("2503"), "blocks that a liar read first and alone"],
+  ["3741", plain("3741"), "a provider that stands still and comes back"],
+  ["3", plain("3"), "providers of a new chain that answer only when payments have been made and paid"],
+  ["7000134", plain("7000134"), "coins that a reorg takes and brings again, collected before anybody looks"],
+  ...[
+    ["948", "dust that was late, and that a reorg mines again in time"],
+    ["1003082", "coins seen by a later block's balance, and found again by the search before their payment ends"],
+    ["1003393", "coins that the serving provider hides until their owner has collected a part of them"],
+    ["1002239", "one provider hides the money, and another one has other blocks: their denials do not add up"],
+    ["542", "dust that one provider hides, and that the other one tells of only when its payment is to end"],
+    ["1001052", "coins that are dust, of which the serving provider shows twice as many"],
+    ["6681", "coins without a transaction, of which one provider says that they came after the payment's time"],
+    ["2769", "dust that a provider shows in a block of another hash, too"],
+    ["2906", "coins that two contracts moved in one block, which nobody keeps the state of"],
+    ["5451", "a deep reorg takes what the only payments were confirmed by, while nobody waits for anything"],
+    ["1006717", "two providers tell the same times: the model has one of them at most"],
+    ["5846", "of two inventions one is denied, and who would deny the other one is gone: the model does no such thing"],
+    ["13470", "the same"],
+    ["1001490", "a clock that is set back by days before the first look at a chain"],
+    ["1000959", "a clock that is set right by days between a look and a payment"]
+  ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
+]
+
+it.each(mended)("seed $0 does not fail: $2", { timeout: 60_000 }, async (seed, steps) => {
+  // The first ones failed when every chain had a provider from the start.
+  expect(await stage.run(seed, steps, !early.includes(seed))).toBeUndefined()
 })
 
 it("a seed has its steps", () => {
