@@ -10,6 +10,7 @@ import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
+import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
 import { providerTrouble, RpcError, type RpcReason } from "./RpcError.ts"
@@ -206,10 +207,29 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     } else if (!(yield* standsStill(other, settled.number))) yield* providers.testified(other)
   })
 
+  /** Those that answer with their heads, but for one that no longer follows the chain to a block of the number `deep`. */
+  const headsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Provider>, deep: number) {
+    const heads = yield* Effect.forEach(all, (one) => headOf(providers, one), { concurrency: all.length })
+    return yield* Effect.filter(
+      Arr.zip(all, heads).flatMap(([one, head]) => (head === undefined ? [] : [{ one, head: head.number }])),
+      ({ head, one }) => (head >= deep ? Effect.succeed(true) : Effect.negate(standsStill(one, deep))),
+      { concurrency: 1 }
+    )
+  })
+
   const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
     if (providers.all.length < 2) return undefined
-    const page = yield* dueAt(head)
-    if (page === undefined) return undefined
+    const claimed = yield* dueAt(head)
+    if (claimed === undefined) return undefined
+    const others = yield* providers.others(provider)
+    // A head that one provider claims proves no depth: payments are due where two have come to it.
+    const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
+    const deep = Math.min(head.number, heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number)
+    const page = deep === head.number ? claimed : yield* dueAt({ ...head, number: deep })
+    if (page === undefined) {
+      for (const { one } of heads) yield* providers.testified(one)
+      return `payments wait before they end: another provider's head is block ${deep}, and not ${head.number}`
+    }
     const { due, scan, settled } = page
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
@@ -218,10 +238,10 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const told: Array<Told> = []
     const vouched = () => byTwo(told.map((one) => one.vouched))
     const undatedNow = () => undatedAmong(oneSided, vouched())
-    const others = yield* providers.others(provider)
     // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
-    for (const asked of [...others, provider]) {
+    for (const { one: asked, head: own } of heads) {
       if (told.length >= quorum && undatedNow().size === 0) break
+      if (own < settled.number + chain.confirmations - 1) continue
       // While it is the only one, the verification pass goes no further.
       const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges
       if (isTooFar) {

@@ -12,7 +12,7 @@ import {
   withReceipts,
   withTokens
 } from "./around.ts"
-import { stateOf, watchedUsdc } from "./ending.ts"
+import { stateOf, watchedUsdc } from "./lying.ts"
 import { coin, ModelChain, token } from "./ModelChain.ts"
 import { Announced, ledger, pass, paymentById, until } from "./world.ts"
 
@@ -49,7 +49,7 @@ describe("the only payment is confirmed, and a reorg takes its blocks", () => {
     Effect.gen(function* () {
       const [first] = nodes
       for (const node of nodes) node.finalized = 8
-      const payment = yield* watchedUsdc
+      const payment = yield* watchedUsdc()
       const paid = token(usdc, alice, 5n)
       yield* next(first, paid)
       yield* next(first)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { alice, aroundSomeReal, second, usdc } from "./around.ts"
-import { stateOf, watchedUsdc } from "./ending.ts"
+import { stateOf, watchedUsdc } from "./lying.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 
 // One provider lies, and the others are honest: what becomes of a payment is what the honest ones have.
@@ -41,7 +41,7 @@ describe("block times", () => {
       misdating(liar, 11, 100_000)
       const nodes = [liar, ...Array.from({ length: count - 1 }, () => liar.twin())]
       return Effect.gen(function* () {
-        const { id } = yield* watchedUsdc
+        const { id } = yield* watchedUsdc()
         liar.mine(token(usdc, alice, 5n))
         yield* mineOn([liar], count === 2 ? 400 : 20)
         yield* seconds(60)
@@ -59,7 +59,7 @@ describe("silence", () => {
       liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
       const nodes = [liar, ...Array.from({ length: count - 1 }, () => liar.twin())]
       return Effect.gen(function* () {
-        const { id } = yield* watchedUsdc
+        const { id } = yield* watchedUsdc()
         yield* mineOn([liar], 350)
         liar.mine()
         liar.mine(token(usdc, alice, 5n))
@@ -89,7 +89,7 @@ describe("branches", () => {
       const nodes = [honest, honest.twin()]
       nodes.splice(place, 0, liar)
       return Effect.gen(function* () {
-        const { id } = yield* watchedUsdc
+        const { id } = yield* watchedUsdc()
         liar.mine()
         honest.mine(token(usdc, alice, 5n))
         yield* mineOn([liar, honest], 200)
@@ -102,7 +102,7 @@ describe("branches", () => {
     const liar = new ModelChain(10)
     const honest = forkOf(liar)
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       liar.mineMany(900)
       // Its blocks take no time.
       liar.distort = ({ method }, answer) =>
@@ -127,7 +127,7 @@ describe("branches", () => {
       return of === "0xb" && answer !== null ? { ...(answer as object), transactions: [] } : answer
     }
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       first.mine(token(usdc, alice, 5n))
       other.mine()
       yield* mineOn([first, other], 4)

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { address, alice, aroundSomeReal, health, second, usdc, withTokens } from "./around.ts"
-import { stateOf, watchedUsdc } from "./ending.ts"
+import { stateOf, watchedUsdc } from "./lying.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { pass, pay } from "./world.ts"
 
@@ -62,7 +62,7 @@ describe("three providers, of which the serving one invents receipts in every bl
     Object.assign(liar.client, { host: "liar" })
     inventing(liar, perBlock, owns)
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       yield* mineOn(liar, 20)
       expect((yield* health)?.providers).toMatchObject([{ healthy: false }, { healthy: true }, { healthy: true }])
       expect((yield* health)?.providers[0]?.reason).toContain("contradicted")
@@ -82,7 +82,7 @@ describe("two providers, of which the serving one invents receipts in every bloc
     const honest = liar.twin()
     inventing(liar, 1, true)
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       const other = yield* pay(bob, { currency: "USDC", amount: 7n })
       yield* mineOn(liar, 4)
       expect((yield* health)?.providers).toMatchObject([{ healthy: true }, { healthy: true }])
@@ -102,7 +102,7 @@ describe("two providers, of which the serving one invents receipts in every bloc
     const honest = liar.twin()
     inventing(liar, 1, true)
     return Effect.gen(function* () {
-      yield* watchedUsdc
+      yield* watchedUsdc()
       const other = yield* pay(bob, { currency: "USDC", amount: 7n })
       yield* mineOn(liar, 10)
       honest.failure = "unreachable"
@@ -127,7 +127,7 @@ it.scoped("what the other of two providers denies is told of by health at once, 
   const honest = liar.twin()
   Object.assign(honest.client, { host: "honest" })
   return Effect.gen(function* () {
-    yield* watchedUsdc
+    yield* watchedUsdc()
     yield* mineOn(liar, 2)
     expect(yield* health).not.toHaveProperty("reason")
     yield* mineOn(liar, 1)

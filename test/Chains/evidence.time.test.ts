@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
-import { alice, aroundSomeReal, health, second, usdc, watchedPayment, withTokens } from "./around.ts"
+import { alice, aroundSomeReal, health, second, usdc, withTokens } from "./around.ts"
+import { watchedUsdc } from "./lying.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { pass, pay, paymentById } from "./world.ts"
 
@@ -11,12 +11,6 @@ import { pass, pay, paymentById } from "./world.ts"
 const strict = { clockTolerance: Duration.minutes(15) }
 const inUsdc = { currency: "USDC", amount: 5n } as const
 const statusOf = (id: PaymentId) => Effect.map(paymentById(id), (payment) => payment?.status)
-
-/** A payment of five, with the worker that ends payments beside it. */
-const watchedUsdc = Effect.gen(function* () {
-  yield* Effect.forkScoped((yield* Settlement).expire)
-  return yield* watchedPayment(alice, inUsdc)
-})
 
 /** The node dates every block above the tenth so many seconds ahead. */
 const dating = (chain: ModelChain, ahead: number) => {
@@ -39,7 +33,7 @@ describe("block times a day ahead", () => {
     dating(liar, day)
     const nodes = [liar, ...Array.from({ length: providers - 1 }, () => liar.twin())]
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       for (let i = 0; i < 60; i++) {
         liar.mine()
         yield* second
@@ -58,7 +52,7 @@ describe("block times a day ahead", () => {
     const other = first.twin()
     for (const node of [first, other]) dating(node, day)
     return Effect.gen(function* () {
-      const unpaid = yield* watchedUsdc
+      const unpaid = yield* watchedUsdc()
       first.mine(token(usdc, alice, 5n))
       first.mineMany(3)
       for (let i = 0; i < 5; i++) yield* second
@@ -77,7 +71,7 @@ describe("block times a day ahead", () => {
     const other = chain.twin()
     for (const node of [chain, other]) dating(node, day)
     return Effect.gen(function* () {
-      yield* watchedUsdc
+      yield* watchedUsdc()
       chain.mineMany(3)
       for (let i = 0; i < 5; i++) yield* second
       const bob = "0x00000000000000000000000000000000000B0b01"
@@ -96,7 +90,7 @@ describe("depth", () => {
     return Effect.gen(function* () {
       const honest = new ModelChain(-1, [...liar.blocks])
       yield* Effect.gen(function* () {
-        const { id } = yield* watchedUsdc
+        const { id } = yield* watchedUsdc()
         const paid = liar.mine(token(usdc, alice, 5n))
         honest.blocks.push(paid)
         liar.mineMany(20)
@@ -109,13 +103,32 @@ describe("depth", () => {
     })
   })
 
+  it.scoped("is the lesser of two heads: no payment is over by blocks that one provider claims", () => {
+    const liar = new ModelChain(10)
+    const honest = new ModelChain(-1, [...liar.blocks])
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      for (let i = 0; i < 60; i++) {
+        // Its time, and its grace, end with block 376: the chain is 100 s ahead of the clock.
+        for (let k = 0; k < 10 && liar.height < 377; k++) honest.blocks.push(liar.mine())
+        yield* second
+      }
+      liar.mineMany(2)
+      for (let i = 0; i < 60; i++) yield* second
+      expect(yield* statusOf(id)).toBe("pending")
+      honest.blocks.push(...liar.blocks.slice(378))
+      for (let i = 0; i < 20; i++) yield* second
+      expect(yield* statusOf(id)).toBe("expired")
+    }).pipe(aroundSomeReal([liar, honest]))
+  })
+
   it.scoped("a tag that a policy requires is the lesser of two: one provider's does not confirm", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     const policies = [{ aboveUsd: "0", require: "finalized" as const }]
     honest.finalized = 8
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       liar.mine(token(usdc, alice, 5n))
       liar.mineMany(5)
       liar.finalized = 16
@@ -135,7 +148,7 @@ describe("depth", () => {
     const policies = [{ aboveUsd: "0", require: "finalized" as const }]
     liar.finalized = 16
     return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc
+      const { id } = yield* watchedUsdc()
       honest.failure = "unreachable"
       liar.mine(token(usdc, alice, 5n))
       liar.mineMany(5)

@@ -200,9 +200,9 @@ export class Books {
   /** Everything known that came to a payment's address and is not what it asks for, on any chain. */
   othersTo(payment: PaymentRow) {
     return [...this.chains].flatMap(([chain, watched]) => {
-      const head = this.scanned(chain)
       const above = chain === payment.chain ? this.beginsAbove(payment) : -1
-      return (head === undefined ? [] : this.creditsTo(payment.address, head, above)).flatMap(({ block, credit }) => {
+      const head = this.scanned(chain) ?? watched.chain.head
+      return this.creditsTo(payment.address, head, above).flatMap(({ block, credit }) => {
         const currency = this.currencyOf(watched, credit.contract)
         const isOther = currency !== undefined && (chain !== payment.chain || currency !== payment.currency)
         return isOther ? [{ chain, credit, number: block.number }] : []

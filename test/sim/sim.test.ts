@@ -48,6 +48,7 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["1006717", "two providers tell the same times: the model has one of them at most"],
     ["5846", "of two inventions one is denied, and who would deny the other one is gone: the model does no such thing"],
     ["13470", "the same"],
+    ["1008374", "a longer branch of one provider's, by which payments are over and deep that are not"],
     ["1001490", "a clock that is set back by days before the first look at a chain"],
     ["1000959", "a clock that is set right by days between a look and a payment"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
