@@ -1,5 +1,9 @@
+import { fork } from "node:child_process"
+import { once } from "node:events"
+import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
-import { type Choice, leftOut, Stage, seedsSteps, shrink, usual } from "./simulate.ts"
+import type { Ordered, Played, Rules } from "./player.ts"
+import { type Choice, leftOut, usual } from "./simulate.ts"
 import { type Kind, kinds } from "./stories.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
 
@@ -10,6 +14,7 @@ const usage = `npm run sim -- [options]
   --only a,b        each seed tells one of these stories, where else about every second tells one of all
   --without a,b     none tells these
   --with a,b        tells these too, where they are left out otherwise ("all": all of them)
+  --jobs N          processes that play; as many as there are cores where it is not given
   --strict a,b      what the daemon is held to besides the usual
   --help            says this
 
@@ -25,6 +30,7 @@ const { values } = parseArgs({
     only: { type: "string" },
     without: { type: "string" },
     with: { type: "string" },
+    jobs: { type: "string" },
     strict: { type: "string" },
     help: { type: "boolean" }
   }
@@ -53,8 +59,13 @@ const choice: Choice =
         always: false
       }
     : { kinds: kindsIn(values.only), always: true }
-const first = Number(values.seed ?? 1)
-const count = Number(values.seeds ?? (values.seed === undefined ? 40 : 1))
+const numberOf = (name: "seed" | "seeds" | "jobs", otherwise: number): number => {
+  const text = values[name]
+  if (text !== undefined && !/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${name} takes a number above 0`)
+  return Number(text ?? otherwise)
+}
+const first = numberOf("seed", 1)
+const count = numberOf("seeds", values.seed === undefined ? 40 : 1)
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 /** `--strict silence,leftovers`: what the daemon is held to besides the usual. */
@@ -64,48 +75,47 @@ for (const name of values.strict?.split(",") ?? []) {
   strict[name as keyof Strictness] = true
 }
 
-const stage = await Stage.make(strict)
+const rules: Rules = { choice, strict }
+const last = first + count - 1
 const failed: Array<number> = []
+let next = first
 let played = 0
-let millis = 0
 let computing = 0
 
-/** Whether two failures are of one kind: they differ in numbers and names at most. */
-const kindOf = (why: string | undefined): string | undefined => why?.replaceAll(/0x[0-9a-f]+|[0-9]+/g, "").slice(0, 60)
-
-const report = async (seed: number, why: string): Promise<void> => {
-  say(`\nseed ${seed} fails: ${why}\n`)
-  const steps = await shrink(seedsSteps(String(seed), choice), async (fewer) => {
-    return kindOf(await stage.run(String(seed), fewer)) === kindOf(why)
-  })
-  say(`${steps.length} steps are enough:`)
-  for (const step of steps) say(`  ${JSON.stringify(step)}`)
-  say(`with these: ${await stage.run(String(seed), steps)}\n`)
-}
-
-try {
-  for (let seed = first; seed < first + count; seed++) {
-    const began = performance.now()
-    const computed = process.cpuUsage()
-    const why = await stage.run(String(seed), seedsSteps(String(seed), choice))
-    millis += performance.now() - began
-    const { system, user } = process.cpuUsage(computed)
-    computing += (system + user) / 1_000
-    played++
-    if (why !== undefined) {
-      failed.push(seed)
-      // The first few tell enough.
-      if (failed.length <= 3) await report(seed, why)
-      else say(`seed ${seed} fails: ${why.split("\n")[0]}`)
-    }
-    if (played % 500 === 0) say(`${played} of ${count} seeds, ${failed.length} failed`)
+const hear = ({ computed, seed, told }: Played): void => {
+  played++
+  computing += computed
+  if (told !== undefined) {
+    failed.push(seed)
+    say(told)
   }
-} finally {
-  stage.close()
+  if (played % 500 === 0) say(`${played} of ${count} seeds, ${failed.length} failed`)
 }
+
+/** Has a process play seeds until there are no more. */
+const play = async (): Promise<void> => {
+  const player = fork(new URL("player.ts", import.meta.url), [JSON.stringify(rules)])
+  const order = (): void => {
+    // The first few are cut down: they tell enough.
+    if (next <= last) player.send({ seed: next++, isCut: failed.length < 3 } satisfies Ordered)
+    else player.disconnect()
+  }
+  player.on("message", (one: Played) => {
+    hear(one)
+    order()
+  })
+  order()
+  const [code] = await once(player, "exit")
+  if (code !== 0) throw new Error(`a process that plays seeds has ended with ${code}`)
+}
+
+const began = performance.now()
+const jobs = Math.min(count, numberOf("jobs", availableParallelism()))
+await Promise.all(Array.from({ length: jobs }, play))
+const each = (all: number) => (all / Math.max(1, played)).toFixed(0)
 
 if (leftOut.length > 0 && values.only === undefined) say(`left out: ${leftOut.join(", ")}`)
-if (failed.length > 0) say(`failed: ${failed.join(", ")}`)
-const each = (all: number) => (all / Math.max(1, played)).toFixed(0)
-say(`${played} seeds, ${failed.length} failed, ${each(millis)} ms a seed, ${each(computing)} of them computing`)
+if (failed.length > 0) say(`failed: ${failed.sort((a, b) => a - b).join(", ")}`)
+const pace = `${each(performance.now() - began)} ms a seed with ${jobs} at once, ${each(computing)} ms of computing each`
+say(`${played} seeds, ${failed.length} failed, ${pace}`)
 process.exitCode = failed.length > 0 ? 1 : 0
