@@ -175,11 +175,8 @@ const store = (
       const waits = ({ address, payment }: Searches.Due) =>
         untold.has(address) || (anew.has(address) && anewCounts.mayWait(payment))
       const [kept, waiting] = Arr.partition(due, waits)
-      yield* Searches.keep(
-        network,
-        kept.map(({ payment }) => payment),
-        settled.number
-      )
+      const searched = kept.map(({ payment }) => payment)
+      yield* Searches.keep(network, searched, settled.number)
       for (const { payment } of waiting) anewCounts.waits(payment)
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
