@@ -10,6 +10,10 @@ import type { ReceiptKey, Touched } from "./LedgerRepo.ts"
 export interface Undated extends ReceiptKey {
   readonly payment: PaymentId
   readonly blockNumber: number
+  /** Wei. */
+  readonly amount: bigint
+  /** Unix seconds, as the one provider tells. */
+  readonly blockTime: number
   /** The first block that it may have come with; undefined where that is its own. */
   readonly since: number | undefined
 }
@@ -20,6 +24,8 @@ interface UndatedRow {
   readonly address: string
   readonly position: string
   readonly block_number: number
+  readonly block_time: number
+  readonly amount: string
   readonly since_number: number | null
 }
 
@@ -32,7 +38,8 @@ export const undated = (
 ) =>
   Effect.map(
     db.all<UndatedRow>(
-      `SELECT payment_id, block_hash, address, position, block_number, since_number FROM receipts
+      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number
+       FROM receipts
        WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
          AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?`,
       [JSON.stringify(payments.map(({ payment }) => payment)), chain, mode, upTo]
@@ -45,6 +52,8 @@ export const undated = (
           address: row.address,
           position: row.position,
           blockNumber: row.block_number,
+          blockTime: row.block_time,
+          amount: BigInt(row.amount),
           since: row.since_number ?? undefined
         })
       )

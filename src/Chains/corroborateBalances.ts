@@ -4,6 +4,7 @@ import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Tx } from "../Sql.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { dueAgain } from "./balances.ts"
+import { ask, findHeader } from "./calls.ts"
 import type { InsideVerdict } from "./corroborateInside.ts"
 import * as Doubts from "./DoubtsRepo.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
@@ -106,6 +107,15 @@ const warnOf = (addresses: ReadonlyArray<string>) =>
         "a balance that one provider told is denied by another: what it had more does not count, check rpc_urls"
       ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
 
+/** What came with the same blocks as some money, by the ledger and by what was read together with it. */
+const besideOf = ({ network, reader }: Watch, money: DatedTransfer, read: ReadonlyArray<DatedTransfer>) => {
+  const { address, blockNumber, since = blockNumber } = money
+  const isOther = (one: DatedTransfer) =>
+    one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
+  const found = sum(read.filter(isOther).map(({ amount }) => amount))
+  return Effect.map(Doubts.receivedWith(reader, network, money), ({ agreed, all }) => ({ agreed, all: all + found }))
+}
+
 /**
  * A reading without the unattributed money that another provider's balances deny, and without what was to be remembered of
  * these addresses: they are compared again. Nothing of it is stored, so that a lying balance holds up no payment and
@@ -125,12 +135,8 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   const asked = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
   const denied = yield* Effect.filter(unattributed, (money) =>
     Effect.gen(function* () {
-      const { address, blockNumber, since = blockNumber } = money
-      const isOther = (one: DatedTransfer) =>
-        one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
-      const { agreed, all } = yield* Doubts.receivedWith(watch.reader, watch.network, money)
-      const found = sum(reading.transfers.filter(isOther).map(({ amount }) => amount))
-      return together(yield* verdictsOn(watch, asked, money, { agreed, all: all + found })) === "denied"
+      const beside = yield* besideOf(watch, money, reading.transfers)
+      return together(yield* verdictsOn(watch, asked, money, beside)) === "denied"
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -142,6 +148,47 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     transfers: reading.transfers.filter((transfer) => !denied.includes(transfer)),
     rows: reading.rows.filter(({ address }) => !addresses.has(address))
   } satisfies BalanceReading
+})
+
+/** Denied also by who has another block in the place of its. */
+const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: Unattributed, beside: Doubts.Beside) {
+  const [block] = yield* ask(provider.client, [findHeader(money.blockNumber)])
+  if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
+  return yield* verdictBy(provider, money, beside)
+})
+
+/** Whether a provider's balances deny unattributed money of the ledger. */
+export const isDeniedBy = ({ network, reader }: Watch, provider: Provider, money: Unattributed & Ledger.ReceiptKey) =>
+  Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) =>
+    Effect.map(verdictBy(provider, money, beside), (verdict) => verdict === "denied")
+  )
+
+/**
+ * What a provider's balances tell of, without unattributed money that two others deny. What one denies stays: of two, nobody
+ * knows which lies, and the payment waits.
+ */
+export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
+  watch: Watch,
+  provider: Provider,
+  transfers: ReadonlyArray<DatedTransfer>
+) {
+  const isDoubtful = ({ txHash }: DatedTransfer) => txHash === undefined
+  const asked = transfers.some(isDoubtful) ? yield* watch.providers.others(provider) : []
+  if (asked.length < quorum) return transfers
+  return yield* Effect.filter(transfers, (money) =>
+    Effect.gen(function* () {
+      if (!isDoubtful(money)) return true
+      const beside = yield* besideOf(watch, money, transfers)
+      const denials = yield* Effect.filter(asked, (one) =>
+        Effect.orElseSucceed(
+          Effect.map(verdictInBlock(one, money, beside), (verdict) => verdict === "denied"),
+          () => false
+        )
+      )
+      if (denials.length >= quorum) yield* warnOf([money.address])
+      return denials.length < quorum
+    })
+  )
 })
 
 /**

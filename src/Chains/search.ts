@@ -5,9 +5,11 @@ import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { AddressSet } from "./AddressSet.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
+import { AnewCounts } from "./AnewCounts.ts"
 import * as Balances from "./BalancesRepo.ts"
 import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
+import { withoutRefuted } from "./corroborateBalances.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { headOf } from "./otherHead.ts"
@@ -21,7 +23,16 @@ import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
-import { byTwo, lackedByTwo, type OneSided, oneSidedOf, type SecondWord, secondWord, undatedAmong } from "./vouching.ts"
+import {
+  byTwo,
+  isDisputed,
+  lackedByTwo,
+  type OneSided,
+  oneSidedOf,
+  type SecondWord,
+  secondWord,
+  undatedAmong
+} from "./vouching.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
@@ -30,7 +41,7 @@ const atOnce = 500
 const maxRanges = 16
 
 const waitsForTimes =
-  "payments wait before they end: two providers tell other times of the blocks that brought their money. Remedy: add a third provider to rpc_urls"
+  "payments wait before they end: two providers tell otherwise of coins without a transaction, or of the times of their blocks. Remedy: add a third provider to rpc_urls"
 
 /** What a provider answers that has other blocks than those that were read, or not yet. */
 const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
@@ -85,7 +96,10 @@ interface Told extends Income, SecondWord {}
 const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, settled, told }: Page) =>
   Effect.gen(function* () {
     const logs = yield* searchLogs(watch, other, due, after, settled)
-    const { compared, transfers } = yield* searchBalances(watch, others, other, due, settled)
+    const income = yield* searchBalances(watch, others, other, due, settled)
+    const transfers = yield* withoutRefuted(watch, other, income.transfers)
+    const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
+    const compared = income.compared.filter(({ address }) => !left.has(address))
     const { lacks, vouched } = yield* secondWord(watch, other, told)
     return {
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
@@ -124,7 +138,8 @@ const store = (
   due: ReadonlyArray<Searches.Due>,
   { alike, compared, transfers }: Found,
   { lacks, vouched }: SecondWord,
-  settled: BlockRef
+  settled: BlockRef,
+  anewCounts: AnewCounts
 ) =>
   watch.writer.write(
     Effect.gen(function* () {
@@ -155,12 +170,14 @@ const store = (
       const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))
       // What is there in the place of what two deny is told with the next tick, too.
       const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
+      const untold = new Set(unknown.filter(({ txHash }) => txHash === undefined).map(({ address }) => address))
       const asked = due.map(({ payment }) => payment)
-      yield* Searches.keep(
-        network,
-        due.filter(({ address }) => !anew.has(address)).map(({ payment }) => payment),
-        settled.number
-      )
+      const waits = ({ address, payment }: Searches.Due) =>
+        untold.has(address) || (anew.has(address) && anewCounts.mayWait(payment))
+      const [kept, waiting] = Arr.partition(due, waits)
+      const searched = kept.map(({ payment }) => payment)
+      yield* Searches.keep(network, searched, settled.number)
+      for (const { payment } of waiting) anewCounts.waits(payment)
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
       return paid
@@ -190,6 +207,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const standsStill = makeStandsStill(providers)
+  const anewCounts = new AnewCounts()
 
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
@@ -231,6 +249,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       return `payments wait before they end: another provider's head is block ${deep}, and not ${head.number}`
     }
     const { due, scan, settled } = page
+    anewCounts.retain(new Set(due.map(({ payment }) => payment)))
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const oneSided = yield* oneSidedOf(watch, due, settled)
@@ -240,7 +259,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const undatedNow = () => undatedAmong(oneSided, vouched())
     // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
     for (const { one: asked, head: own } of heads) {
-      if (told.length >= quorum && undatedNow().size === 0) break
+      if (told.length >= quorum && undatedNow().size === 0 && !isDisputed(oneSided, told)) break
       if (own < settled.number + chain.confirmations - 1) continue
       // While it is the only one, the verification pass goes no further.
       const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges
@@ -263,14 +282,16 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     if (told.length >= quorum) {
       const undated = undatedNow()
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      yield* warnOf(yield* store(watch, dated, found, { vouched: vouched(), lacks: lackedByTwo(told) }, settled))
+      yield* warnOf(
+        yield* store(watch, dated, found, { vouched: vouched(), lacks: lackedByTwo(told) }, settled, anewCounts)
+      )
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
     const bySole = { vouched: told.flatMap((one) => one.vouched), lacks: [] }
-    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled))
+    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, anewCounts))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 

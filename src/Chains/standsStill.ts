@@ -1,4 +1,5 @@
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
+import { ask, getHead, type Header } from "./calls.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
 import { RpcError } from "./RpcError.ts"
@@ -8,6 +9,16 @@ const stillAfter = Duration.toMillis("1 minute")
 
 /** Whether a provider whose head is below the block `deep`, which another one has read, no longer follows the chain. */
 export type StandsStill = (provider: Provider, deep: number) => Effect.Effect<boolean>
+
+/** Whether another provider has the same head: then the chain stands still, and who has read further has made that up. */
+const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: Provider, { hash }: Header) {
+  for (const { client, index } of all) {
+    if (index === provider.index) continue
+    const found = yield* Effect.either(ask(client, [getHead]))
+    if (Either.isRight(found) && found.right[0].hash === hash) return true
+  }
+  return false
+})
 
 /**
  * A provider whose head is below such a block and does not move is put aside: it will never have what it is asked about. One
@@ -28,6 +39,7 @@ export const makeStandsStill = (providers: Providers): StandsStill => {
       return false
     }
     if (now - before.since < stillAfter) return false
+    if (yield* isSharedHead(providers, provider, head)) return false
     const detail = `its head has been ${number} for ${Duration.format(now - before.since)}, and ${deep} has been read elsewhere`
     const { host } = provider.client
     yield* providers.failed(provider, new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail }))

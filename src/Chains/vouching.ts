@@ -4,6 +4,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, findHeader } from "./calls.ts"
+import { isDeniedBy } from "./corroborateBalances.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { Due } from "./SearchesRepo.ts"
@@ -63,8 +64,9 @@ const ofDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, du
   return { vouched: found, lacks: lacking } satisfies SecondWord
 })
 
-/** Money without a transaction with the times of its blocks, where the provider has them. */
-const date = Effect.fnUntraced(function* ({ client }: Provider, undated: ReadonlyArray<Undated>) {
+/** Money without a transaction with the times of its blocks, where the provider has them and does not deny the money. */
+const date = Effect.fnUntraced(function* (watch: Watch, provider: Provider, undated: ReadonlyArray<Undated>) {
+  const { client } = provider
   const numbers = [...new Set(undated.flatMap(({ blockNumber, since }) => [blockNumber, since ?? blockNumber]))]
   const headers = yield* Effect.forEach(
     Arr.chunksOf(numbers, headersPerBatch),
@@ -72,19 +74,23 @@ const date = Effect.fnUntraced(function* ({ client }: Provider, undated: Readonl
     { concurrency: 1 }
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))
-  return undated.flatMap(({ address, blockHash, blockNumber, position, since }): ReadonlyArray<Vouched> => {
+  const dated: Array<Vouched> = []
+  for (const { address, amount, blockHash, blockNumber, blockTime, position, since = blockNumber } of undated) {
     const block = byNumber.get(blockNumber)
-    const first = byNumber.get(since ?? blockNumber)
-    if (block?.hash !== blockHash || first === undefined) return []
-    return [{ address, blockHash, position, blockTime: block.time, sinceTime: first.time }]
-  })
+    const first = byNumber.get(since)
+    if (block?.hash !== blockHash || first === undefined) continue
+    const money = { address, amount, blockHash, blockNumber, blockTime, position, since }
+    if (yield* isDeniedBy(watch, provider, money)) continue
+    dated.push({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })
+  }
+  return dated
 })
 
 /** What a provider says of these receipts. */
 export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: OneSided) =>
   Effect.zipWith(
     ofDust(watch, provider, dust),
-    date(provider, undated),
+    date(watch, provider, undated),
     ({ lacks, vouched }, dated): SecondWord => ({ vouched: [...vouched, ...dated], lacks })
   )
 
@@ -107,6 +113,13 @@ export const lackedByTwo = (told: ReadonlyArray<SecondWord>): ReadonlyArray<Unag
   const counts = new Map<Unagreed, number>()
   for (const { lacks } of told) for (const one of lacks) counts.set(one, (counts.get(one) ?? 0) + 1)
   return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
+}
+
+/** Whether one of two providers has some of the dust, and the other one does not. */
+export const isDisputed = ({ dust }: OneSided, told: ReadonlyArray<SecondWord>): boolean => {
+  const had = new Set(byTwo(told.map(({ vouched }) => vouched)).map(Ledger.keyOf))
+  const lacked = new Set(lackedByTwo(told))
+  return dust.some((one) => !had.has(Ledger.keyOf(one)) && !lacked.has(one))
 }
 
 /** The payments that have money of which it is not agreed when it came. */

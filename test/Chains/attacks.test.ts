@@ -1,8 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { alice, aroundSomeReal, second, usdc } from "./around.ts"
-import { stateOf, watchedUsdc } from "./lying.ts"
-import { ModelChain, token } from "./ModelChain.ts"
+import { transferTopic } from "../../src/Chains/transfers.ts"
+import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Reader } from "../../src/Sql.ts"
+import { alice, aroundSomeReal, second, usdc, watchedPayment, withReceipts } from "./around.ts"
+import { stateOf, untilOver, watchedUsdc } from "./lying.ts"
+import { coin, ModelChain, token } from "./ModelChain.ts"
+import { pass } from "./world.ts"
 
 // One provider lies, and the others are honest: what becomes of a payment is what the honest ones have.
 
@@ -138,5 +142,136 @@ describe("branches", () => {
       }
       expect(yield* stateOf(id)).toBe("confirmed 5")
     }).pipe(aroundSomeReal([first, other, liar]))
+  })
+})
+
+/** Nodes of one chain that tell all that balances ask for, one of which lies about it. */
+const withLiar = (liar: ModelChain, count: number, place: number) => {
+  const nodes = Array.from({ length: count - 1 }, () => liar.twin())
+  nodes.splice(place, 0, liar)
+  for (const node of nodes) {
+    withReceipts(node)
+    const { distort } = node
+    node.distort = (request, answer) => (answer === null ? null : distort(request, answer))
+  }
+  return nodes
+}
+
+const watchedCoins = Effect.gen(function* () {
+  yield* Effect.forkScoped((yield* Settlement).expire)
+  return yield* watchedPayment(alice, { amount: 5n })
+})
+
+describe("coins", () => {
+  it.scoped("that the serving one of three tells with a false transaction are found with the right one", () => {
+    const liar = new ModelChain(10)
+    const nodes = withLiar(liar, 3, 0)
+    const paid = coin(alice, 5n)
+    const false_ = `0x${"e".repeat(64)}`
+    const { distort } = liar
+    liar.distort = (request, answer) => {
+      const { method } = request
+      const isFalse = request.params[0] === false_
+      const block = { blockHash: liar.blocks[11]?.hash, blockNumber: "0xb", transactionIndex: "0x0" }
+      if (isFalse && method === "eth_getTransactionByHash") {
+        return { ...block, hash: false_, from: `0x${"9".repeat(40)}`, to: alice, value: "0x5" }
+      }
+      if (isFalse) return distort(request, { ...block, transactionHash: false_, status: "0x1", logs: [] })
+      const told = distort(request, answer)
+      return told === null ? null : JSON.parse(JSON.stringify(told).replaceAll(paid.hash, false_))
+    }
+    return Effect.gen(function* () {
+      const { id } = yield* watchedCoins
+      liar.mine(paid)
+      yield* mineOn([liar], 30)
+      yield* seconds(30)
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal(nodes))
+  })
+
+  it.scoped.each([
+    [2, 0],
+    [2, 1],
+    [3, 0],
+    [3, 1],
+    [3, 2]
+  ] as const)(
+    "without a transaction that one of %d, at %d, shows before a payment ends do not end it",
+    ([count, place]) => {
+      const liar = new ModelChain(10)
+      const nodes = withLiar(liar, count, place)
+      const { distort } = liar
+      liar.distort = (request, answer) => {
+        const [of, at] = request.params as readonly [string, string | { readonly blockHash: string }]
+        const isLie =
+          request.method === "eth_getBalance" && liar.height === 380 && of.toLowerCase() === alice.toLowerCase()
+        if (!isLie) return distort(request, answer)
+        const number = typeof at === "object" ? liar.blocks.findIndex(({ hash }) => hash === at.blockHash) : Number(at)
+        return number >= 371 ? "0x3" : answer
+      }
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 3" : "expired")
+        const reader = yield* Reader
+        const agreed = yield* reader.all("SELECT 1 FROM receipts WHERE agreed = 1")
+        expect(agreed).toEqual([])
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+})
+
+describe("dust", () => {
+  it.scoped.each([
+    [2, 0],
+    [2, 1],
+    [3, 1],
+    [3, 2]
+  ] as const)("that one of %d, at %d, makes up anew whenever it is asked keeps no payment open", ([count, place]) => {
+    const liar = new ModelChain(10)
+    const nodes = Array.from({ length: count - 1 }, () => liar.twin())
+    nodes.splice(place, 0, liar)
+    let made = 0
+    liar.distort = ({ method, params: [of] }, answer) => {
+      if (method !== "eth_getLogs" || liar.height < 380) return answer
+      const { fromBlock, toBlock } = of as { readonly fromBlock: string; readonly toBlock: string }
+      if (Number(fromBlock) > 371 || Number(toBlock) < 371) return answer
+      const log = {
+        address: usdc,
+        topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
+        data: `0x${"1".padStart(64, "0")}`,
+        blockNumber: "0x173",
+        blockHash: liar.blocks[371]?.hash,
+        transactionHash: `0x${(++made).toString(16).padStart(64, "f")}`,
+        logIndex: "0x7"
+      }
+      return [...(answer as ReadonlyArray<unknown>), log]
+    }
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc(5_000n)
+      yield* untilOver(liar)
+      yield* seconds(30)
+      expect(yield* stateOf(id)).toBe("expired")
+    }).pipe(aroundSomeReal(nodes))
+  })
+})
+
+describe("a chain that stands still", () => {
+  it.scoped.each([0, 1, 2])("and provider %d of three that goes on: the others are not silent", (place) => {
+    const honest = new ModelChain(10)
+    const liar = forkOf(honest)
+    const nodes = [honest, honest.twin()]
+    nodes.splice(place, 0, liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      yield* seconds(20)
+      liar.mine(token(usdc, alice, 5n))
+      for (let i = 0; i < 130; i++) {
+        liar.mine()
+        yield* pass("10 seconds")
+      }
+      expect(yield* stateOf(id)).not.toContain("confirmed")
+    }).pipe(aroundSomeReal(nodes))
   })
 })

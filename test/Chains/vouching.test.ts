@@ -36,6 +36,8 @@ it("payments whose money nobody else dates wait", () => {
     position: "unattributed",
     payment: payment as PaymentId,
     blockNumber: 1,
+    amount: 1n,
+    blockTime: 10,
     since: undefined
   })
   const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
