@@ -21,7 +21,16 @@ import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
-import { byTwo, lackedByTwo, type OneSided, oneSidedOf, type SecondWord, secondWord, undatedAmong } from "./vouching.ts"
+import {
+  byTwo,
+  isDustDecided,
+  lackedByTwo,
+  type OneSided,
+  oneSidedOf,
+  type SecondWord,
+  secondWord,
+  undatedAmong
+} from "./vouching.ts"
 import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
@@ -238,9 +247,11 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const told: Array<Told> = []
     const vouched = () => byTwo(told.map((one) => one.vouched))
     const undatedNow = () => undatedAmong(oneSided, vouched())
-    // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
+    const isDecided = () => undatedNow().size === 0 && isDustDecided(oneSided, vouched(), lackedByTwo(told))
+    // Who read the blocks first is not known: two are asked, and the serving one may be one of them. Where they differ, the
+    // next one is asked too.
     for (const { one: asked, head: own } of heads) {
-      if (told.length >= quorum && undatedNow().size === 0) break
+      if (told.length >= quorum && isDecided()) break
       if (own < settled.number + chain.confirmations - 1) continue
       // While it is the only one, the verification pass goes no further.
       const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges

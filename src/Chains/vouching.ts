@@ -109,6 +109,12 @@ export const lackedByTwo = (told: ReadonlyArray<SecondWord>): ReadonlyArray<Unag
   return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
 }
 
+/** Whether two of the providers say the same of all dust that one alone has told of. */
+export const isDustDecided = ({ dust }: OneSided, vouched: ReadonlyArray<Vouched>, lacks: ReadonlyArray<Unagreed>) => {
+  const decided = new Set([...vouched, ...lacks].map(Ledger.keyOf))
+  return dust.every((one) => decided.has(Ledger.keyOf(one)))
+}
+
 /** The payments that have money of which it is not agreed when it came. */
 export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouched>): ReadonlySet<PaymentId> => {
   const dated = new Set(vouched.map(Ledger.keyOf))
