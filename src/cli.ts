@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util"
 import { CliConfig, Command, ValidationError } from "@effect/cli"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, type Console, Effect, Exit, Layer, Logger, Option } from "effect"
+import { Cause, type Console, Effect, Exit, HashMap, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { accounts } from "./commands/accounts.ts"
@@ -72,14 +72,18 @@ const defectText = (cause: Cause.Cause<unknown>): string => {
     : text
 }
 
+/** What says how a command line that begins with `word` goes on. */
+const helpFor = (word = "") =>
+  HashMap.has(Command.getSubcommands(tilld), word) ? `tilld ${word} --help` : "tilld --help"
+
 /** Tells why a command failed, and gives the exit code. */
 const explain = (
   cause: Cause.Cause<{ readonly _tag: string; readonly message: string } | ValidationError.ValidationError>
 ): Effect.Effect<number> => {
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error === undefined) return Effect.as(complain(`tilld: ${defectText(cause)}`), 1)
-  // @effect/cli has printed its own already.
-  if (ValidationError.isValidationError(error)) return Effect.succeed(2)
+  // @effect/cli has printed its own already, and of a group of commands names those of tilld.
+  if (ValidationError.isValidationError(error)) return Effect.as(complain(`See ${helpFor(process.argv[2])}`), 2)
   return Effect.as(complain(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
 }
 

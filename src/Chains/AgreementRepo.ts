@@ -166,16 +166,21 @@ export const setAgreed = ({ chain, mode }: Network, { address, blockHash, positi
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
 
-/** A host that denies a receipt of a block up to `number`; undefined where none does. */
-export const deniedBy = (db: Db, { chain, mode }: Network, number: number) =>
-  Effect.map(
-    db.get<{ host: string }>(
-      `SELECT denied_by AS host FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND block_number <= ?
-         AND denied_by IS NOT NULL LIMIT 1`,
-      [chain, mode, number]
-    ),
-    (row) => row?.host
+/** A receipt that a provider denies. */
+export interface Denial {
+  readonly host: string
+  readonly txHash: string
+  /** The payment, or the address where that is lost. */
+  readonly owner: string
+}
+
+/** A receipt of a block up to `number` that a provider denies; undefined where there is none. */
+export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
+  db.get<Denial>(
+    `SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND block_number <= ?
+       AND denied_by IS NOT NULL LIMIT 1`,
+    [chain, mode, number]
   )
 
 /** A provider has the block's height, and not the receipt. Gives whose it is. */

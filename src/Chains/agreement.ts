@@ -26,8 +26,8 @@ export const waitsForOthers =
   "no other provider answers: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
 export const waitsForSecond =
   "receipts wait for a second provider to corroborate them: the log names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
-const denial = (host: string) =>
-  `${host} denies receipts that another provider reported, and their payments wait: tilld payments show names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls`
+const denial = ({ host, owner, txHash }: AgreementRepo.Denial) =>
+  `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}, and their payments wait: tilld payments show names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls`
 
 /** What follows from the votes. */
 interface Verdict {
@@ -221,10 +221,10 @@ export const makeAgreement = (watch: Watch): Agreement => {
       waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
     }
     const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
-    const host = yield* AgreementRepo.deniedBy(reader, network, settledAt)
+    const denied = yield* AgreementRepo.anyDenied(reader, network, settledAt)
     const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
     return [
-      host === undefined ? undefined : denial(host),
+      denied === undefined ? undefined : denial(denied),
       overdue ? waitsForSecond : undefined,
       others.length > 0 || isSingle ? undefined : alone
     ]

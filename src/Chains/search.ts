@@ -25,7 +25,7 @@ import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
 import {
   byTwo,
-  isDisputed,
+  isDustDecided,
   lackedByTwo,
   type OneSided,
   oneSidedOf,
@@ -257,9 +257,11 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     const told: Array<Told> = []
     const vouched = () => byTwo(told.map((one) => one.vouched))
     const undatedNow = () => undatedAmong(oneSided, vouched())
-    // Who read the blocks first is not known: two are asked, and the serving one may be one of them.
+    const isDecided = () => undatedNow().size === 0 && isDustDecided(oneSided, vouched(), lackedByTwo(told))
+    // Who read the blocks first is not known: two are asked, and the serving one may be one of them. Where they differ, the
+    // next one is asked too.
     for (const { one: asked, head: own } of heads) {
-      if (told.length >= quorum && undatedNow().size === 0 && !isDisputed(oneSided, told)) break
+      if (told.length >= quorum && isDecided()) break
       if (own < settled.number + chain.confirmations - 1) continue
       // While it is the only one, the verification pass goes no further.
       const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges

@@ -115,11 +115,10 @@ export const lackedByTwo = (told: ReadonlyArray<SecondWord>): ReadonlyArray<Unag
   return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
 }
 
-/** Whether one of two providers has some of the dust, and the other one does not. */
-export const isDisputed = ({ dust }: OneSided, told: ReadonlyArray<SecondWord>): boolean => {
-  const had = new Set(byTwo(told.map(({ vouched }) => vouched)).map(Ledger.keyOf))
-  const lacked = new Set(lackedByTwo(told))
-  return dust.some((one) => !had.has(Ledger.keyOf(one)) && !lacked.has(one))
+/** Whether two of the providers say the same of all dust that one alone has told of. */
+export const isDustDecided = ({ dust }: OneSided, vouched: ReadonlyArray<Vouched>, lacks: ReadonlyArray<Unagreed>) => {
+  const decided = new Set([...vouched, ...lacks].map(Ledger.keyOf))
+  return dust.every((one) => decided.has(Ledger.keyOf(one)))
 }
 
 /** The payments that have money of which it is not agreed when it came. */

@@ -112,11 +112,16 @@ export const examineNumbering = (
     }
     const doubt = doubtOf({ token, wallets: Object.fromEntries(nextIndexes) }, usable.right)
     return doubt === undefined
-      ? ok(name, `the mark in ${folder} proves that it goes on where it stands`)
+      ? ok(
+          name,
+          token === ""
+            ? "it begins with the first start"
+            : `the mark in ${folder} proves that it goes on where it stands`
+        )
       : warn(
           name,
           `the next start skips ${blindJump} addresses of each wallet: ${doubt}`,
-          "right after restoring a copy; otherwise let database.mark_folder be the same at each start, on a disk that lasts"
+          "none right after a copy was restored; otherwise let database.mark_folder be the same at each start, on a disk that lasts"
         )
   })
 

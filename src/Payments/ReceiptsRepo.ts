@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
 import * as Dust from "./DustRepo.ts"
@@ -83,6 +84,16 @@ export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyA
       [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
     ),
     (row) => row !== undefined
+  )
+
+/** Another payment that a transaction has paid; undefined where none is known. */
+export const payeeOf = (db: Db, { id, mode }: Pick<Payment, "id" | "mode">, txHash: string) =>
+  Effect.map(
+    db.get<{ payment_id: PaymentId }>(
+      "SELECT payment_id FROM receipts WHERE tx_hash = ? AND mode = ? AND canonical = 1 AND payment_id <> ? LIMIT 1",
+      [txHash, mode, id]
+    ),
+    (row) => row?.payment_id
   )
 
 /** The newest of a payment's receipts that are settled one by one, in the order of the chain. */

@@ -103,11 +103,18 @@ const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
   }
 })
 
-/** Proves a transaction that the ledger does not know, on the chain where money came of which it knows none. */
+/**
+ * Proves a transaction that the ledger does not know, on the chain where money came of which it knows none. One that paid
+ * another payment is refused where all of this one's money has its own: it is a slip, most likely.
+ */
 const proveGiven = Effect.fnUntraced(function* (payment: Payment, receipts: ReadonlyArray<Receipt>, hash: string) {
   const canonical = receipts.filter((receipt) => receipt.canonical)
   if (canonical.some((receipt) => receipt.txHash === hash)) return
   const untold = canonical.find((receipt) => receipt.txHash === undefined)
+  const payee = untold === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, hash) : undefined
+  if (payee !== undefined) {
+    return yield* refuse(`${hash} paid ${payee}, and not ${payment.id}: name the transaction that paid ${payment.id}`)
+  }
   yield* prove({ chain: untold?.chain ?? payment.chain, mode: payment.mode }, hash)
 })
 

@@ -33,7 +33,7 @@ export interface Common {
 }
 
 export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<string, never, Invocation> =>
-  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG ?? "config/tilld.toml"))
+  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || "config/tilld.toml"))
 
 /** The configuration that the command line and the environment name. */
 export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loaded, SettingsInvalid, Invocation> =>

@@ -21,7 +21,7 @@ export const sandbox = Command.make(
   Effect.fnUntraced(function* ({ config, demo }) {
     const { env } = yield* Invocation
     const { runSandbox } = yield* sandboxed
-    const path = Option.getOrElse(config, () => env.TILLD_CONFIG ?? "config/sandbox.toml")
+    const path = Option.getOrElse(config, () => env.TILLD_CONFIG || "config/sandbox.toml")
     const run = runSandbox({ source: { path, env }, demo })
     yield* demo ? run : untilStopped(run)
   })

@@ -48,7 +48,7 @@ const run = Effect.fn("commands.trigger")(function* (options: {
   const { currency, json, kind } = options
   const key = yield* testKey
   const { env } = yield* Invocation
-  const path = Option.getOrElse(options.config, () => env.TILLD_CONFIG ?? "config/sandbox.toml")
+  const path = Option.getOrElse(options.config, () => env.TILLD_CONFIG || "config/sandbox.toml")
   const { chain, settings } = yield* localChain(path, options.chain)
   const { host, port } = settings.server
   const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${host}:${port}`))

@@ -50,6 +50,26 @@ describe("a payment that nothing but dust has come for", () => {
     }).pipe(aroundSomeReal([liar, honest]))
   })
 
+  it.scoped.each([1, 2])("fails where two of three providers have it, and number %i hides it", (hiding) => {
+    const first = new ModelChain(10)
+    const nodes = [first, first.twin(), first.twin()]
+    const liar = nodes[hiding]
+    if (liar !== undefined) {
+      liar.distort = ({ method }, answer) => {
+        if (method === "eth_getLogs") return []
+        return method === "eth_getTransactionReceipt" ? { ...(answer as object), logs: [] } : answer
+      }
+    }
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc(5_000n)
+      first.mineMany(350)
+      first.mine(token(usdc, alice, 1n))
+      yield* untilOver(first)
+      for (let i = 0; i < 30; i++) yield* second
+      expect(yield* stateOf(id)).toBe("failed insufficient_amount 1")
+    }).pipe(aroundSomeReal(nodes))
+  })
+
   it.scoped("fails where both have it as coins", () => {
     const first = new ModelChain(10)
     const other = first.twin()

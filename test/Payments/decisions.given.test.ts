@@ -10,7 +10,18 @@ import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { asked, besideNode, end, hash, layer, look, mined, ofTwoChains, refunded, start, untold } from "./deciding.ts"
-import { block, elsewhere, network, scanTo, startWith, tick, transfer, usdcElsewhere, withChains } from "./settling.ts"
+import {
+  block,
+  crowd,
+  elsewhere,
+  network,
+  scanTo,
+  startWith,
+  tick,
+  transfer,
+  usdcElsewhere,
+  withChains
+} from "./settling.ts"
 
 it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
   Effect.gen(function* () {
@@ -31,6 +42,23 @@ it.scoped("accept: a confirmed payment keeps its transaction, and nobody is aske
     const after = yield* look(id)
     expect(after.payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
     expect(after.exceptions).toEqual(["accepted overpaid 500"])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("accept: a transaction that paid another payment is refused where the money's own is known", () =>
+  Effect.gen(function* () {
+    const { id } = yield* start
+    const [other = expect.unreachable()] = yield* crowd(1)
+    const paid = transfer(121, 1000n, { address: other.address.toLowerCase(), txHash: hash("1") })
+    yield* scanTo(130, transfer(120, 400n), paid)
+    mined.set(hash("1"), { blockNumber: 121, status: "0x1" })
+    const refused = yield* Effect.flip(accept(id, hash("1")))
+    expect(refused).toMatchObject({ _tag: "TransactionNotProven", message: expect.stringContaining(other.id) })
+    expect((yield* look(id)).payment?.status).toBe("detecting")
+    // Coins of which no transaction is known can have come by it, too.
+    yield* scanTo(131, transfer(122, 600n, untold))
+    yield* accept(id, hash("1"))
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
   }).pipe(Effect.provide(layer))
 )
 

@@ -220,6 +220,21 @@ it.scopedLive("a private key is refused and not shown", () =>
   })
 )
 
+it.scopedLive("a command line that is wrong is told where to look", () =>
+  Effect.gen(function* () {
+    const { tilld } = yield* installation
+    for (const [args, help] of [
+      [["payments", "pay"], "See tilld payments --help\n"],
+      [["payments", "accept"], "See tilld payments --help\n"],
+      [["pay"], "See tilld --help\n"]
+    ] as const) {
+      const { code, stderr, stdout } = yield* tilld(args)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+      expect(stderr.endsWith(help), stderr).toBe(true)
+    }
+  })
+)
+
 it.scopedLive("config check names every problem, also as JSON", () =>
   Effect.gen(function* () {
     const { folder, tilld } = yield* installation
@@ -242,6 +257,8 @@ it.scopedLive("config check names every problem, also as JSON", () =>
     })
     const none = yield* tilld(["keys", "list"], { TILLD_CONFIG: "none.toml" })
     expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("no file none.toml") })
+    const empty = yield* tilld(["keys", "list"], { TILLD_CONFIG: "" })
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining("no file config/tilld.toml") })
   })
 )
 

@@ -197,6 +197,9 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
         { status: "warn", finding: `${home.database} is not there yet` }
       ])
       expect(statusOf(fresh, "master key")).toMatchObject([{ status: "ok" }])
+      expect(statusOf(fresh, "address numbering")).toMatchObject([
+        { status: "ok", finding: "it begins with the first start" }
+      ])
 
       const daemon = yield* serve(home)
       yield* daemon.end("SIGTERM")
