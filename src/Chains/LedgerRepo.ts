@@ -186,11 +186,11 @@ const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer
   })
 
 /**
- * One transaction sends one amount, by its value or from inside a contract, and one is at a place in a block: of two that
- * tell otherwise one lies, and the last word counts until two agree.
+ * One transaction sends one amount, by its value or from inside a contract, one is at a place in a block, and a block has one
+ * number: of two that tell otherwise one lies, and the last word counts until two agree.
  */
-const isRetold = `agreed = 0 AND (position GLOB 'tx:*' OR position GLOB 'call:*')
-  AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash)`
+const isRetold = `agreed = 0 AND (block_number <> excluded.block_number
+  OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
@@ -216,7 +216,8 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            reported_by = iif(${isRetold}, excluded.reported_by, reported_by),
            refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable), denied_by = iif(${isRetold}, NULL, denied_by),
-           canonical = iif(${isRetold}, 1, 1 - refuted), tx_hash = iif(${isRetold}, excluded.tx_hash, tx_hash), amount = iif(${isRetold}, excluded.amount, amount)`,
+           canonical = iif(${isRetold}, 1, 1 - refuted), tx_hash = iif(${isRetold}, excluded.tx_hash, tx_hash), amount = iif(${isRetold}, excluded.amount, amount),
+           block_time = iif(${isRetold}, excluded.block_time, block_time), block_number = iif(${isRetold}, excluded.block_number, block_number)`,
         [
           chain,
           mode,

@@ -257,6 +257,31 @@ describe("dust", () => {
   })
 })
 
+describe("a block with money", () => {
+  it.scoped.each([
+    [2, 0],
+    [3, 0],
+    [3, 1]
+  ] as const)("that one of %d, at %d, has four blocks lower is no deeper for it", ([count, place]) => {
+    const honest = new ModelChain(10)
+    const liar = forkOf(honest)
+    const nodes = [honest, ...Array.from({ length: count - 2 }, () => honest.twin())]
+    nodes.splice(place, 0, liar)
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      honest.mineMany(4)
+      const paid = honest.mine(token(usdc, alice, 5n))
+      liar.blocks.push({ ...paid, number: 11, parentHash: liar.blocks[10]?.hash ?? "" })
+      liar.mineMany(4)
+      yield* seconds(60)
+      expect(yield* stateOf(id)).toBe("detecting 5")
+      if (count === 2) return
+      yield* mineOn([honest, liar], 90)
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+    }).pipe(aroundSomeReal(nodes))
+  })
+})
+
 describe("a chain that stands still", () => {
   it.scoped.each([0, 1, 2])("and provider %d of three that goes on: the others are not silent", (place) => {
     const honest = new ModelChain(10)
