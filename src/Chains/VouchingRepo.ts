@@ -70,7 +70,7 @@ const corroborate = ({ chain, mode }: Network, receipts: ReadonlyArray<Vouched>,
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
       `UPDATE receipts SET agreed = 1, canonical = 1, refuted = 0, block_time = told.value ->> 3,
-         since_time = iif(since_number IS NULL, NULL, min(coalesce(told.value ->> 4, since_time), told.value ->> 3))
+         since_time = iif(since_number IS NULL, NULL, min(told.value ->> 4, told.value ->> 3))
        FROM json_each(?) AS told
        WHERE agreed = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
          AND position = told.value ->> 2 AND ${which}

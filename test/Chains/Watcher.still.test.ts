@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
+import { makeStandsStill } from "../../src/Chains/standsStill.ts"
+import { someProviders } from "../lib/soleProvider.ts"
 import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } from "./around.ts"
 import { ModelChain, token } from "./ModelChain.ts"
 import { ledger, pass } from "./world.ts"
@@ -50,3 +52,21 @@ describe("a provider whose head stands still", () => {
     }).pipe(aroundTwo(first, other))
   })
 })
+
+it.effect(
+  "a provider that stands still at a block or above it is not behind that block: it has another in its place",
+  () => {
+    const chain = new ModelChain(10)
+    const { aside, provider, providers } = someProviders(chain.client, chain.client)
+    const standsStill = makeStandsStill(providers)
+    return Effect.gen(function* () {
+      // The chain may stand still as a whole.
+      for (let i = 0; i < 3; i++) {
+        expect(yield* standsStill(provider, 10)).toBe(false)
+        yield* TestClock.adjust("1 minute")
+      }
+      expect(yield* standsStill(provider, 11)).toBe(true)
+      expect(aside).toEqual(["behind"])
+    })
+  }
+)

@@ -122,6 +122,60 @@ describe("depth", () => {
     }).pipe(aroundSomeReal([liar, honest]))
   })
 
+  it.scoped("is waited for, however long another provider that follows the chain is behind", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      for (let i = 0; i < 32; i++) {
+        first.mineMany(10)
+        yield* second
+      }
+      yield* pass("61 minutes")
+      // Its time, and its grace, end with block 376.
+      other.behind = 60
+      first.mineMany(60)
+      for (let i = 0; i < 40; i++) {
+        // Now and then it fails, too: ten minutes from the first time to the last are no silence of ten minutes.
+        other.failure = i % 4 === 3 ? "unreachable" : undefined
+        first.mine()
+        yield* pass("30 seconds")
+      }
+      other.failure = undefined
+      expect(yield* statusOf(id)).toBe("pending")
+      other.behind = 0
+      for (let i = 0; i < 4; i++) yield* pass("30 seconds")
+      expect(yield* statusOf(id)).toBe("expired")
+    }).pipe(aroundSomeReal([first, other], { ...withTokens, pollInterval: Duration.seconds(30) }))
+  })
+
+  it.scoped(
+    "is each one's own: a third provider that has the block, and not its confirmations, does not make up the quorum",
+    () => {
+      const first = new ModelChain(10)
+      const nodes = [first, first.twin(), first.twin()] as const
+      const [, failing, behind] = nodes
+      return Effect.gen(function* () {
+        const { id } = yield* watchedUsdc()
+        while (first.height < 370) {
+          first.mineMany(10)
+          yield* second
+        }
+        failing.intercept = (batch) => {
+          failing.failure = batch.some(({ method }) => method === "eth_getLogs") ? "timeout" : undefined
+        }
+        behind.behind = 2
+        // The payment is over by the last but two of these, and not by what is as deep to the one behind.
+        first.mineMany(9)
+        for (let i = 0; i < 10; i++) yield* second
+        expect(yield* statusOf(id)).toBe("pending")
+        behind.behind = 0
+        for (let i = 0; i < 20; i++) yield* second
+        expect(yield* statusOf(id)).toBe("expired")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
   it.scoped("a tag that a policy requires is the lesser of two: one provider's does not confirm", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()

@@ -95,3 +95,18 @@ it.scoped(
     }).pipe(aroundSomeReal([chain], patient, tolerance))
   }
 )
+
+it.scoped(
+  "a payment that was made later than the head, by a clock that has been set back since, keeps its time",
+  () => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(900_000)
+      const { id } = yield* tenMinutes
+      yield* TestClock.setTime(0)
+      yield* watched
+      const payment = yield* paymentById(id)
+      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_500_000, undefined])
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)

@@ -1,8 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
 import type { Unagreed } from "../../src/Chains/AgreementRepo.ts"
 import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
-import { byTwo, lackedByTwo, undatedAmong } from "../../src/Chains/vouching.ts"
-import type { PaymentId } from "../../src/Domain/Ids.ts"
+import { byTwo, lackedByTwo, secondWord, undatedAmong } from "../../src/Chains/vouching.ts"
+import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { soleProvider } from "../lib/soleProvider.ts"
+import { ModelChain } from "./ModelChain.ts"
+import { inStore, watchOf } from "./oracleWorld.ts"
 
 const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
   blockHash: "0xb",
@@ -64,3 +68,18 @@ it("what two of three do not have is lacked, whoever they are", () => {
   expect(lackedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
   expect(lackedByTwo([says(0, 1, 2)])).toEqual([])
 })
+
+it.scoped("money without a transaction is dated by who has its block, and not by who has another in its place", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(12)
+    const { provider, providers } = soleProvider(chain.client)
+    const told = (blockHash = ""): Undated => ({
+      ...{ payment: newPaymentId(0), address: "0xa", position: "unattributed" },
+      ...{ blockHash, blockNumber: 12, since: 11 }
+    })
+    const undated = [told(chain.blocks[12]?.hash), told("0xother")]
+    const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated })
+    expect(vouched).toMatchObject([{ blockHash: chain.blocks[12]?.hash, blockTime: 120, sinceTime: 110 }])
+    expect(vouched).toHaveLength(1)
+  }).pipe(inStore)
+)

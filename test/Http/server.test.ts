@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Stream, TestClock } from "effect"
 import type { Respond } from "../../src/Http/respond.ts"
 import { type Address, type ListenFailed, serve } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
@@ -132,17 +132,21 @@ describe("a client that goes away", () => {
   )
 })
 
-/** A server whose requests to /wait are answered when the test says so, and that ends as a daemon does: interrupted. */
+/**
+ * A server whose requests are answered when the test says so, but for those to /; and that ends as a daemon does:
+ * interrupted. An answer to /stream has no end.
+ */
 const closable = Effect.gen(function* () {
   const started = yield* Deferred.make<void>()
   const go = yield* Deferred.make<void>()
   const listening = yield* Deferred.make<Address, ListenFailed>()
   const respond: Respond = (request, body, id) =>
-    request.url === "/wait"
-      ? Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(go)).pipe(
-          Effect.zipRight(tell(request, body, id))
+    request.url === "/"
+      ? tell(request, body, id)
+      : Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(go)).pipe(
+          Effect.zipRight(tell(request, body, id)),
+          Effect.map((reply) => (request.url === "/stream" ? { ...reply, rest: Stream.never } : reply))
         )
-      : tell(request, body, id)
   const daemon = yield* serve(respond, anyPort).pipe(
     Effect.intoDeferred(listening),
     Effect.zipRight(Effect.never),
@@ -155,13 +159,15 @@ const closable = Effect.gen(function* () {
 const waiting = "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
 
 /** The same, with a request that waits. */
-const closableAtWork = Effect.gen(function* () {
-  const server = yield* closable
-  const busy = yield* dial(server.address)
-  busy.write(waiting)
-  yield* Deferred.await(server.started)
-  return { ...server, busy }
-})
+const closableAt = (request: string) =>
+  Effect.gen(function* () {
+    const server = yield* closable
+    const busy = yield* dial(server.address)
+    busy.write(request)
+    yield* Deferred.await(server.started)
+    return { ...server, busy }
+  })
+const closableAtWork = closableAt(waiting)
 
 describe("at a shutdown", () => {
   it.scopedLive("what is in flight finishes, live connections hear 503, new ones nobody", () =>
@@ -208,6 +214,22 @@ describe("at a shutdown", () => {
       const client = yield* dial(yield* serve(() => Effect.interrupt, anyPort))
       client.write(get)
       expect(errorIn(yield* client.received(/\}$/))).toMatchObject({ code: "SHUTTING_DOWN" })
+    })
+  )
+
+  it.scopedLive("a stream that would begin meanwhile, and never end, hears 503 and does not hold it up", () =>
+    Effect.gen(function* () {
+      const { address, busy, close, go } = yield* closableAt(waiting.replace("/wait", "/stream"))
+      const idle = yield* dial(address)
+      idle.write(get)
+      yield* idle.received(/\{"body":""\}$/)
+      const closing = yield* Effect.fork(close)
+      yield* Effect.yieldNow()
+      idle.write(get)
+      yield* idle.closed
+      yield* Deferred.succeed(go, undefined)
+      expect(yield* busy.received(/^HTTP\/1.1 [0-9]+ /)).toMatch(/^HTTP\/1.1 503 /)
+      yield* Fiber.join(closing)
     })
   )
 

@@ -1,0 +1,57 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
+import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as VouchingRepo from "../../src/Chains/VouchingRepo.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
+import { layer, network, startWith, tick, transfer } from "../Payments/settling.ts"
+
+const dust = (position: string): DatedTransfer => ({ ...transfer(105, 1n), currency: "USDC", position })
+
+/** A payment with two transfers of dust that one provider has told of. */
+const withDust = Effect.gen(function* () {
+  const payment = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+  yield* tick({ head: 120, agreed: false, transfers: [dust("log:1"), dust("log:2")] })
+  return payment
+})
+
+const agreed = Effect.flatMap(Reader, (reader) =>
+  reader.all("SELECT position, canonical, agreed FROM receipts ORDER BY position")
+)
+
+it.scoped("dust that two have denied is not asked about again, and does not count by the next one that has it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* withDust
+    const reader = yield* Reader
+    const writer = yield* Writer
+    const asked = Effect.map(AgreementRepo.unagreedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
+      all.map(({ position }) => position)
+    )
+    expect(yield* asked).toEqual(["log:1", "log:2"])
+    yield* writer.write(AgreementRepo.refute(network, dust("log:1")))
+    expect(yield* asked).toEqual(["log:2"])
+    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")]))
+    expect(yield* agreed).toEqual([
+      { position: "log:1", canonical: 0, agreed: 0 },
+      { position: "log:2", canonical: 1, agreed: 1 }
+    ])
+    // Two that tell of it in the blocks that they verify are another matter.
+    yield* writer.write(VouchingRepo.setCorroborated(network, [dust("log:1")]))
+    expect((yield* agreed)[0]).toEqual({ position: "log:1", canonical: 1, agreed: 1 })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("money without a transaction is to be dated while its block is of the chain", () =>
+  Effect.gen(function* () {
+    const { id } = yield* startWith()
+    const reader = yield* Reader
+    const undated = Effect.map(VouchingRepo.undated(reader, network, 120, [{ payment: id }]), (all) =>
+      all.map(({ blockNumber }) => blockNumber)
+    )
+    const untold = transfer(105, 5n, { position: "unattributed", txHash: undefined })
+    yield* tick({ head: 120, agreed: false, transfers: [untold] })
+    expect(yield* undated).toEqual([105])
+    yield* tick({ head: 121, ancestor: 104 })
+    expect(yield* undated).toEqual([])
+  }).pipe(Effect.provide(layer))
+)
