@@ -15,11 +15,11 @@ import { refusals } from "./Span.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
-/** On a chain without the tag, what is this many times deeper than its confirmations counts as final. */
+/** No block is final that is not so many times as deep as the confirmations: the tag may be one provider's word. */
 const finalDepths = 4
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
-  Math.min(head, finalized ?? head - finalDepths * watch.chain.confirmations)
+  Math.min(finalized ?? head, head - finalDepths * watch.chain.confirmations)
 
 /** What one provider tells of the blocks. */
 interface Told {

@@ -221,12 +221,16 @@ export const advance = (
   return steps
 }
 
-/** Nothing at or below this block is expected to be replaced any more. */
+/**
+ * Nothing at or below this block is expected to be replaced any more. The tag, where no policy needs it, is one provider's
+ * word: it makes no block final that is not deep.
+ */
 export const finalBlock = ({
   confirmations,
   finalized,
   head
-}: Pick<Horizon, "confirmations" | "finalized" | "head">): number => finalized ?? head - finalDepth * confirmations
+}: Pick<Horizon, "confirmations" | "finalized" | "head">): number =>
+  Math.min(finalized ?? head, head - finalDepth * confirmations)
 
 /**
  * What becomes of a confirmed payment whose money a reorg took: failed, once every block that it was taken from has a

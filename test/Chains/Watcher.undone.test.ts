@@ -77,8 +77,12 @@ describe("the only payment is confirmed, and a reorg takes its blocks", () => {
       const { id } = yield* followed(nodes, false)
       yield* pass("5 minutes")
       expect(yield* stateOf(id)).toBe("confirmed 5")
+      // The tag is one provider's word: it makes nothing final that is not deep.
       for (const node of nodes) node.finalized = 11
       nodes[0].mine()
+      yield* pass("5 minutes")
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+      nodes[0].mineMany(8)
       yield* pass("1 minute")
       nodes[0].mine()
       yield* pass("4 minutes")

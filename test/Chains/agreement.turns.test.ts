@@ -277,7 +277,8 @@ describe("a second provider whose own head gives a receipt too few confirmations
       yield* owing("behind")
       yield* unagreed(4, 10)
       let minutes = 0
-      const { aside, tick } = yield* agreeing(knowing(() => headAt(minutes), new Set()).client)
+      const second = knowing(() => headAt(minutes), new Set()).client
+      const { aside, tick } = yield* agreeing(knowing(13, new Set()).client, second)
       yield* tick(12)
       expect(aside).toEqual([])
       for (minutes = 1; minutes <= 3; minutes++) {
