@@ -3,37 +3,25 @@ import { nativeToken } from "../Domain/Currency.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
-import { AddressSet } from "./AddressSet.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { AnewCounts } from "./AnewCounts.ts"
 import * as Balances from "./BalancesRepo.ts"
-import { ask, getHeader } from "./calls.ts"
 import { keepIncome } from "./commitBalances.ts"
-import { withoutRefuted } from "./corroborateBalances.ts"
 import type { DatedTransfer } from "./LedgerRepo.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider } from "./Providers.ts"
 import * as Repair from "./RepairRepo.ts"
-import { providerTrouble, RpcError, type RpcReason } from "./RpcError.ts"
-import { readTokens } from "./range.ts"
+import { providerTrouble, type RpcError, type RpcReason } from "./RpcError.ts"
 import * as Searches from "./SearchesRepo.ts"
-import { type Income, searchBalances } from "./searchBalances.ts"
+import type { Income } from "./searchBalances.ts"
+import { type Page, type Told, tell } from "./searchOne.ts"
 import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
-import {
-  byTwo,
-  isDustDecided,
-  lackedByTwo,
-  type OneSided,
-  oneSidedOf,
-  type SecondWord,
-  secondWord,
-  undatedAmong
-} from "./vouching.ts"
-import { decidesSolely, sourceOf, type Watch } from "./watch.ts"
+import { byTwo, isDustDecided, lackedByTwo, oneSidedOf, type SecondWord, undatedAmong } from "./vouching.ts"
+import { decidesSolely, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
 const atOnce = 500
@@ -45,69 +33,6 @@ const waitsForTimes =
 
 /** What a provider answers that has other blocks than those that were read, or not yet. */
 const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
-
-/** What a provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
-const searchLogs = Effect.fnUntraced(function* (
-  watch: Watch,
-  other: Provider,
-  due: ReadonlyArray<Searches.Due>,
-  after: number,
-  settled: BlockRef
-) {
-  const watched = new AddressSet()
-  for (const { address } of due) watched.add(address)
-  const source = { ...sourceOf(watch, other), watched }
-  const found: Array<DatedTransfer> = []
-  for (let from = after; from < settled.number; ) {
-    const to = Math.min(settled.number, from + other.span.blocks)
-    const [last] = yield* ask(other.client, [getHeader(to)])
-    // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
-    if (to === settled.number && last.time !== settled.time) {
-      const detail = `block ${to} is of ${last.time} to it, and was read as of ${settled.time}`
-      return yield* new RpcError({
-        host: other.client.host,
-        method: "eth_getBlockByNumber",
-        reason: "inconsistent",
-        detail
-      })
-    }
-    const end = to === settled.number ? { ...last, hash: settled.hash } : last
-    const part = readTokens(source, { number: from, hash: "", time: 0 }, end)
-    const blocks = to - from
-    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.span.failed(error, blocks)))))
-    from = to
-  }
-  return found
-})
-
-/** What a search is about. */
-interface Page {
-  readonly due: ReadonlyArray<Searches.Due>
-  readonly told: OneSided
-  /** The blocks above `after` up to `settled`. */
-  readonly after: number
-  readonly settled: BlockRef
-}
-
-/** What one provider tells. */
-interface Told extends Income, SecondWord {}
-
-/** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
-const tell = (watch: Watch, others: ReadonlyArray<Provider>, other: Provider, { after, due, settled, told }: Page) =>
-  Effect.gen(function* () {
-    const logs = yield* searchLogs(watch, other, due, after, settled)
-    const income = yield* searchBalances(watch, others, other, due, settled)
-    const transfers = yield* withoutRefuted(watch, other, income.transfers)
-    const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
-    const compared = income.compared.filter(({ address }) => !left.has(address))
-    const { lacks, vouched } = yield* secondWord(watch, other, told)
-    return {
-      transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
-      compared,
-      vouched: [...logs, ...vouched],
-      lacks
-    } satisfies Told
-  }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))
 
 const silence: Income = { transfers: [], compared: [] }
 
@@ -191,6 +116,12 @@ const warnOf = (addresses: ReadonlySet<string>) =>
         Effect.annotateLogs({ addresses: [...addresses].join(", ") })
       )
 
+/** A provider with the number of its head. */
+interface Headed {
+  readonly one: Provider
+  readonly head: number
+}
+
 /** Asks another provider before payments end. */
 export interface Search {
   /** Does what is due with the chain read up to `head`. Gives what keeps payments from their end. */
@@ -235,6 +166,45 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     )
   })
 
+  /**
+   * What two tell that have come so far by their own heads, and the next one too where these differ; who read the blocks
+   * first is not known, and the serving one may be among them. `reason`: why others tell nothing.
+   */
+  const hear = Effect.fnUntraced(function* (
+    serving: Provider,
+    others: ReadonlyArray<Provider>,
+    heads: ReadonlyArray<Headed>,
+    page: Page,
+    verified: number
+  ) {
+    const { after, settled, told: oneSided } = page
+    const told: Array<Told> = []
+    let reason = "no other provider answers"
+    const isDecided = () => {
+      const vouched = byTwo(told.map((one) => one.vouched))
+      return undatedAmong(oneSided, vouched).size === 0 && isDustDecided(oneSided, vouched, lackedByTwo(told))
+    }
+    for (const { head, one: asked } of heads) {
+      if (told.length >= quorum && isDecided()) break
+      if (head < settled.number + chain.confirmations - 1) continue
+      // While it is the only one, the verification pass goes no further.
+      if (others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges) {
+        reason = `the verification pass has not come further than block ${verified}`
+        continue
+      }
+      const helping = [...others, serving].filter((one) => one !== asked)
+      const answer = yield* tell(watch, helping, asked, page)
+      if ("transfers" in answer) {
+        told.push(answer)
+        yield* providers.testified(asked)
+      } else {
+        reason = answer.error.summary
+        yield* failedBy(asked, answer.error, settled)
+      }
+    }
+    return { told, reason }
+  })
+
   const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
     if (providers.all.length < 2) return undefined
     const claimed = yield* dueAt(head)
@@ -253,40 +223,21 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const oneSided = yield* oneSidedOf(watch, due, settled)
-    let reason = "no other provider answers"
-    const told: Array<Told> = []
-    const vouched = () => byTwo(told.map((one) => one.vouched))
-    const undatedNow = () => undatedAmong(oneSided, vouched())
-    const isDecided = () => undatedNow().size === 0 && isDustDecided(oneSided, vouched(), lackedByTwo(told))
-    // Who read the blocks first is not known: two are asked, and the serving one may be one of them. Where they differ, the
-    // next one is asked too.
-    for (const { one: asked, head: own } of heads) {
-      if (told.length >= quorum && isDecided()) break
-      if (own < settled.number + chain.confirmations - 1) continue
-      // While it is the only one, the verification pass goes no further.
-      const isTooFar = others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges
-      if (isTooFar) {
-        reason = `the verification pass has not come further than block ${scan.verified}`
-        continue
-      }
-      const helping = [...others, provider].filter((one) => one !== asked)
-      const answer = yield* tell(watch, helping, asked, { due, told: oneSided, after, settled })
-      if ("transfers" in answer) {
-        told.push(answer)
-        yield* providers.testified(asked)
-      } else {
-        reason = answer.error.summary
-        yield* failedBy(asked, answer.error, settled)
-      }
-    }
+    const { reason, told } = yield* hear(
+      provider,
+      others,
+      heads,
+      { due, told: oneSided, after, settled },
+      scan.verified
+    )
+    const vouched = byTwo(told.map((one) => one.vouched))
     const [first = silence, second = silence] = told
     const found = together(first, second)
     if (told.length >= quorum) {
-      const undated = undatedNow()
+      const undated = undatedAmong(oneSided, vouched)
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      yield* warnOf(
-        yield* store(watch, dated, found, { vouched: vouched(), lacks: lackedByTwo(told) }, settled, anewCounts)
-      )
+      const word = { vouched, lacks: lackedByTwo(told) }
+      yield* warnOf(yield* store(watch, dated, found, word, settled, anewCounts))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis

@@ -5,7 +5,8 @@ import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
 import { byTwo, lackedByTwo, secondWord, undatedAmong } from "../../src/Chains/vouching.ts"
 import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import { ModelChain } from "./ModelChain.ts"
+import { alice } from "./around.ts"
+import { coin, ModelChain } from "./ModelChain.ts"
 import { inStore, watchOf } from "./oracleWorld.ts"
 
 const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
@@ -69,17 +70,18 @@ it("what two of three do not have is lacked, whoever they are", () => {
   expect(lackedByTwo([says(0, 1, 2)])).toEqual([])
 })
 
-it.scoped("money without a transaction is dated by who has its block, and not by who has another in its place", () =>
+it.scoped("money without a transaction is dated by who has its block, and no less than it", () =>
   Effect.gen(function* () {
-    const chain = new ModelChain(12)
+    const chain = new ModelChain(11)
+    const { hash } = chain.mine(coin(alice, 5n))
     const { provider, providers } = soleProvider(chain.client)
-    const told = (blockHash = ""): Undated => ({
-      ...{ payment: newPaymentId(0), address: "0xa", position: "unattributed" },
-      ...{ blockHash, blockNumber: 12, since: 11 }
+    const told = (blockHash: string, amount: bigint): Undated => ({
+      ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
+      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
     })
-    const undated = [told(chain.blocks[12]?.hash), told("0xother")]
+    const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
     const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated })
-    expect(vouched).toMatchObject([{ blockHash: chain.blocks[12]?.hash, blockTime: 120, sinceTime: 110 }])
+    expect(vouched).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
     expect(vouched).toHaveLength(1)
   }).pipe(inStore)
 )
