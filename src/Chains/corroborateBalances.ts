@@ -14,12 +14,11 @@ import type { Provider } from "./Providers.ts"
 import { readPacked } from "./packedBalances.ts"
 import { providerTrouble, type RpcError } from "./RpcError.ts"
 import { type Asking, pointAt } from "./states.ts"
+import { quorum } from "./votes.ts"
 import type { Watch } from "./watch.ts"
 
 /** Unattributed receipts that one round asks other providers about, the newest first. */
 const askedPerRound = 50
-/** So many providers must deny money whose payment is about to end. */
-const quorum = 2
 
 /** The balance of an address by two providers, in wei. `other` higher: the first withholds money, or it invents some. */
 export interface DifferingBalance {

@@ -57,7 +57,7 @@ it.effect(
   "a provider that stands still at a block or above it is not behind that block: it has another in its place",
   () => {
     const chain = new ModelChain(10)
-    const { aside, provider, providers } = someProviders(chain.client, chain.client)
+    const { aside, provider, providers } = someProviders(chain.client, new ModelChain(12).client)
     const standsStill = makeStandsStill(providers)
     return Effect.gen(function* () {
       // The chain may stand still as a whole.

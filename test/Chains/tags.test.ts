@@ -8,7 +8,7 @@ import { ModelChain } from "./ModelChain.ts"
 import { notingSettlement, pass, pay, until, watch, world } from "./world.ts"
 
 it.scoped("a block that has not been read is not kept as final, whatever the node says", () => {
-  const chain = new ModelChain(10)
+  const chain = new ModelChain(30)
   const ahead = {
     number: "0x64",
     hash: `0x${"2".repeat(64)}`,
@@ -26,13 +26,13 @@ it.scoped("a block that has not been read is not kept as final, whatever the nod
   return Effect.gen(function* () {
     yield* pay(alice)
     yield* watch
-    yield* upTo(10)
+    yield* upTo(30)
     const reader = yield* Reader
     const final = reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
-    expect((yield* until(final, (row) => row?.number !== null))?.number).toBe(10)
+    expect((yield* until(final, (row) => row?.number !== null))?.number).toBe(30)
     yield* pass("1 minute")
     // Nor has it been read twice.
-    expect(yield* reader.get("SELECT verified_number AS number FROM scans")).toEqual({ number: 10 })
+    expect(yield* reader.get("SELECT verified_number AS number FROM scans")).toEqual({ number: 18 })
   }).pipe((test) =>
     Effect.flatMap(temporaryDatabase, (path) =>
       Effect.provide(test, world(path, [withTokens], Layer.succeed(Rpc, { client: () => client }), notingSettlement))

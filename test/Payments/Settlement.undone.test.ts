@@ -88,12 +88,12 @@ it.scoped("a payment that was undone while nobody looked is found after a restar
 it.scoped("a commit that fails leaves nothing behind: no alarm, and what it had looked at is looked at again", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    yield* tick({ head: 132, ancestor: 119, finalized: 118 })
     const writer = yield* Writer
     const settlement = yield* Settlement
     const isFinal = Effect.gen(function* () {
       yield* LedgerRepo.setTags(network, { safe: undefined, finalized: 120 })
-      yield* settlement.settle({ network, head: block(131) }, [])
+      yield* settlement.settle({ network, head: block(132) }, [])
     })
     yield* Effect.flip(writer.write(Effect.zipRight(isFinal, Effect.fail("refused"))))
     yield* untilExpired

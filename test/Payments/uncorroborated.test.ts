@@ -158,9 +158,9 @@ it.scoped("an invented transfer keeps no payment confirmed whose money a reorg t
     const payment = yield* confirmedOnce
     yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [transfer(125, 1000n)], agreed: false })
     // The transaction may be confirmed until its block is final, too.
-    yield* tick({ head: 132, finalized: 124 })
+    yield* tick({ head: 136, finalized: 124 })
     expect(yield* status(payment)).toBe("confirmed")
-    yield* tick({ head: 133, finalized: 125 })
+    yield* tick({ head: 137, finalized: 125 })
     const after = yield* look(payment)
     expect(after.payment).toMatchObject({ status: "failed", failureReason: "reorged", amountReceived: undefined })
     expect(yield* exceptions(payment)).toEqual(["open reorged 1000 0xt120"])
