@@ -124,6 +124,21 @@ export const multiplied = (address: string, from: number, times: number): Lie =>
   })
 }
 
+/** Whatever brings something to an address from the block of that number on has another transaction's hash. */
+export const renamed = (chain: SimChain, address: string, from: number): Lie => {
+  const hashes = new Map<string, string>()
+  const rename = (one: Transaction): Transaction => {
+    if (coinsTo(address, one) === 0n && !one.logs.some(({ topics }) => isTo(address, topics))) return one
+    const hash = `0x7e7a3e${one.hash.slice(8)}`
+    hashes.set(hash, one.hash)
+    return { ...one, hash }
+  }
+  return lie({
+    alter: (block) => (block.number < from ? block : { ...block, transactions: block.transactions.map(rename) }),
+    including: (hash) => [...(chain.inclusions.get(hashes.get(hash) ?? "") ?? [])]
+  })
+}
+
 /**
  * Nothing comes to an address from the block of that number on: no log, no coin, no balance.
  *

@@ -7,6 +7,7 @@ import {
   type Lie,
   longBranch,
   multiplied,
+  renamed,
   shifted,
   wrongTimes
 } from "./Lie.ts"
@@ -28,6 +29,7 @@ const firstAnswers = 15_000
 export type LieKind =
   | "invention"
   | "multiplied"
+  | "renamed"
   | "hidden"
   | "shifted"
   | "longBranch"
@@ -174,6 +176,8 @@ export class Place {
         return invention(address, next - 1 + (Number(size) % 3), transaction)
       case "multiplied":
         return address === undefined ? undefined : multiplied(address, next, Number(size))
+      case "renamed":
+        return address === undefined ? undefined : renamed(this.chain, address, next)
       case "hidden":
         if (address === undefined) return undefined
         return hidden(address, next, size % 2n === 0n, (txHash) => liar.withheld.add(txHash))

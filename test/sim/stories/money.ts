@@ -1,4 +1,4 @@
-import { coinOf, lie, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
+import { coinOf, given, lie, made, maybeThree, mined, paid, type Story, server, wait } from "./scene.ts"
 
 /** A provider knows of more coins at an address than there are, or of less. */
 export const balances: Story = (scene) => {
@@ -39,6 +39,40 @@ export const multiples: Story = (scene) => {
     paid(scene, dice.pick(["half", "half", "dust", "all"]), ["plain", "insideNamed", "severalInOne", "batch"]),
     mined(scene, plan.confirmations + 2, dice.between(1_000, 8_000)),
     wait(10_000, 40_000, scene)
+  ]
+}
+
+/** A provider gives what comes to an address another transaction. */
+export const otherHashes: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    ...(dice.chance(0.6) ? [given({ providers: 3 })] : []),
+    made(scene),
+    lie(scene, { kind: "renamed", provider: server(scene), seconds: dice.pick([10, 30, 60]) }),
+    paid(scene, dice.pick(["all", "half"])),
+    mined(scene, plan.confirmations + 2, dice.between(1_000, 8_000)),
+    wait(10_000, 40_000, scene)
+  ]
+}
+
+/** A provider knows of coins at an address only when its payment is to end. */
+export const lateBalances: Story = (scene) => {
+  const { dice, plan } = scene
+  return [
+    ...maybeThree(scene),
+    made(scene, { currency: coinOf(plan), expiresIn: 15 }),
+    mined(scene, plan.confirmations + 2, dice.between(1_000, 12_000)),
+    ...(dice.chance(0.3) ? [paid(scene, "half")] : []),
+    wait(10_000, 16_000, scene),
+    lie(scene, {
+      kind: "shifted",
+      provider: dice.below(2),
+      seconds: dice.pick([60, 100]),
+      part: dice.pick(["half", "all", "dust"]),
+      size: 1
+    }),
+    mined(scene, plan.confirmations + 2, dice.between(0, 2_000)),
+    wait(20_000, 40_000, scene)
   ]
 }
 
