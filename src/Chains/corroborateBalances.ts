@@ -190,6 +190,19 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
   )
 })
 
+/** Whether another provider has the same times of the blocks that the money came with; else the search asks for them. */
+const isDatedAlike = Effect.fnUntraced(function* (
+  { network, reader }: Watch,
+  { client }: Provider,
+  { blockHash, blockNumber, blockTime, since }: Doubts.Doubtful
+) {
+  const own = { number: blockNumber, hash: blockHash, time: blockTime }
+  const blocks = [own, (yield* Ledger.newestBlockAt(reader, network, since)) ?? own]
+  const calls = blocks.map(({ number }) => findHeader(number))
+  const headers = yield* Effect.orElseSucceed(ask(client, calls), () => [])
+  return blocks.every(({ hash, time }, i) => headers[i]?.hash === hash && headers[i]?.time === time)
+})
+
 /**
  * The verdict on a receipt. Before its payment ends two providers have to deny it: as long as one has it and one has not,
  * nobody knows which of the two lies, and the payment waits.
@@ -203,6 +216,10 @@ const judge = Effect.fnUntraced(function* (
   const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
   const verdicts = yield* verdictsOn(watch, asked, money, beside)
   const verdict = together(verdicts)
+  if (verdict === "corroborated") {
+    const by = asked[verdicts.indexOf(verdict)]
+    return { money, verdict: by && (yield* isDatedAlike(watch, by, money)) ? verdict : ("unable" as const) }
+  }
   const denials = verdicts.filter((one) => one === "denied").length
   if (verdict !== "denied" || denials >= quorum || !(yield* Doubts.isSearched(watch.reader, watch.network, money))) {
     return { money, verdict }

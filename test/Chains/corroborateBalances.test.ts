@@ -111,6 +111,23 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
+  it.scoped("that another provider's balances show is not agreed to where its block is of another time there", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("dated", alice)
+      model.traces = false
+      const other = distorted(model.client, ({ method }, answer) => {
+        const isBlock = method === "eth_getBlockByNumber" && answer !== null
+        return isBlock ? { ...(answer as object), timestamp: "0x7fffffff" } : answer
+      })
+      const { next } = yield* choring(model, model.client, other)
+      yield* next(inside(alice, 3n), inside(alice, 4n))
+      yield* next()
+      expect((yield* receipts).map(({ agreed, amount, position }) => [position, amount, agreed])).toEqual([
+        ["unattributed", "7", 0]
+      ])
+    }).pipe(heard, inStore)
+  )
+
   it.scoped("that is real is not denied for the sake of a receipt that a liar has invented beside it", () =>
     Effect.gen(function* () {
       const model = yield* owing("beside", alice)
