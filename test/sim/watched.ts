@@ -43,4 +43,4 @@ export interface Strictness {
   inside: boolean
 }
 
-export const usualStrictness: Readonly<Strictness> = { silence: true, endings: false, leftovers: false, inside: false }
+export const usualStrictness: Readonly<Strictness> = { silence: true, endings: true, leftovers: false, inside: false }
