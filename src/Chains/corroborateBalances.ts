@@ -210,9 +210,12 @@ const isDatedAlike = Effect.fnUntraced(function* (
 const judge = Effect.fnUntraced(function* (
   watch: Watch,
   provider: Provider,
-  asked: ReadonlyArray<Provider>,
+  others: ReadonlyArray<Provider>,
   money: Doubts.Doubtful
 ) {
+  // The search may have been told of it by another one than who serves: that one agrees to nothing of its own.
+  const isOther = ({ client }: Provider) => client.host !== money.reportedBy
+  const asked = (others.every(isOther) ? others : [...others, provider]).filter(isOther)
   const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
   const verdicts = yield* verdictsOn(watch, asked, money, beside)
   const verdict = together(verdicts)

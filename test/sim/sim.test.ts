@@ -50,6 +50,7 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["13470", "the same"],
     ["1008374", "a longer branch of one provider's, by which payments are over and deep that are not"],
     ["1282", "coins without a transaction, to which another provider agrees, and whose interval began at a false time"],
+    ["1005502", "coins that the search was told of by another than the serving one, which agrees to them itself"],
     ["1001490", "a clock that is set back by days before the first look at a chain"],
     ["1000959", "a clock that is set right by days between a look and a payment"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
