@@ -44,7 +44,7 @@ const start = Effect.flatMap(Writer, (writer) =>
     Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT INTO accounts VALUES ('default', 'default', 0)")
-      yield* tx.run("INSERT INTO wallets VALUES ('w', 1)")
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)")
       yield* LedgerRepo.startScan(network, block(first), undefined)
       const asked = { amount: 10n ** 12n, currency: "USDC", expiresAt: 10 ** 12 } as const
       const payment = yield* Repo.insert(tx, someNewPayment(asked), { wallet: "w", index: 0 })
