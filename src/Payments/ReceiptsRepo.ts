@@ -86,12 +86,18 @@ export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyA
     (row) => row !== undefined
   )
 
-/** Another payment that a transaction has paid; undefined where none is known. */
-export const payeeOf = (db: Db, { id, mode }: Pick<Payment, "id" | "mode">, txHash: string) =>
+/** Another payment that a transaction in that block of a payment's chain has paid; undefined where none is known. */
+export const payeeOf = (
+  db: Db,
+  { chain, id, mode }: Pick<Payment, "chain" | "id" | "mode">,
+  blockNumber: number,
+  txHash: string
+) =>
   Effect.map(
     db.get<{ payment_id: PaymentId }>(
-      "SELECT payment_id FROM receipts WHERE tx_hash = ? AND mode = ? AND canonical = 1 AND payment_id <> ? LIMIT 1",
-      [txHash, mode, id]
+      `SELECT payment_id FROM receipts
+       WHERE chain = ? AND mode = ? AND block_number = ? AND tx_hash = ? AND canonical = 1 AND payment_id <> ? LIMIT 1`,
+      [chain, mode, blockNumber, txHash, id]
     ),
     (row) => row?.payment_id
   )

@@ -83,7 +83,7 @@ const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: R
 
 const refuse = (message: string) => new TransactionNotProven({ message })
 
-/** Asks the chain whether a transaction succeeded in a block that has its confirmations. */
+/** Asks the chain whether a transaction succeeded in a block that has its confirmations. Gives the block's number. */
 const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
   const { chains } = yield* Settings
   const networks = yield* Networks
@@ -101,6 +101,7 @@ const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
       `The transaction ${hash} has ${mined.confirmations} of the ${chain.confirmations} confirmations that ${key} asks for: try again later`
     )
   }
+  return mined.blockNumber
 })
 
 /**
@@ -111,11 +112,11 @@ const proveGiven = Effect.fnUntraced(function* (payment: Payment, receipts: Read
   const canonical = receipts.filter((receipt) => receipt.canonical)
   if (canonical.some((receipt) => receipt.txHash === hash)) return
   const untold = canonical.find((receipt) => receipt.txHash === undefined)
-  const payee = untold === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, hash) : undefined
+  const blockNumber = yield* prove({ chain: untold?.chain ?? payment.chain, mode: payment.mode }, hash)
+  const payee = untold === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, blockNumber, hash) : undefined
   if (payee !== undefined) {
     return yield* refuse(`${hash} paid ${payee}, and not ${payment.id}: name the transaction that paid ${payment.id}`)
   }
-  yield* prove({ chain: untold?.chain ?? payment.chain, mode: payment.mode }, hash)
 })
 
 /** Fails where nothing is left that a payment could be accepted for, or nothing of the given transaction's money. */
