@@ -191,6 +191,7 @@ const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer
  */
 const isRetold = `agreed = 0 AND (block_number <> excluded.block_number
   OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
+const retold = (column: string): string => `${column} = iif(${isRetold}, excluded.${column}, ${column})`
 
 /**
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
@@ -214,10 +215,9 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
            currency, amount, payment_id, canonical, agreed, seen_at, reported_by, since_number, since_time)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
-           reported_by = iif(${isRetold}, excluded.reported_by, reported_by),
-           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable), denied_by = iif(${isRetold}, NULL, denied_by),
-           canonical = iif(${isRetold}, 1, 1 - refuted), tx_hash = iif(${isRetold}, excluded.tx_hash, tx_hash), amount = iif(${isRetold}, excluded.amount, amount),
-           block_time = iif(${isRetold}, excluded.block_time, block_time), block_number = iif(${isRetold}, excluded.block_number, block_number)`,
+           ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(retold).join(", ")},
+           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable),
+           denied_by = iif(${isRetold}, NULL, denied_by), canonical = iif(${isRetold}, 1, 1 - refuted)`,
         [
           chain,
           mode,

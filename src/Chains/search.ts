@@ -102,7 +102,9 @@ const store = (
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
-      for (const { payment } of waiting) anewCounts.waits(payment)
+      tx.afterCommit(() => {
+        for (const { payment } of waiting) anewCounts.waits(payment)
+      })
       // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
       return paid

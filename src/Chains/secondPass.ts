@@ -1,6 +1,7 @@
 import { Effect, Either } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { Scan } from "../Domain/Receipt.ts"
+import { finalBlock } from "../Payments/statusMachine.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, getHeader, type Header } from "./calls.ts"
@@ -15,11 +16,9 @@ import { refusals } from "./Span.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { isAlone, sourceOf, type Watch } from "./watch.ts"
 
-/** No block is final that is not so many times as deep as the confirmations: the tag may be one provider's word. */
-const finalDepths = 4
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
-  Math.min(finalized ?? head, head - finalDepths * watch.chain.confirmations)
+  finalBlock({ confirmations: watch.chain.confirmations, finalized, head })
 
 /** What one provider tells of the blocks. */
 interface Told {
