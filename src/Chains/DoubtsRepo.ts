@@ -65,6 +65,20 @@ export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHas
     (row) => row !== undefined
   )
 
+/**
+ * Marks unattributed receipts as shown by two providers. Those of payments that have ended stay as they are: they tell what
+ * the end did not count.
+ */
+export const setShown = ({ chain, mode }: Network, { address, blockHash, position }: Ledger.ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE receipts SET agreed = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND NOT EXISTS (
+         SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
+      [chain, mode, blockHash, address, position]
+    )
+  )
+
 /** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
 export interface Beside {
   readonly all: bigint

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
-import type { ReceiptKey, Touched } from "./LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 // What more than one provider has told of, when a stretch of the chain or a payment was looked at a second time.
 
@@ -16,6 +16,8 @@ export interface Undated extends ReceiptKey {
   readonly blockTime: number
   /** The first block that it may have come with; undefined where that is its own. */
   readonly since: number | undefined
+  /** Host of the provider whose balances told of it; undefined where that is not known. */
+  readonly reportedBy: string | undefined
 }
 
 interface UndatedRow {
@@ -27,6 +29,7 @@ interface UndatedRow {
   readonly block_time: number
   readonly amount: string
   readonly since_number: number | null
+  readonly reported_by: string | null
 }
 
 /** Money of these payments that came without a transaction, in blocks up to `upTo`, at a time that one provider tells. */
@@ -38,7 +41,7 @@ export const undated = (
 ) =>
   Effect.map(
     db.all<UndatedRow>(
-      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number
+      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number, reported_by
        FROM receipts
        WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
          AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?`,
@@ -54,7 +57,8 @@ export const undated = (
           blockNumber: row.block_number,
           blockTime: row.block_time,
           amount: BigInt(row.amount),
-          since: row.since_number ?? undefined
+          since: row.since_number ?? undefined,
+          reportedBy: row.reported_by ?? undefined
         })
       )
   )
@@ -66,10 +70,15 @@ export interface Vouched extends ReceiptKey {
   readonly sinceTime?: number | undefined
 }
 
-const corroborate = ({ chain, mode }: Network, receipts: ReadonlyArray<Vouched>, which: string) =>
+const corroborate = (
+  { chain, mode }: Network,
+  receipts: ReadonlyArray<Vouched>,
+  which: string,
+  isAgreed: (receipt: Vouched) => boolean
+) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
-      `UPDATE receipts SET agreed = 1, canonical = 1, refuted = 0, block_time = told.value ->> 3,
+      `UPDATE receipts SET agreed = told.value ->> 5, canonical = 1, refuted = 0, block_time = told.value ->> 3,
          since_time = iif(since_number IS NULL, NULL, min(told.value ->> 4, told.value ->> 3))
        FROM json_each(?) AS told
        WHERE agreed = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
@@ -77,10 +86,10 @@ const corroborate = ({ chain, mode }: Network, receipts: ReadonlyArray<Vouched>,
        RETURNING payment_id`,
       [
         JSON.stringify(
-          receipts.map(({ address, blockHash, blockTime, position, sinceTime }) => [
-            ...[blockHash, address, position, blockTime],
-            sinceTime ?? null
-          ])
+          receipts.map((receipt) => {
+            const { address, blockHash, blockTime, position, sinceTime } = receipt
+            return [blockHash, address, position, blockTime, sinceTime ?? null, Number(isAgreed(receipt))]
+          })
         ),
         chain,
         mode
@@ -95,14 +104,19 @@ const corroborate = ({ chain, mode }: Network, receipts: ReadonlyArray<Vouched>,
  * their dust follow.
  */
 export const setCorroborated = (network: Network, receipts: ReadonlyArray<Vouched>) =>
-  corroborate(network, receipts, "true")
+  corroborate(network, receipts, "true", () => true)
 
-/** The same of those among the receipts that nobody is asked about elsewhere, and that nobody denies. */
-export const corroborateOthers = (network: Network, receipts: ReadonlyArray<Vouched>) =>
+/**
+ * The same of those among the receipts that nobody is asked about elsewhere, and that nobody denies.
+ *
+ * @param datedOnly keys of those whose block times two providers have, and of which one alone shows that they came
+ */
+export const corroborateOthers = (network: Network, receipts: ReadonlyArray<Vouched>, datedOnly: ReadonlySet<string>) =>
   corroborate(
     network,
     receipts,
-    "(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 AND denied_by IS NULL"
+    "(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 AND denied_by IS NULL",
+    (receipt) => !datedOnly.has(keyOf(receipt))
   )
 
 /** Has the agreement ask once more about receipts that were refuted, and that two providers tell of. Gives whose. */

@@ -2,7 +2,6 @@ import { Array as Arr, Effect } from "effect"
 import { sum } from "../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
 import { Tx } from "../Sql.ts"
-import * as AgreementRepo from "./AgreementRepo.ts"
 import { dueAgain } from "./balances.ts"
 import { ask, findHeader } from "./calls.ts"
 import type { InsideVerdict } from "./corroborateInside.ts"
@@ -156,11 +155,9 @@ const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: U
   return yield* verdictBy(provider, money, beside)
 })
 
-/** Whether a provider's balances deny unattributed money of the ledger. */
-export const isDeniedBy = ({ network, reader }: Watch, provider: Provider, money: Unattributed & Ledger.ReceiptKey) =>
-  Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) =>
-    Effect.map(verdictBy(provider, money, beside), (verdict) => verdict === "denied")
-  )
+/** What a provider's balances say of unattributed money of the ledger. */
+export const verdictOf = ({ network, reader }: Watch, provider: Provider, money: Unattributed & Ledger.ReceiptKey) =>
+  Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) => verdictBy(provider, money, beside))
 
 /**
  * What a provider's balances tell of, without unattributed money that two others deny. What one denies stays: of two, nobody
@@ -255,7 +252,7 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   yield* warnOf(denied.map(({ address }) => address))
   yield* writer.write(
     Effect.gen(function* () {
-      for (const receipt of corroborated) yield* AgreementRepo.setAgreed(network, receipt)
+      for (const receipt of corroborated) yield* Doubts.setShown(network, receipt)
       const touched = yield* Effect.forEach(denied, (money) => Doubts.takeBack(network, money), { concurrency: 1 })
       const scan = yield* Ledger.scan(yield* Tx, network)
       if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched.flat())

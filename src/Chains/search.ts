@@ -20,7 +20,15 @@ import { finalNumber } from "./secondPass.ts"
 import { makeStandsStill } from "./standsStill.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
-import { byTwo, isDustDecided, lackedByTwo, oneSidedOf, type SecondWord, undatedAmong } from "./vouching.ts"
+import {
+  byTwo,
+  isDustDecided,
+  lackedByTwo,
+  oneSidedOf,
+  type SecondWord,
+  undatedAmong,
+  unshownAmong
+} from "./vouching.ts"
 import { decidesSolely, type Watch } from "./watch.ts"
 
 /** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
@@ -39,6 +47,11 @@ const silence: Income = { transfers: [], compared: [] }
 /** What a search has found: all of it, and what two providers told of alike. */
 interface Found extends Income {
   readonly alike: ReadonlyArray<DatedTransfer>
+}
+
+/** What counts of what one provider alone had told. */
+interface Decided extends Pick<SecondWord, "vouched" | "lacks"> {
+  readonly unshown: ReadonlySet<string>
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
@@ -62,7 +75,7 @@ const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
   { alike, compared, transfers }: Found,
-  { lacks, vouched }: SecondWord,
+  { lacks, unshown, vouched }: Decided,
   settled: BlockRef,
   anewCounts: AnewCounts
 ) =>
@@ -88,7 +101,7 @@ const store = (
         ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
         ...(yield* keepIncome(network, unknown, false)),
         ...(yield* VouchingRepo.reinstate(network, alike)),
-        ...(yield* VouchingRepo.corroborateOthers(network, vouched))
+        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown))
       ]
       // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.
       const counting = yield* Ledger.countedKeys(tx, network, unknown)
@@ -184,7 +197,8 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     let reason = "no other provider answers"
     const isDecided = () => {
       const vouched = byTwo(told.map((one) => one.vouched))
-      return undatedAmong(oneSided, vouched).size === 0 && isDustDecided(oneSided, vouched, lackedByTwo(told))
+      const isDated = undatedAmong(oneSided, vouched).size === 0 && unshownAmong(oneSided, told).size === 0
+      return isDated && isDustDecided(oneSided, vouched, lackedByTwo(told))
     }
     for (const { head, one: asked } of heads) {
       if (told.length >= quorum && isDecided()) break
@@ -233,19 +247,20 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       scan.verified
     )
     const vouched = byTwo(told.map((one) => one.vouched))
+    const unshown = unshownAmong(oneSided, told)
     const [first = silence, second = silence] = told
     const found = together(first, second)
     if (told.length >= quorum) {
       const undated = undatedAmong(oneSided, vouched)
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const word = { vouched, lacks: lackedByTwo(told) }
+      const word = { vouched, unshown, lacks: lackedByTwo(told) }
       yield* warnOf(yield* store(watch, dated, found, word, settled, anewCounts))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = { vouched: told.flatMap((one) => one.vouched), lacks: [] }
+    const bySole = { vouched: told.flatMap((one) => one.vouched), unshown, lacks: [] }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, anewCounts))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })

@@ -73,11 +73,11 @@ export const tell = (
     const transfers = yield* withoutRefuted(watch, other, income.transfers)
     const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
     const compared = income.compared.filter(({ address }) => !left.has(address))
-    const { lacks, vouched } = yield* secondWord(watch, other, told)
+    const word = yield* secondWord(watch, other, told)
     return {
+      ...word,
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
       compared,
-      vouched: [...logs, ...vouched],
-      lacks
+      vouched: [...logs, ...word.vouched]
     } satisfies Told
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))

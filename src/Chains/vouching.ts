@@ -4,7 +4,7 @@ import type { BlockRef } from "../Domain/Receipt.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { ask, findHeader } from "./calls.ts"
-import { isDeniedBy } from "./corroborateBalances.ts"
+import { verdictOf } from "./corroborateBalances.ts"
 import * as Ledger from "./LedgerRepo.ts"
 import type { Provider } from "./Providers.ts"
 import type { Due } from "./SearchesRepo.ts"
@@ -44,8 +44,11 @@ export const oneSidedOf = Effect.fnUntraced(function* (
 
 /** What a provider says of what one alone has told. */
 export interface SecondWord {
+  readonly host: string
   /** What it has as well. */
   readonly vouched: ReadonlyArray<Vouched>
+  /** Money without a transaction that its balances show. Of the rest of it that it vouches for it has the block, and no states. */
+  readonly shown: ReadonlyArray<Undated>
   /** Dust that it does not have, in a block as deep as the confirmations. */
   readonly lacks: ReadonlyArray<Unagreed>
 }
@@ -61,7 +64,7 @@ const ofDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, du
       if (blockTime !== undefined) found.push({ address, blockHash, position, blockTime })
     }
   }
-  return { vouched: found, lacks: lacking } satisfies SecondWord
+  return { vouched: found, lacks: lacking }
 })
 
 /** Money without a transaction with the times of its blocks, where the provider has them and does not deny the money. */
@@ -75,15 +78,18 @@ const date = Effect.fnUntraced(function* (watch: Watch, provider: Provider, unda
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))
   const dated: Array<Vouched> = []
-  for (const { address, amount, blockHash, blockNumber, blockTime, position, since = blockNumber } of undated) {
+  const shown: Array<Undated> = []
+  for (const money of undated) {
+    const { address, blockHash, blockNumber, position, since = blockNumber } = money
     const block = byNumber.get(blockNumber)
     const first = byNumber.get(since)
     if (block?.hash !== blockHash || first === undefined) continue
-    const money = { address, amount, blockHash, blockNumber, blockTime, position, since }
-    if (yield* isDeniedBy(watch, provider, money)) continue
+    const verdict = yield* verdictOf(watch, provider, { ...money, since })
+    if (verdict === "denied") continue
+    if (verdict === "corroborated") shown.push(money)
     dated.push({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })
   }
-  return dated
+  return { dated, shown }
 })
 
 /** What a provider says of these receipts. */
@@ -91,7 +97,12 @@ export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: 
   Effect.zipWith(
     ofDust(watch, provider, dust),
     date(watch, provider, undated),
-    ({ lacks, vouched }, dated): SecondWord => ({ vouched: [...vouched, ...dated], lacks })
+    ({ lacks, vouched }, { dated, shown }): SecondWord => ({
+      host: provider.client.host,
+      vouched: [...vouched, ...dated],
+      shown,
+      lacks
+    })
   )
 
 const nameOf = (one: Vouched) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
@@ -125,4 +136,17 @@ export const isDustDecided = ({ dust }: OneSided, vouched: ReadonlyArray<Vouched
 export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouched>): ReadonlySet<PaymentId> => {
   const dated = new Set(vouched.map(Ledger.keyOf))
   return new Set(undated.filter((one) => !dated.has(Ledger.keyOf(one))).map(({ payment }) => payment))
+}
+
+/**
+ * Keys of the money without a transaction that one provider alone shows. Where only one is left to tell, its own word
+ * stands.
+ */
+export const unshownAmong = ({ undated }: OneSided, told: ReadonlyArray<SecondWord>): ReadonlySet<string> => {
+  const isShown = (money: Undated) => {
+    const showing = told.filter(({ shown }) => shown.includes(money)).map(({ host }) => host)
+    const by = new Set(money.reportedBy === undefined ? showing : [...showing, money.reportedBy])
+    return told.length < quorum ? told.some(({ host }) => by.has(host)) : by.size >= quorum
+  }
+  return new Set(undated.filter((money) => !isShown(money)).map(Ledger.keyOf))
 }

@@ -161,7 +161,9 @@ const afterDecision = (
   const paying = onTime.filter((receipt) => receipt.txHash !== undefined)
   const arrivals = arrivalsOf(paying, firstSeen)
   if (status !== "confirmed") {
-    const untold = onTime.filter((receipt) => receipt.txHash === undefined && receipt.seenAt <= endedAt)
+    // What one provider alone shows is left of a payment that a reorg undoes, and is nothing that another end counts.
+    const isCounted = ({ agreed }: Receipt) => agreed || payment.failureReason === "reorged"
+    const untold = onTime.filter((one) => one.txHash === undefined && one.seenAt <= endedAt && isCounted(one))
     return foundLate(payment, arrivals, total(untold))
   }
   if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {

@@ -139,7 +139,7 @@ const failure = (
 ): FailureReason | undefined => {
   if (received.length > 0) return "insufficient_amount"
   const others = receipts.filter((receipt) => receipt.canonical)
-  const onChain = others.filter((receipt) => receipt.chain === payment.chain && isCorroborated(receipt))
+  const onChain = others.filter((receipt) => receipt.chain === payment.chain && receipt.agreed)
   const sinceCreation = onChain.filter((receipt) => receipt.blockNumber > headAtCreation(payment))
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
   return elsewhere(payment, others).some(({ agreed }) => agreed) ? "wrong_chain" : undefined
@@ -158,7 +158,8 @@ const isOver = (payment: Payment, { checked, searched, settled }: Horizon, rules
 
 /**
  * How a payment ends whose time is over and for which too little came; undefined while that cannot be said. One provider's
- * word neither ends it nor says why it ended, or what it had: dust that nobody else has does not count.
+ * word neither ends it nor says why it ended, or what it had: dust and coins without a transaction that nobody else has do
+ * not count.
  */
 const ending = (
   seen: Payment,
@@ -170,7 +171,7 @@ const ending = (
   const isReported = ({ agreed, canonical, dust, txHash }: Receipt) =>
     canonical && !agreed && dust === undefined && txHash !== undefined
   if (receipts.some(isReported)) return undefined
-  const certain = received.filter(isCorroborated)
+  const certain = received.filter(({ agreed }) => agreed)
   const ended = { ...withReceived(seen, certain), endedAt: now }
   const failureReason = failure(seen, certain, receipts)
   if (failureReason !== undefined) return { ...ended, status: "failed", failureReason }

@@ -85,6 +85,8 @@ export class ModelChain {
   /** Blocks by which this node is behind. */
   behind = 0
   logCap: LogCap | undefined
+  /** The oldest block that this node has states of. */
+  oldestState = 0
   /** Methods that this node does not serve. */
   readonly unserved = new Set<string>()
   intercept: (batch: ReadonlyArray<RpcRequest>) => void = () => {}
@@ -168,10 +170,11 @@ export class ModelChain {
     return this.batches.flat().filter((call) => call.method === method).length
   }
 
-  /** What this node does not serve: the calls of contracts, and tags. */
+  /** What this node does not serve: the calls of contracts, tags, and old states. */
   #isServed({ method, params }: RpcRequest): boolean {
     const isKnown = params[0] !== "safe" && (params[0] !== "finalized" || this.finalized !== undefined)
-    return method !== "eth_call" && !this.unserved.has(method) && isKnown
+    const isGone = method === "eth_getBalance" && this.numberOf(params[1]) < this.oldestState
+    return method !== "eth_call" && !this.unserved.has(method) && isKnown && !isGone
   }
 
   #answer(request: RpcRequest): Either.Either<unknown, RpcError> {
@@ -216,18 +219,19 @@ export class ModelChain {
 
   /** Coins that reached an address: nobody spends here. */
   #balance(address: string, at: unknown): bigint {
-    const known = this.#known()
-    const isHash = (tag: unknown): tag is { readonly blockHash: string } => typeof tag === "object" && tag !== null
-    const end = isHash(at)
-      ? known.findIndex(({ hash }) => hash === at.blockHash)
-      : at === "latest"
-        ? known.length - 1
-        : Number(at)
-    return known
-      .slice(0, end + 1)
+    return this.#known()
+      .slice(0, this.numberOf(at) + 1)
       .flatMap(({ transactions }) => transactions)
       .filter(({ fails, to, token }) => to === address && token === undefined && fails !== true)
       .reduce((sum, { value }) => sum + value, 0n)
+  }
+
+  /** The block that a state is asked of, by its number, its hash or a tag. */
+  numberOf(at: unknown): number {
+    const known = this.#known()
+    const isHash = (tag: unknown): tag is { readonly blockHash: string } => typeof tag === "object" && tag !== null
+    if (isHash(at)) return known.findIndex(({ hash }) => hash === at.blockHash)
+    return at === "latest" ? known.length - 1 : Number(at)
   }
 
   #known(): ReadonlyArray<ModelBlock> {

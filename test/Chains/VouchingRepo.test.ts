@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import * as VouchingRepo from "../../src/Chains/VouchingRepo.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import { layer, network, startWith, tick, transfer } from "../Payments/settling.ts"
@@ -30,7 +31,7 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     expect(yield* asked).toEqual(["log:1", "log:2"])
     yield* writer.write(AgreementRepo.refute(network, dust("log:1")))
     expect(yield* asked).toEqual(["log:2"])
-    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")]))
+    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set()))
     expect(yield* agreed).toEqual([
       { position: "log:1", canonical: 0, agreed: 0 },
       { position: "log:2", canonical: 1, agreed: 1 }
@@ -38,6 +39,25 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     // Two that tell of it in the blocks that they verify are another matter.
     yield* writer.write(VouchingRepo.setCorroborated(network, [dust("log:1")]))
     expect((yield* agreed)[0]).toEqual({ position: "log:1", canonical: 1, agreed: 1 })
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("money without a transaction that two date, and one shows, has their times, and is agreed to by nobody", () =>
+  Effect.gen(function* () {
+    yield* startWith()
+    const untold = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
+    yield* tick({ head: 120, agreed: false, transfers: [untold(105), { ...untold(106), since: 104 }] })
+    const writer = yield* Writer
+    const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
+    const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
+    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly))).toHaveLength(2)
+    const all = (yield* Reader).all(
+      "SELECT block_number AS block, agreed, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
+    )
+    expect(yield* all).toEqual([
+      { block: 105, agreed: 1, time: 99, since: null },
+      { block: 106, agreed: 0, time: 99, since: 90 }
+    ])
   }).pipe(Effect.provide(layer))
 )
 

@@ -189,6 +189,18 @@ describe("coins", () => {
     }).pipe(aroundSomeReal(nodes))
   })
 
+  /** The node shows three wei for alice in the block in which payments end. */
+  const showing = (liar: ModelChain) => {
+    const { distort } = liar
+    liar.distort = (request, answer) => {
+      const [of, at] = request.params
+      const isLie = request.method === "eth_getBalance" && liar.height >= 380 && String(of).toLowerCase() === lower
+      if (!isLie) return distort(request, answer)
+      return liar.numberOf(at) >= 371 ? "0x3" : answer
+    }
+  }
+  const lower = alice.toLowerCase()
+
   it.scoped.each([
     [2, 0],
     [2, 1],
@@ -200,15 +212,7 @@ describe("coins", () => {
     ([count, place]) => {
       const liar = new ModelChain(10)
       const nodes = withLiar(liar, count, place)
-      const { distort } = liar
-      liar.distort = (request, answer) => {
-        const [of, at] = request.params as readonly [string, string | { readonly blockHash: string }]
-        const isLie =
-          request.method === "eth_getBalance" && liar.height === 380 && of.toLowerCase() === alice.toLowerCase()
-        if (!isLie) return distort(request, answer)
-        const number = typeof at === "object" ? liar.blocks.findIndex(({ hash }) => hash === at.blockHash) : Number(at)
-        return number >= 371 ? "0x3" : answer
-      }
+      showing(liar)
       return Effect.gen(function* () {
         const { id } = yield* watchedCoins
         yield* untilOver(liar)
@@ -217,6 +221,28 @@ describe("coins", () => {
         const reader = yield* Reader
         const agreed = yield* reader.all("SELECT 1 FROM receipts WHERE agreed = 1")
         expect(agreed).toEqual([])
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([0, 1])(
+    "without a transaction that one of two, at %d, shows do not count once the other has no states of then",
+    (place) => {
+      const liar = new ModelChain(10)
+      const nodes = withLiar(liar, 2, place)
+      showing(liar)
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins
+        yield* untilOver(liar)
+        yield* seconds(10)
+        expect(yield* stateOf(id)).toBe("detecting 3")
+        liar.mineMany(20)
+        for (const node of nodes) node.oldestState = node === liar ? 0 : 380
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe("expired")
+        const reader = yield* Reader
+        const exceptions = yield* reader.all("SELECT kind, amount FROM exceptions")
+        expect(exceptions).toEqual([{ kind: "unattributed", amount: "3" }])
       }).pipe(aroundSomeReal(nodes))
     }
   )

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Unagreed } from "../../src/Chains/AgreementRepo.ts"
 import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
-import { byTwo, lackedByTwo, secondWord, undatedAmong } from "../../src/Chains/vouching.ts"
+import { byTwo, lackedByTwo, secondWord, undatedAmong, unshownAmong } from "../../src/Chains/vouching.ts"
 import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
 import { alice } from "./around.ts"
@@ -43,11 +43,35 @@ it("payments whose money nobody else dates wait", () => {
     blockNumber: 1,
     amount: 1n,
     blockTime: 10,
-    since: undefined
+    since: undefined,
+    reportedBy: undefined
   })
   const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
   const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
   expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
+})
+
+it("money that nobody shows but who told of it does not count, where two are there to tell", () => {
+  const told = (position: string, reportedBy?: string): Undated => ({
+    ...receipt(position),
+    ...{ payment: newPaymentId(0), blockNumber: 1, amount: 1n, since: undefined, reportedBy }
+  })
+  const undated = [told("one", "a"), told("two", "b"), told("three")]
+  const unshown = (...all: ReadonlyArray<readonly [string, ...ReadonlyArray<number>]>) => {
+    const words = all.map(([host, ...shows]) => ({
+      host,
+      shown: undated.filter((_, i) => shows.includes(i)),
+      ...{ vouched: [], lacks: [] }
+    }))
+    return [...unshownAmong({ dust: [], undated }, words)].map((key) => key.match(/one|two|three/)?.[0])
+  }
+  expect(unshown(["a", 0, 1, 2], ["b"])).toEqual(["one", "three"])
+  expect(unshown(["a", 0, 1, 2], ["b", 0, 2])).toEqual([])
+  // Who told of it may be gone.
+  expect(unshown(["c", 0], ["d"])).toEqual(["two", "three"])
+  // Of one that is left, its own word counts.
+  expect(unshown(["a"])).toEqual(["two", "three"])
+  expect(unshown(["a", 1, 2])).toEqual([])
 })
 
 it("what two of three do not have is lacked, whoever they are", () => {
@@ -64,7 +88,12 @@ it("what two of three do not have is lacked, whoever they are", () => {
       unverifiable: false
     })
   )
-  const says = (...lacks: ReadonlyArray<number>) => ({ vouched: [], lacks: dust.filter((_, i) => lacks.includes(i)) })
+  const says = (...lacks: ReadonlyArray<number>) => ({
+    host: "",
+    vouched: [],
+    shown: [],
+    lacks: dust.filter((_, i) => lacks.includes(i))
+  })
   expect(lackedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
   expect(lackedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
   expect(lackedByTwo([says(0, 1, 2)])).toEqual([])
@@ -77,7 +106,7 @@ it.scoped("money without a transaction is dated by who has its block, and no les
     const { provider, providers } = soleProvider(chain.client)
     const told = (blockHash: string, amount: bigint): Undated => ({
       ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
-      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
+      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount, reportedBy: undefined }
     })
     const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
     const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated })

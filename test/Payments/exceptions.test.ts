@@ -151,6 +151,20 @@ describe("found_late", () => {
     expect(found(short, known, receipt("0xb", 301, 600n, { seenAt: endedAt + 1 }))).toEqual(["found_late 600 0xb"])
   })
 
+  it("nothing that was counted beside coins without a transaction, counted or not", () => {
+    const known = receipt("0xa", 300, 400n)
+    const coins = { position: "unattributed", txHash: undefined } as const
+    expect(found(short, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual(["unattributed 50 undefined"])
+    const counted = { ...short, amountReceived: 450n }
+    expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual(["unattributed 50 undefined"])
+    // What the undoing of a payment leaves is counted with them.
+    const undone = { ...counted, failureReason: "reorged" as const, confirmedAt: 400_000 }
+    expect(found(undone, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual([
+      "unattributed 50 undefined",
+      "reorged 550 undefined"
+    ])
+  })
+
   it("of two that were seen in time, the later one where only one of them was counted", () => {
     const all = [receipt("0xb", 299, 400n, { seenAt: 300_001 }), receipt("0xa", 300, 400n, { seenAt: 300_000 })]
     expect(found(short, ...all)).toEqual(["found_late 400 0xb"])

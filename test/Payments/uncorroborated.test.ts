@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
+import * as Doubts from "../../src/Chains/DoubtsRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
@@ -178,4 +179,31 @@ it.scoped("a transaction that a reorg mined again keeps its payment confirmed on
     expect(yield* status(payment)).toBe("confirmed")
     expect(yield* exceptions(payment)).toEqual([])
   }).pipe(Effect.provide(layer))
+)
+
+it.scoped(
+  "coins without a transaction that one provider alone shows are no part of an end, nor when two show them later",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      const untold = transfer(110, 300n, { position: "unattributed", txHash: undefined })
+      yield* tick({ head: 120, transfers: [untold], agreed: false })
+      yield* tick({ head: 121, transfers: [transfer(119, 400n)] })
+      expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 700n })
+      yield* tick({ head: lastOnTime + confirmations })
+      yield* untilExpired
+      const ended = (yield* look(payment)).payment
+      expect(ended).toMatchObject({ status: "failed", failureReason: "insufficient_amount", amountReceived: 400n })
+      expect(yield* exceptions(payment)).toEqual(["open unattributed 300 undefined"])
+      const writer = yield* Writer
+      const settlement = yield* Settlement
+      yield* writer.write(
+        Effect.zipRight(
+          Doubts.setShown(network, untold),
+          settlement.settle({ network, head: block(lastOnTime + confirmations) }, [payment.id])
+        )
+      )
+      expect(yield* exceptions(payment)).toEqual(["open unattributed 300 undefined"])
+      expect((yield* look(payment)).payment).toEqual(ended)
+    }).pipe(Effect.provide(layer))
 )
