@@ -87,7 +87,10 @@ export const PaymentObject = Schema.Struct({
     jsonSchema: { type: "object", description: "Your own data, as given; empty when none was." }
   }),
   amountReceived: Schema.optionalWith(
-    baseUnits("What has come in the currency asked for, on time, confirmed or not", "^(0|[1-9][0-9]*)$"),
+    baseUnits(
+      "What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then",
+      "^(0|[1-9][0-9]*)$"
+    ),
     optional
   ),
   txHash: Schema.optionalWith(

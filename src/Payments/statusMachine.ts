@@ -213,7 +213,12 @@ export const advance = (
   }
 
   if (crossedBy !== undefined) {
-    const confirmed: Payment = { ...seen, status: "confirmed", txHash: crossedBy, confirmedAt: now, endedAt: now }
+    // What one provider alone tells of beside it is told of once another one has it.
+    const counting = withReceived(
+      seen,
+      received.filter(({ agreed }) => agreed)
+    )
+    const confirmed: Payment = { ...counting, status: "confirmed", txHash: crossedBy, confirmedAt: now, endedAt: now }
     steps.push({ payment: confirmed, announced: true })
   } else if (isOver(payment, horizon, rules) && total(received) < needed) {
     const ended = ending(seen, received, receipts, horizon, now)

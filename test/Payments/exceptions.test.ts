@@ -154,7 +154,9 @@ describe("found_late", () => {
   it("nothing that was counted beside coins without a transaction, counted or not", () => {
     const known = receipt("0xa", 300, 400n)
     const coins = { position: "unattributed", txHash: undefined } as const
-    expect(found(short, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual(["unattributed 50 undefined"])
+    expect(found(short, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual([
+      "unattributed 50 undefined"
+    ])
     const counted = { ...short, amountReceived: 450n }
     expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual(["unattributed 50 undefined"])
     // What the undoing of a payment leaves is counted with them.
