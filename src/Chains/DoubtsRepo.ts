@@ -109,6 +109,17 @@ export const receivedWith = (
     })
   )
 
+/** Wei of all coins that the ledger has of an address in blocks up to `number`. */
+export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, number: number) =>
+  Effect.map(
+    db.all<{ amount: string }>(
+      `SELECT amount FROM receipts
+       WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1 AND block_number <= ?`,
+      [chain, mode, address, number]
+    ),
+    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
+  )
+
 /** Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was. */
 export const takeBack = ({ chain, mode }: Network, { address, amount, blockHash, since }: Doubtful) =>
   Effect.gen(function* () {

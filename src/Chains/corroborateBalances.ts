@@ -155,9 +155,34 @@ const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: U
   return yield* verdictBy(provider, money, beside)
 })
 
-/** What a provider's balances say of unattributed money of the ledger. */
-export const verdictOf = ({ network, reader }: Watch, provider: Provider, money: Unattributed & Ledger.ReceiptKey) =>
-  Effect.flatMap(Doubts.receivedWith(reader, network, money), (beside) => verdictBy(provider, money, beside))
+/** Whether an address that has sent nothing holds all that the ledger has of it up to a block: then all of it came. */
+const holdsAll = Effect.fnUntraced(function* (
+  { network, reader }: Watch,
+  provider: Provider,
+  address: string,
+  at: BlockRef
+) {
+  const point = yield* pointAt({ provider, others: [], at, hashes: new Map<number, string>() }, address, at.number)
+  if (point === undefined || point.nonce > 0) return false
+  return point.balance >= (yield* Doubts.receivedUpTo(reader, network, address, at.number))
+})
+
+/**
+ * What a provider's balances say of unattributed money of the ledger.
+ *
+ * @param settled a block that is as deep as the confirmations; where the provider has no states of the money's blocks any
+ *   more, it has that one's
+ */
+export const verdictOf = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  money: Unattributed & Ledger.ReceiptKey,
+  settled: BlockRef
+) {
+  const verdict = yield* verdictBy(provider, money, yield* Doubts.receivedWith(watch.reader, watch.network, money))
+  if (verdict !== "unable") return verdict
+  return (yield* holdsAll(watch, provider, money.address, settled)) ? "corroborated" : verdict
+})
 
 /**
  * What a provider's balances tell of, without unattributed money that two others deny. What one denies stays: of two, nobody

@@ -73,7 +73,7 @@ export const tell = (
     const transfers = yield* withoutRefuted(watch, other, income.transfers)
     const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
     const compared = income.compared.filter(({ address }) => !left.has(address))
-    const word = yield* secondWord(watch, other, told)
+    const word = yield* secondWord(watch, other, told, settled)
     return {
       ...word,
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),

@@ -68,7 +68,12 @@ const ofDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, du
 })
 
 /** Money without a transaction with the times of its blocks, where the provider has them and does not deny the money. */
-const date = Effect.fnUntraced(function* (watch: Watch, provider: Provider, undated: ReadonlyArray<Undated>) {
+const date = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  undated: ReadonlyArray<Undated>,
+  settled: BlockRef
+) {
   const { client } = provider
   const numbers = [...new Set(undated.flatMap(({ blockNumber, since }) => [blockNumber, since ?? blockNumber]))]
   const headers = yield* Effect.forEach(
@@ -84,7 +89,7 @@ const date = Effect.fnUntraced(function* (watch: Watch, provider: Provider, unda
     const block = byNumber.get(blockNumber)
     const first = byNumber.get(since)
     if (block?.hash !== blockHash || first === undefined) continue
-    const verdict = yield* verdictOf(watch, provider, { ...money, since })
+    const verdict = yield* verdictOf(watch, provider, { ...money, since }, settled)
     if (verdict === "denied") continue
     if (verdict === "corroborated") shown.push(money)
     dated.push({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })
@@ -92,11 +97,11 @@ const date = Effect.fnUntraced(function* (watch: Watch, provider: Provider, unda
   return { dated, shown }
 })
 
-/** What a provider says of these receipts. */
-export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: OneSided) =>
+/** What a provider says of these receipts, in blocks up to `settled`. */
+export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: OneSided, settled: BlockRef) =>
   Effect.zipWith(
     ofDust(watch, provider, dust),
-    date(watch, provider, undated),
+    date(watch, provider, undated, settled),
     ({ lacks, vouched }, { dated, shown }): SecondWord => ({
       host: provider.client.host,
       vouched: [...vouched, ...dated],

@@ -1,13 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Unagreed } from "../../src/Chains/AgreementRepo.ts"
+import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
 import { byTwo, lackedByTwo, secondWord, undatedAmong, unshownAmong } from "../../src/Chains/vouching.ts"
 import { newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { Writer } from "../../src/Sql.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
 import { alice } from "./around.ts"
 import { coin, ModelChain } from "./ModelChain.ts"
-import { inStore, watchOf } from "./oracleWorld.ts"
+import { inStore, network, owe, watchOf } from "./oracleWorld.ts"
 
 const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
   blockHash: "0xb",
@@ -102,15 +104,44 @@ it("what two of three do not have is lacked, whoever they are", () => {
 it.scoped("money without a transaction is dated by who has its block, and no less than it", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(11)
-    const { hash } = chain.mine(coin(alice, 5n))
+    const settled = chain.mine(coin(alice, 5n))
+    const { hash } = settled
     const { provider, providers } = soleProvider(chain.client)
     const told = (blockHash: string, amount: bigint): Undated => ({
       ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
       ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount, reportedBy: undefined }
     })
     const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
-    const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated })
+    const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated }, settled)
     expect(vouched).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
     expect(vouched).toHaveLength(1)
   }).pipe(inStore)
+)
+
+it.scoped(
+  "money of which a provider has no states any more is shown by what an address holds that has sent nothing",
+  () =>
+    Effect.gen(function* () {
+      const chain = new ModelChain(11)
+      const paid = chain.mine(coin(alice, 5n))
+      chain.mineMany(9)
+      const settled = chain.mine()
+      const { provider, providers } = soleProvider(chain.client)
+      const money: Undated = {
+        ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
+        ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120, reportedBy: undefined }
+      }
+      const watch = yield* watchOf(providers)
+      const told = () => secondWord(watch, provider, { dust: [], undated: [money] }, settled)
+      const writer = yield* Writer
+      yield* owe(alice)
+      const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
+      yield* writer.write(Ledger.keepReceipts(network, [kept], false))
+      chain.oldestState = settled.number
+      expect(yield* told()).toMatchObject({ shown: [money], vouched: [{ blockHash: paid.hash }] })
+      // It does not hold all of it: some has been invented, and nobody knows which.
+      const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
+      yield* writer.write(Ledger.keepReceipts(network, [more], false))
+      expect(yield* told()).toMatchObject({ shown: [], vouched: [{ blockHash: paid.hash }] })
+    }).pipe(inStore)
 )

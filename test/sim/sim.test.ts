@@ -51,6 +51,8 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["1008374", "a longer branch of one provider's, by which payments are over and deep that are not"],
     ["1282", "coins without a transaction, to which another provider agrees, and whose interval began at a false time"],
     ["1005502", "coins that the search was told of by another than the serving one, which agrees to them itself"],
+    ["1004144", "invented coins without a transaction, in a block that the other provider has no states of any more"],
+    ["139", "a wei that no provider has the states of any more, and that its address holds"],
     ["1001490", "a clock that is set back by days before the first look at a chain"],
     ["1000959", "a clock that is set right by days between a look and a payment"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
