@@ -16,6 +16,8 @@ export interface Unagreed extends ReceiptKey {
   readonly seenAt: number
   /** The host of a provider that had its block's height, and not it. */
   readonly deniedBy: string | undefined
+  /** Such a provider was asked about this receipt, or about another one of its transaction in the same block. */
+  readonly isDenied: boolean
   /** The host of the provider that reported it, where that is known. */
   readonly reportedBy: string | undefined
   readonly unverifiable: boolean
@@ -31,12 +33,18 @@ interface UnagreedRow {
   readonly amount: string
   readonly seen_at: number
   readonly denied_by: string | null
+  readonly is_denied: number
   readonly reported_by: string | null
   readonly unverifiable: number
 }
 
+/** SQL: whether a provider has denied a receipt of the same transaction, in the same block. */
+export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
+  WHERE denied.denied_by IS NOT NULL AND denied.chain = receipts.chain AND denied.mode = receipts.mode
+    AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
+
 const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
-  unverifiable`
+  unverifiable, ${isDenied} AS is_denied`
 
 const fromRow = (row: UnagreedRow): Unagreed => ({
   blockHash: row.block_hash,
@@ -48,6 +56,7 @@ const fromRow = (row: UnagreedRow): Unagreed => ({
   amount: BigInt(row.amount),
   seenAt: row.seen_at,
   deniedBy: row.denied_by ?? undefined,
+  isDenied: row.is_denied === 1,
   reportedBy: row.reported_by ?? undefined,
   unverifiable: row.unverifiable === 1
 })

@@ -69,13 +69,16 @@ export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHas
  * Marks unattributed receipts as shown by two providers. Those of payments that have ended stay as they are: they tell what
  * the end did not count.
  */
-export const setShown = ({ chain, mode }: Network, { address, blockHash, position }: Ledger.ReceiptKey) =>
+export const setShown = (
+  { chain, mode }: Network,
+  { address, amount, blockHash }: Pick<Doubtful, "address" | "amount" | "blockHash">
+) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
       `UPDATE receipts SET agreed = 1
-       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND NOT EXISTS (
-         SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
-      [chain, mode, blockHash, address, position]
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed' AND amount = ?
+         AND NOT EXISTS (SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
+      [chain, mode, blockHash, address, amount.toString()]
     )
   )
 

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import { isDenied } from "./AgreementRepo.ts"
 import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
 
 // What more than one provider has told of, when a stretch of the chain or a payment was looked at a second time.
@@ -115,7 +116,7 @@ export const corroborateOthers = (network: Network, receipts: ReadonlyArray<Vouc
   corroborate(
     network,
     receipts,
-    "(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 AND denied_by IS NULL",
+    `(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 AND NOT ${isDenied}`,
     (receipt) => !datedOnly.has(keyOf(receipt))
   )
 

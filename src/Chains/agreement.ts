@@ -166,8 +166,8 @@ export const makeAgreement = (watch: Watch): Agreement => {
     const settledAt = head.number - chain.confirmations + 1
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
-    const isLone = ({ deniedBy, seenAt }: Unagreed) =>
-      deniedBy === undefined && (isSingle || decidesSolely(watch, provider, seenAt, now))
+    const isLone = ({ isDenied, seenAt }: Unagreed) =>
+      !isDenied && (isSingle || decidesSolely(watch, provider, seenAt, now))
     const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
     // All providers are asked about the same: who is not asked has not been silent.
     const { any, asked: due } = yield* questions(

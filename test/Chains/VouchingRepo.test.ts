@@ -75,3 +75,36 @@ it.scoped("money without a transaction is to be dated while its block is of the 
     expect(yield* undated).toEqual([])
   }).pipe(Effect.provide(layer))
 )
+
+it.scoped(
+  "who denies a receipt denies its transaction in that block: nobody decides alone on what it brought besides",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+      const log = (number: number, position: string, amount: bigint) => ({
+        ...transfer(number, amount),
+        ...{ currency: "USDC", position, txHash: "0xlie" }
+      })
+      const all = [log(105, "log:1", 300_000n), log(105, "log:2", 200_000n), log(106, "log:1", 300_000n), dust("log:3")]
+      yield* tick({ head: 120, agreed: false, transfers: [...all, log(105, "log:4", 1n)] })
+      const reader = yield* Reader
+      const writer = yield* Writer
+      yield* writer.write(AgreementRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
+      const unagreed = yield* AgreementRepo.unagreed(reader, network, 120, 10)
+      const of = (one: (typeof unagreed)[number]) => [one.blockNumber, one.position, one.isDenied, one.deniedBy]
+      expect(unagreed.map(of)).toEqual([
+        [106, "log:1", false, undefined],
+        [105, "log:2", true, undefined],
+        [105, "log:1", true, "a.example"]
+      ])
+      const ofDust = yield* AgreementRepo.unagreedDust(reader, network, 120, [{ payment: id }], 10)
+      yield* writer.write(
+        VouchingRepo.corroborateOthers(
+          network,
+          ofDust.map((one) => ({ ...one, blockTime: 105 })),
+          new Set()
+        )
+      )
+      expect(yield* reader.all("SELECT position FROM receipts WHERE agreed = 1")).toEqual([{ position: "log:3" }])
+    }).pipe(Effect.provide(layer))
+)

@@ -86,6 +86,7 @@ it("what two of three do not have is lacked, whoever they are", () => {
       amount: 1n,
       seenAt: 0,
       deniedBy: undefined,
+      isDenied: false,
       reportedBy: undefined,
       unverifiable: false
     })

@@ -197,6 +197,13 @@ export class Books {
     return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
   }
 
+  /** Whether an exception tells of money without a transaction at a payment's address. */
+  isToldAsUnattributed({ address, chain }: PaymentRow): boolean {
+    return this.exceptions().some(
+      (one) => one.kind === "unattributed" && one.address === address && one.chain === chain && one.outcome === null
+    )
+  }
+
   /** Everything known that came to a payment's address and is not what it asks for, on any chain. */
   othersTo(payment: PaymentRow) {
     return [...this.chains].flatMap(([chain, watched]) => {

@@ -50,6 +50,7 @@ export const ledger = [
   "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
   // The coins of a chain by address: what its balance is compared with.
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
+  "CREATE INDEX receipts_denied ON receipts (chain, mode, tx_hash) WHERE denied_by IS NOT NULL",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
   `CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number)
    WHERE canonical = 1 AND agreed = 0 AND dust IS NULL`,
