@@ -6,6 +6,8 @@ export interface ConnectionLimits {
   readonly total: number
   /** Of one client: an IPv4 address, or an IPv6 network of 64 bits, which is what one customer is given. */
   readonly perClient: number
+  /** Bytes of answers that one client has not taken yet; one answer may go beyond. */
+  readonly unreadPerClient: number
   /** The operator's own proxies hold the connections of many clients: for them the total alone counts. */
   readonly isProxy: (address: string) => boolean
 }
@@ -13,6 +15,9 @@ export interface ConnectionLimits {
 interface Client<C> {
   readonly name: string
   open: number
+  /** Bytes of answers that it has not taken. */
+  unread: number
+  readonly isProxy: boolean
   /** Those that wait for the client, in the order in which they began to. */
   readonly waiting: Set<C>
 }
@@ -23,6 +28,8 @@ interface Open<C> {
   working: number
   /** Those of them that wait for their turn. */
   held: number
+  /** Bytes of answers that have not been taken. */
+  unread: number
 }
 
 /** What becomes of a new connection: it comes in, maybe in the place of another, or it does not. */
@@ -47,8 +54,11 @@ export class Connections<C> {
   /** A new connection. The evicted one counts no more, and is the caller's to close. */
   admit(connection: C, address: string): Admission<C> {
     const name = networkOf(address)
-    const client = this.#clients.get(name) ?? { name, open: 0, waiting: new Set<C>() }
-    const hasTooMany = client.open >= this.#limits.perClient && !this.#limits.isProxy(address)
+    const client = this.#clients.get(name) ?? {
+      ...{ name, open: 0, unread: 0, waiting: new Set<C>() },
+      isProxy: this.#limits.isProxy(address)
+    }
+    const hasTooMany = client.open >= this.#limits.perClient && !client.isProxy
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
       ;[evicted] = hasTooMany ? client.waiting : this.#waiting
@@ -57,7 +67,7 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(name, client)
-    this.#open.set(connection, { client, working: 0, held: 0 })
+    this.#open.set(connection, { client, working: 0, held: 0, unread: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -110,9 +120,30 @@ export class Connections<C> {
     if (open.working === open.held) this.#wait(connection, open.client)
   }
 
+  /** So many bytes of an answer wait for the client to take them; false where it has left too many already. */
+  unread(connection: C, bytes: number): boolean {
+    const open = this.#open.get(connection)
+    if (open === undefined) return true
+    const { client } = open
+    const isAllowed = client.unread <= this.#limits.unreadPerClient || client.isProxy
+    open.unread += bytes
+    client.unread += bytes
+    return isAllowed
+  }
+
+  /** They have been taken. */
+  taken(connection: C, bytes: number): void {
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    open.unread -= bytes
+    open.client.unread -= bytes
+  }
+
   closed(connection: C): void {
-    const client = this.#open.get(connection)?.client
-    if (client === undefined) return
+    const open = this.#open.get(connection)
+    if (open === undefined) return
+    const { client } = open
+    client.unread -= open.unread
     this.#open.delete(connection)
     this.#waiting.delete(connection)
     client.waiting.delete(connection)

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http"
-import { Effect, Either, Option, type ParseResult, Schema, SchemaAST } from "effect"
+import { Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { CurrentKey } from "../Auth/Api.ts"
 import type { Problem } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
@@ -30,8 +30,26 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
 
 const noBody: Decode<unknown> = () => Either.void
 
+/** No field takes more items. */
+const maxItems = 100
+
+/** Before a schema says of each of tens of thousands of items what is wrong with it. */
+const tooLong = (body: unknown): ReadonlyArray<Problem> =>
+  Object.entries(Predicate.isRecord(body) ? body : {}).flatMap(([path, value]) =>
+    Array.isArray(value) && value.length > maxItems ? [{ path, message: `must have at most ${maxItems} items` }] : []
+  )
+
 export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<unknown> =>
-  Option.match(schema, { onNone: () => noBody, onSome: (some) => compile(some, "field").decode })
+  Option.match(schema, {
+    onNone: () => noBody,
+    onSome: (some) => {
+      const { decode } = compile(some, "field")
+      return (body, key) => {
+        const problems = tooLong(body)
+        return problems.length > 0 ? Either.left(problems) : decode(body, key)
+      }
+    }
+  })
 
 const noHeaders: Decode<IncomingHttpHeaders> = () => Either.right({})
 

@@ -93,15 +93,24 @@ export const makeRequests = (
     return fiber
   }
 
-  /** Drops a client that has not taken its whole answer in time: the listener's time-out begins anew with each byte. */
+  /**
+   * Drops a client that has not taken its whole answer in time, or too much altogether: the listener's time-out begins anew
+   * with each byte, and who asks for long lists and reads none would fill the memory.
+   */
   const untilTaken = (response: ServerResponse) => {
+    const { socket } = response.req
+    const bytes = response.writableLength
+    if (!connections.unread(socket, bytes)) return void socket.destroy()
     const fiber = runFork(
       Effect.delay(
-        Effect.sync(() => response.req.socket.destroy()),
+        Effect.sync(() => socket.destroy()),
         patience
       )
     )
-    response.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
+    response.once("close", () => {
+      connections.taken(socket, bytes)
+      fiber.unsafeInterruptAsFork(FiberId.none)
+    })
   }
 
   /** Meanwhile the connection gives way to those that are needed. */

@@ -38,6 +38,8 @@ const defaults: Front = {
   total: 4_096,
   // More requests at a time than any key may make in a minute.
   perClient: 256,
+  // Dozens of the longest lists.
+  unreadPerClient: 16 * 1024 * 1024,
   isProxy: () => false
 }
 

@@ -2,7 +2,7 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Connections } from "../../src/Http/connections.ts"
 
-const limits = { total: 8, perClient: 3, isProxy: (address: string) => address === "10.0.0.1" }
+const limits = { total: 8, perClient: 3, unreadPerClient: 10, isProxy: (address: string) => address === "10.0.0.1" }
 const addresses = [
   "192.0.2.1",
   "::ffff:192.0.2.1",
@@ -100,6 +100,28 @@ describe("connections", () => {
       { numRuns: 500 }
     ))
 
+  it("of a client that has left too much unread are told of, until it has taken some, or some are closed", () => {
+    const connections = new Connections<string>(limits)
+    connections.admit("one", "192.0.2.1")
+    connections.admit("two", "192.0.2.1")
+    expect(connections.unread("one", 10)).toBe(true)
+    expect(connections.unread("two", 99)).toBe(true)
+    expect(connections.unread("one", 1)).toBe(false)
+    connections.admit("other", "192.0.2.2")
+    expect(connections.unread("other", 11)).toBe(true)
+    connections.taken("two", 99)
+    connections.taken("one", 1)
+    expect(connections.unread("two", 7)).toBe(true)
+    expect(connections.unread("two", 7)).toBe(false)
+    connections.closed("two")
+    expect(connections.unread("one", 1)).toBe(true)
+    connections.taken("two", 14)
+    expect(connections.unread("one", 1)).toBe(false)
+    connections.admit("proxy", "10.0.0.1")
+    connections.unread("proxy", 1_000)
+    expect(connections.unread("proxy", 1_000)).toBe(true)
+  })
+
   it("that are unknown, since they were refused or evicted, do no harm", () => {
     const connections = new Connections<string>({ ...limits, perClient: 1 })
     connections.admit("old", "192.0.2.1")
@@ -109,6 +131,8 @@ describe("connections", () => {
     connections.released("old")
     connections.answered("old")
     connections.heard("old")
+    expect(connections.unread("old", 1_000)).toBe(true)
+    connections.taken("old", 1_000)
     connections.closed("old")
     connections.began("new")
     expect(connections.admit("third", "192.0.2.1")).toEqual({ admitted: false })

@@ -152,3 +152,24 @@ it.scoped(
       expect((yield* Fiber.join(closed)).length).toBeLessThan(text.length)
     })
 )
+
+it.scoped("answers that one client leaves unread are bounded in bytes, and cost no other client anything", () =>
+  Effect.gen(function* () {
+    const text = "x".repeat(64 * 1024 * 1024)
+    const respond: Respond = ({ url }) =>
+      Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
+    const address = yield* serve(respond, anyPort)
+    const unread = yield* Effect.replicateEffect(dial(address), 2)
+    for (const client of unread) {
+      client.write(get("/long"))
+      yield* client.received(/200 OK/)
+      client.pause()
+    }
+    const third = yield* dial(address)
+    third.write(get("/long"))
+    expect((yield* third.closed).length).toBeLessThan(text.length)
+    const short = yield* dial(address)
+    short.write(get("/"))
+    yield* short.received(/short/)
+  })
+)
