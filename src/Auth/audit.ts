@@ -54,6 +54,9 @@ export const detailText = (detail: Act["detail"]): string => {
   return JSON.stringify(kept)
 }
 
+/** Adds to the row of an act what turns out while it is carried out, in the transaction that it is committed with. */
+export type Note = (detail: Act["detail"]) => void
+
 const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   at,
   via: actor.via,
@@ -72,22 +75,26 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
 export const audited = <A, E, R>(
   actor: Actor,
   act: Act,
-  work: Effect.Effect<A, E, R>
+  carryOut: (note: Note) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StoreUnavailable, R | Writer> =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const entry = entryOf(actor, act, yield* Clock.currentTimeMillis)
+    const at = yield* Clock.currentTimeMillis
     let isStored = false
+    let noted: Act["detail"] = {}
     const store = Effect.gen(function* () {
       if (isStored) return
       const tx = yield* Tx
-      yield* Repo.insert(entry)
+      yield* Repo.insert(entryOf(actor, { ...act, detail: { ...act.detail, ...noted } }, at))
       tx.afterCommit(() => {
         isStored = true
       })
     })
     if (act.first) yield* writer.write(store)
-    const result = yield* Effect.locally(work, alsoCommit, store)
+    const note: Note = (detail) => {
+      noted = { ...noted, ...detail }
+    }
+    const result = yield* Effect.locally(carryOut(note), alsoCommit, store)
     if (!isStored) yield* writer.write(store)
     return result
   })

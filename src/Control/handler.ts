@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, Option, Schema } from "effect"
-import { type Act, type Actor, audited } from "../Auth/audit.ts"
+import { type Act, type Actor, audited, type Note } from "../Auth/audit.ts"
 import type { StoreUnavailable, Writer } from "../Sql.ts"
 import { NotUnderstood } from "./requests.ts"
 
@@ -44,16 +44,16 @@ export const reading = <Request, I, A, AI, E, EI, R>(
 
 /**
  * Joins a request that administers to what carries it out. `describe` says what the audit log has of it: never a secret.
- * What it draws, such as the id of what is made, is given to `carryOut`.
+ * What it draws, such as the id of what is made, is given to `carryOut`, which notes what turns out.
  */
 export const administering = <Request, I, A, AI, E, EI, R, Details extends Act["detail"]>(
   schema: RequestSchema<Request, I, A, AI, E | StoreUnavailable, EI>,
   describe: (request: Request) => Act<Details>,
-  carryOut: (request: Request, detail: Details) => Effect.Effect<A, E, R>
+  carryOut: (request: Request, detail: Details, note: Note) => Effect.Effect<A, E, R>
 ): Handler<R | Writer> => ({
   access: "administer",
   handle: answering(schema, (request, actor) => {
     const act = describe(request)
-    return audited(actor, act, carryOut(request, act.detail))
+    return audited(actor, act, (note) => carryOut(request, act.detail, note))
   })
 })

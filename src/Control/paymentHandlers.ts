@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { PaymentException } from "../Domain/Exception.ts"
 import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import { Jumps } from "../Payments/jumps.ts"
@@ -64,8 +65,10 @@ export const acceptPayment = administering(
 export const refundedPayment = administering(
   PaymentRequests.RefundedPayment,
   ({ amount, exceptions, id }) => ({ act: "payments refunded", detail: { id, exceptions, amount } }),
-  Effect.fnUntraced(function* ({ amount, exceptions, id }) {
-    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount) }
+  Effect.fnUntraced(function* ({ amount, exceptions, id }, _, note) {
+    const onClosed = (closed: ReadonlyArray<PaymentException>) =>
+      note({ closed: closed.map((one) => `${one.id}: ${one.amount} ${one.currency}`) })
+    const returned = { exceptions, amount: amount === undefined ? undefined : BigInt(amount), onClosed }
     const result = yield* orNotFound(id, yield* refunded(id, returned))
     return { ...decisionView(result), closed: result.closed.map(exceptionView) }
   })

@@ -15,6 +15,8 @@ export interface Returned {
   readonly exceptions: ReadonlyArray<string>
   /** Base units; otherwise all of each. */
   readonly amount: bigint | undefined
+  /** Is told of what is closed, in the transaction that closes it. */
+  readonly onClosed?: (closed: ReadonlyArray<PaymentException>) => void
 }
 
 /** What became of it, and of how much of which exceptions that is. */
@@ -75,15 +77,16 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
     const stored = all.find((one) => one.id === id)
     if (stored !== undefined) yield* Exceptions.sendBack(stored, amount, now)
   }
+  returned.onClosed?.(closed)
   return closed
 })
 
 /** The same of money that belongs to no payment that is known; undefined where there is no such exception. */
-const refundUnknown = Effect.fnUntraced(function* (id: string, amount: bigint | undefined) {
+const refundUnknown = Effect.fnUntraced(function* (id: string, returned: Returned) {
   const tx = yield* Tx
   const before = yield* Exceptions.byId(tx, id)
   if (before === undefined || before.payment !== undefined) return undefined
-  const closed = yield* close(id, [before], { exceptions: [id], amount })
+  const closed = yield* close(id, [before], { ...returned, exceptions: [id] })
   const after = yield* Exceptions.byId(tx, id)
   const result: Refunded = { payment: undefined, exceptions: after === undefined ? [] : [after], closed }
   return result
@@ -97,7 +100,7 @@ export const refunded = Effect.fn("Payments.refunded")(function* (id: string, re
   const writer = yield* Writer
   const settlement = yield* Settlement
   const payment = yield* Repo.byId(yield* Reader, id)
-  if (payment === undefined) return yield* writer.write(refundUnknown(id, returned.amount))
+  if (payment === undefined) return yield* writer.write(refundUnknown(id, returned))
   return yield* writer.write(
     Effect.gen(function* () {
       const closed = yield* close(id, yield* Exceptions.ofPayment(yield* Tx, payment.id), returned)

@@ -24,7 +24,11 @@ export const webhookHandlers = Effect.gen(function* () {
   const writer = yield* Writer
   /** Where an account's events go is administration, and in the audit log. */
   const administer = <A, E>(key: ApiKey, act: string, detail: Act["detail"], work: Effect.Effect<A, E>) =>
-    Effect.provideService(audited(keyActor(key), { act, detail }, work), Writer, writer)
+    Effect.provideService(
+      audited(keyActor(key), { act, detail }, () => work),
+      Writer,
+      writer
+    )
 
   const handlers: Handlers<typeof WebhooksApi> = {
     create: ({ key, payload, remember }) => {

@@ -19,5 +19,8 @@ export const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (
   const current = yield* loadMasterKey(path, env)
   yield* Effect.retry(InstanceLock.acquire(path, "secrets rotate"), whileLocked)
   const act = { act: "secrets rotate", detail: { fingerprint: fingerprintOf(next) } }
-  return yield* Effect.provide(audited({ via: "direct", who }, act, rotate(current, next)), Sql.layer(path))
+  return yield* Effect.provide(
+    audited({ via: "direct", who }, act, () => rotate(current, next)),
+    Sql.layer(path)
+  )
 }, Effect.scoped)

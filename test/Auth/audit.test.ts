@@ -29,7 +29,7 @@ const onStore = <A, E>(test: (path: string) => Effect.Effect<A, E, Reader | Writ
 it.scopedLive("an act and its row are committed together, or neither is", () =>
   onStore(() =>
     Effect.gen(function* () {
-      yield* audited(alice, act, note("a"))
+      yield* audited(alice, act, () => note("a"))
       const [row, ...others] = yield* rows
       expect(others).toEqual([])
       expect(row).toMatchObject({ via: "socket", who: "alice", act: "test act", detail: '{"of":"this"}' })
@@ -37,7 +37,7 @@ it.scopedLive("an act and its row are committed together, or neither is", () =>
 
       // The log takes no more: what cannot be recorded is not done.
       yield* write("CREATE TRIGGER audit_is_full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END")
-      expect(Exit.isFailure(yield* Effect.exit(audited(alice, act, note("b"))))).toBe(true)
+      expect(Exit.isFailure(yield* Effect.exit(audited(alice, act, () => note("b"))))).toBe(true)
       expect(yield* noted).toEqual([{ key: "a" }])
     })
   )
@@ -53,7 +53,7 @@ it.scopedLive("an act that fails after it has written leaves neither", () =>
           Effect.fail("refused" as const)
         )
       )
-      expect(yield* Effect.flip(audited(alice, act, work))).toBe("refused")
+      expect(yield* Effect.flip(audited(alice, act, () => work))).toBe("refused")
       expect(yield* rows).toEqual([])
       expect(yield* noted).toEqual([])
     })
@@ -65,18 +65,18 @@ it.scopedLive("an act has one row, however often it commits, and one that commit
     Effect.gen(function* () {
       const reader = yield* Reader
       const writer = yield* Writer
-      const between = yield* audited(alice, act, Effect.zipRight(note("a"), Effect.zipLeft(rows, note("b"))))
+      const between = yield* audited(alice, act, () => Effect.zipRight(note("a"), Effect.zipLeft(rows, note("b"))))
       expect(between).toHaveLength(1)
       expect(yield* rows).toHaveLength(1)
-      yield* audited(alice, act, reader.all("SELECT 1"))
-      yield* audited(alice, act, writer.write(Effect.flatMap(Tx, (tx) => tx.all("SELECT 1"))))
+      yield* audited(alice, act, () => reader.all("SELECT 1"))
+      yield* audited(alice, act, () => writer.write(Effect.flatMap(Tx, (tx) => tx.all("SELECT 1"))))
       expect(yield* rows).toHaveLength(3)
       // What looked and then refused has done nothing.
       const looked = writer.write(Effect.flatMap(Tx, (tx) => tx.all("SELECT 1")))
-      yield* Effect.flip(audited(alice, act, Effect.zipRight(looked, Effect.fail("refused"))))
+      yield* Effect.flip(audited(alice, act, () => Effect.zipRight(looked, Effect.fail("refused"))))
       expect(yield* rows).toHaveLength(3)
       // What sends something has its row before, whatever becomes of it.
-      yield* Effect.flip(audited(alice, { ...act, first: true }, Effect.fail("refused")))
+      yield* Effect.flip(audited(alice, { ...act, first: true }, () => Effect.fail("refused")))
       expect(yield* rows).toHaveLength(4)
       // And nothing of it stays behind for what the fiber does next.
       yield* write("DELETE FROM meta WHERE key = 'a'")
@@ -89,7 +89,7 @@ it.scopedLive("acts that commit side by side have a row each", () =>
   onStore(() =>
     Effect.gen(function* () {
       const names = Array.from({ length: 50 }, (_, i) => `name ${i}`)
-      yield* Effect.forEach(names, (who) => audited({ via: "direct", who }, act, note(who)), { concurrency: 50 })
+      yield* Effect.forEach(names, (who) => audited({ via: "direct", who }, act, () => note(who)), { concurrency: 50 })
       expect((yield* rows).map(({ who }) => who).toSorted()).toEqual(names.toSorted())
     })
   )
@@ -108,7 +108,7 @@ const changes = {
 it.scopedLive("no row is changed or removed, neither here nor in a backup", () =>
   onStore((path) =>
     Effect.gen(function* () {
-      yield* audited(alice, act, note("a"))
+      yield* audited(alice, act, () => note("a"))
       const [row] = yield* rows
       for (const [name, sql] of Object.entries(changes)) {
         const refused = yield* Effect.exit(write(sql))
@@ -144,7 +144,7 @@ it.scopedLive("every row is bounded, and is stored, whatever its detail is", () 
         expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_000)
         const [[name, kept] = ["", ""]] = Object.entries(JSON.parse(text))
         if (typeof kept === "string") expect(String(detail[name]).startsWith(kept.slice(0, -1))).toBe(true)
-        yield* audited({ ...alice, who: String(values[0] ?? "") }, { act: "test act", detail }, Effect.void)
+        yield* audited({ ...alice, who: String(values[0] ?? "") }, { act: "test act", detail }, () => Effect.void)
       }
       expect(detailText({ list: Array.from({ length: 40 }, (_, i) => `exc_${i}`) })).toContain("and 32 more")
       expect(detailText(Object.fromEntries([1, 2, 3, 4].map((i) => [`f${i}`, "€".repeat(100)])))).toContain(
@@ -160,9 +160,9 @@ it.scopedLive("what an account's key does counts towards its quota, what operato
       const stored = Effect.flatMap(Reader, (reader) =>
         Effect.map(UsageRepo.all(reader), (all) => all.map((usage) => [usage.account, usage.stored]))
       )
-      yield* audited(alice, act, note("a"))
+      yield* audited(alice, act, () => note("a"))
       expect(yield* stored).toEqual([])
-      yield* audited(key, act, Effect.void)
+      yield* audited(key, act, () => Effect.void)
       expect(yield* stored).toEqual([["default", expect.any(Number)]])
       const [[, bytes] = []] = yield* stored
       expect(bytes).toBeGreaterThan(90)

@@ -122,7 +122,7 @@ export const samples = [
   {
     request: new PaymentRequests.RefundedPayment({ id: payment(2), exceptions: ["exc_2"], amount: "400" }),
     act: "payments refunded",
-    detail: { id: payment(2), exceptions: ["exc_2"], amount: "400" }
+    detail: { id: payment(2), exceptions: ["exc_2"], amount: "400", closed: ["exc_2: 400 ETH"] }
   },
   {
     request: new PaymentRequests.AbandonPayments({ chain: "polygon", mode }),
