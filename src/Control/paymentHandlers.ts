@@ -51,8 +51,14 @@ export const listExceptions = reading(
   })
 )
 
-const orNotFound = <A>(id: string, decided: A | undefined) =>
-  decided === undefined ? notFound(`payment ${id}, nor an exception of a lost one`) : Effect.succeed(decided)
+const orNotFound = Effect.fnUntraced(function* <A>(id: string, decided: A | undefined) {
+  if (decided !== undefined) return decided
+  const exception = yield* ExceptionsRepo.byId(yield* Reader, id)
+  if (exception?.payment === undefined) return yield* notFound(`payment ${id}, nor an exception of a lost one`)
+  return yield* new Requests.NotFound({
+    message: `${id} is an exception of ${exception.payment}: name that payment, and with refunded --exception ${id}`
+  })
+})
 
 export const acceptPayment = administering(
   PaymentRequests.AcceptPayment,

@@ -91,7 +91,7 @@ export const connect = (path: string): Effect.Effect<Socket | undefined, Control
         const code = codeOf(error)
         // A file without a listener is what a daemon that was killed leaves behind.
         if (code === "ENOENT" || code === "ECONNREFUSED") return resume(Effect.succeed(undefined))
-        const message = `The daemon's control socket ${path} answers ${code}: run this as a user of the daemon's group`
+        const message = `The daemon's control socket ${path} answers ${code}: run this as a user of its group, which ls -l ${path} shows`
         resume(Effect.fail(new ControlUnusable({ message, isDenied: code === "EACCES" })))
       })
     }),

@@ -78,7 +78,7 @@ const create = Command.make(
   })
 ).pipe(Command.withDescription("Make an account, which owns keys, payments and webhooks, and print its id"))
 
-const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1)
+const size = (bytes: number) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
 
 const list = Command.make("list", common, (options) =>
   printResult(options, "accounts list", new ListAccounts(), (accounts) =>
@@ -89,11 +89,15 @@ const list = Command.make("list", common, (options) =>
         name,
         wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,
         createdAt,
-        `${megabytes(usedBytes)} of ${megabytes(quotaBytes)} MB`
+        `${size(usedBytes)} of ${size(quotaBytes)}`
       ])
     )
   )
-).pipe(Command.withDescription("Show all accounts, and what each takes of its quota"))
+).pipe(
+  Command.withDescription(
+    "Show all accounts, whether each uses its own wallets or shares the configuration's, and what it takes of its quota"
+  )
+)
 
 export const accounts = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),

@@ -152,6 +152,8 @@ it.scopedLive("what cannot be decided ends with its reason", () =>
       [1, "does not tell", "accept", paymentId(1), "--tx", hash],
       [1, "There is no payment", "accept", "pay_none"],
       [1, "There is no payment", "refunded", "pay_none"],
+      [1, `exc_1 is an exception of ${paymentId(1)}`, "accept", "exc_1"],
+      [1, "refunded --exception exc_1", "refunded", "exc_1"],
       [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
       [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
       [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],
