@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
+import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Effect, Exit, Fiber } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { ask } from "../../src/Control/ask.ts"
 import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
@@ -112,6 +112,70 @@ it.scopedLive("pages are bounded: who may only read has no whole table in the da
           const all = { _tag: tag, account: "default", modes: ["test"], id: "pay_1", since: 0, limit: 1e9 }
           expect(yield* answered(all), tag).toContain('"refused"')
         }
+      })
+    )
+  })
+)
+
+it.scopedLive("one reader at a time is answered, and one that does not read its answer is cut off for the next", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        const writer = yield* Writer
+        const rows = Array.from({ length: 1_000 }, (_, i) => ({ at: i, via: "socket" as const, who: "alice" }))
+        const detail = JSON.stringify({ of: "x".repeat(900) })
+        yield* writer.write(
+          Effect.forEach(
+            rows,
+            (row) => AuditRepo.insert({ ...row, account: undefined, mode: undefined, act: "test act", detail }),
+            { discard: true }
+          )
+        )
+        const events: Array<string> = []
+        const asking = (name: string, limit: number) => {
+          const socket = connect(readSocket).setEncoding("utf8")
+          socket.write(`${JSON.stringify({ user: name, request: { _tag: "ListAudit", since: 0, limit } })}\n`)
+          const ended = Effect.async<void>((resume) => {
+            socket.once("close", () => {
+              events.push(name)
+              resume(Effect.void)
+            })
+          })
+          return { socket, ended }
+        }
+        const greedy = asking("greedy", 1_000)
+        yield* Effect.async<void>((resume) => void greedy.socket.once("readable", () => resume(Effect.void)))
+        const next = asking("next", 1)
+        next.socket.resume()
+        const closed = yield* Effect.fork(next.ended)
+        // More than what lies in the kernel's buffers is never read: the daemon hangs up, and what it had sent remains.
+        yield* Fiber.join(closed)
+        greedy.socket.resume()
+        yield* greedy.ended
+        expect(events).toEqual(["next", "greedy"])
+        expect(greedy.socket.bytesRead).toBeLessThan(900_000)
+      })
+    )
+  })
+)
+
+it.scopedLive("takes 64 connections at a time, and the next ones once some have ended", () =>
+  Effect.gen(function* () {
+    const { readSocket, settings } = yield* installation
+    const opened = Effect.async<Socket>((resume) => {
+      const socket = connect(readSocket)
+      socket.once("connect", () => resume(Effect.succeed(socket)))
+    })
+    yield* besideDaemon(
+      settings,
+      Effect.gen(function* () {
+        const open = yield* Effect.replicateEffect(opened, 64)
+        const beyond = yield* opened
+        yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
+        for (const socket of open) socket.destroy()
+        expect(yield* ask({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
       })
     )
   })
