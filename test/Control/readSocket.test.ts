@@ -172,8 +172,12 @@ it.scopedLive("takes 64 connections at a time, and the next ones once some have 
       settings,
       Effect.gen(function* () {
         const open = yield* Effect.replicateEffect(opened, 64)
+        let ended = 0
+        for (const socket of open) socket.resume().once("close", () => ended++)
         const beyond = yield* opened
         yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
+        // At once: those before it say nothing either, and their time for that began earlier.
+        expect(ended).toBe(0)
         for (const socket of open) socket.destroy()
         expect(yield* ask({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
       })
