@@ -13,8 +13,6 @@ export interface Doubtful extends Ledger.ReceiptKey {
   readonly since: number
   /** Wei. */
   readonly amount: bigint
-  /** Host of the provider whose balances told of it; undefined where that is not known. */
-  readonly reportedBy: string | undefined
 }
 
 interface DoubtfulRow {
@@ -25,15 +23,13 @@ interface DoubtfulRow {
   readonly block_time: number
   readonly since: number
   readonly amount: string
-  readonly reported_by: string | null
 }
 
 /** The newest of them. */
 export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<DoubtfulRow>(
-      `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount,
-         reported_by
+      `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount
        FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND position = 'unattributed'
        ORDER BY block_number DESC LIMIT ?`,
@@ -48,8 +44,7 @@ export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
           blockNumber: row.block_number,
           blockTime: row.block_time,
           since: row.since,
-          amount: BigInt(row.amount),
-          reportedBy: row.reported_by ?? undefined
+          amount: BigInt(row.amount)
         })
       )
   )

@@ -17,8 +17,6 @@ export interface Undated extends ReceiptKey {
   readonly blockTime: number
   /** The first block that it may have come with; undefined where that is its own. */
   readonly since: number | undefined
-  /** Host of the provider whose balances told of it; undefined where that is not known. */
-  readonly reportedBy: string | undefined
 }
 
 interface UndatedRow {
@@ -30,7 +28,6 @@ interface UndatedRow {
   readonly block_time: number
   readonly amount: string
   readonly since_number: number | null
-  readonly reported_by: string | null
 }
 
 /** Money of these payments that came without a transaction, in blocks up to `upTo`, at a time that one provider tells. */
@@ -42,7 +39,7 @@ export const undated = (
 ) =>
   Effect.map(
     db.all<UndatedRow>(
-      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number, reported_by
+      `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number
        FROM receipts
        WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
          AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?`,
@@ -58,8 +55,7 @@ export const undated = (
           blockNumber: row.block_number,
           blockTime: row.block_time,
           amount: BigInt(row.amount),
-          since: row.since_number ?? undefined,
-          reportedBy: row.reported_by ?? undefined
+          since: row.since_number ?? undefined
         })
       )
   )

@@ -1,7 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import { sum } from "../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../Domain/Receipt.ts"
-import { Tx } from "../Sql.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { dueAgain } from "./balances.ts"
 import { ask, findHeader } from "./calls.ts"
 import type { InsideVerdict } from "./corroborateInside.ts"
@@ -75,28 +75,34 @@ const verdictBy = Effect.fnUntraced(function* (
   return after.nonce === before.nonce && came - beside.agreed < amount ? "denied" : "unable"
 })
 
-/** What each of the others says, up to the first that corroborates it. */
+/** What the serving provider says by its own states, and what each of the others. */
 const verdictsOn = Effect.fnUntraced(function* (
   { providers }: Watch,
-  asked: ReadonlyArray<Provider>,
+  serving: Provider,
+  others: ReadonlyArray<Provider>,
   money: Unattributed,
   beside: Doubts.Beside
 ) {
-  const verdicts: Array<InsideVerdict> = []
-  for (const provider of asked) {
-    const verdict = yield* verdictBy(provider, money, beside).pipe(
-      Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void)),
-      Effect.orElseSucceed((): InsideVerdict => "unable")
-    )
-    verdicts.push(verdict)
-    if (verdict === "corroborated") break
-  }
-  return verdicts
+  const [own = "unable", ...theirs] = yield* Effect.forEach(
+    [serving, ...others],
+    (provider) =>
+      verdictBy(provider, money, beside).pipe(
+        Effect.tapError((error) =>
+          providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void
+        ),
+        Effect.orElseSucceed((): InsideVerdict => "unable")
+      ),
+    { concurrency: 1 }
+  )
+  return { own, theirs }
 })
 
-/** Corroborated by one of them, else denied by one, else nobody is able to tell. */
-const together = (verdicts: ReadonlyArray<InsideVerdict>): InsideVerdict =>
-  (["corroborated", "denied"] as const).find((verdict) => verdicts.includes(verdict)) ?? "unable"
+/**
+ * Whether it is denied by the serving provider, or by one of the others while none of them shows it. The serving one has told
+ * of it, maybe, beside a state that another one had made up.
+ */
+const isDenied = ({ own, theirs }: { readonly own: InsideVerdict; readonly theirs: ReadonlyArray<InsideVerdict> }) =>
+  own === "denied" || (theirs.includes("denied") && !theirs.includes("corroborated"))
 
 const warnOf = (addresses: ReadonlyArray<string>) =>
   addresses.length === 0
@@ -130,11 +136,11 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   const isOld = (transfer: DatedTransfer) =>
     reading.replaced.some(({ address, blockHash }) => address === transfer.address && blockHash === transfer.blockHash)
   const unattributed = reading.transfers.filter((transfer) => transfer.txHash === undefined && !isOld(transfer))
-  const asked = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
+  const others = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
   const denied = yield* Effect.filter(unattributed, (money) =>
     Effect.gen(function* () {
       const beside = yield* besideOf(watch, money, reading.transfers)
-      return together(yield* verdictsOn(watch, asked, money, beside)) === "denied"
+      return isDenied(yield* verdictsOn(watch, provider, others, money, beside))
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -226,31 +232,29 @@ const isDatedAlike = Effect.fnUntraced(function* (
 })
 
 /**
- * The verdict on a receipt. Before its payment ends two providers have to deny it: as long as one has it and one has not,
- * nobody knows which of the two lies, and the payment waits.
+ * The verdict on a receipt: two providers have to show it by their own states, whoever told of it. Before its payment ends
+ * two have to deny it, or none may show it: as long as one has it and one has not, nobody knows which of the two lies, and
+ * the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
   watch: Watch,
   provider: Provider,
   others: ReadonlyArray<Provider>,
   money: Doubts.Doubtful
-) {
-  // The search may have been told of it by another one than who serves: that one agrees to nothing of its own.
-  const isOther = ({ client }: Provider) => client.host !== money.reportedBy
-  const asked = (others.every(isOther) ? others : [...others, provider]).filter(isOther)
+): Effect.fn.Return<InsideVerdict, StoreUnavailable> {
   const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
-  const verdicts = yield* verdictsOn(watch, asked, money, beside)
-  const verdict = together(verdicts)
-  if (verdict === "corroborated") {
-    const by = asked[verdicts.indexOf(verdict)]
-    return { money, verdict: by && (yield* isDatedAlike(watch, by, money)) ? verdict : ("unable" as const) }
+  const verdicts = yield* verdictsOn(watch, provider, others, money, beside)
+  const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
+  const those = (wanted: InsideVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
+  const showing = those("corroborated")
+  if (showing.length >= quorum) {
+    const alike = yield* Effect.filter(showing, (one) => isDatedAlike(watch, one, money))
+    return alike.length >= quorum ? "corroborated" : "unable"
   }
-  const denials = verdicts.filter((one) => one === "denied").length
-  if (verdict !== "denied" || denials >= quorum || !(yield* Doubts.isSearched(watch.reader, watch.network, money))) {
-    return { money, verdict }
-  }
-  const [own] = yield* verdictsOn(watch, [provider], money, beside)
-  return { money, verdict: own === "corroborated" ? ("unable" as const) : verdict }
+  if (those("denied").length >= quorum) return "denied"
+  if (!isDenied(verdicts)) return "unable"
+  const isAwaited = showing.length > 0 && (yield* Doubts.isSearched(watch.reader, watch.network, money))
+  return isAwaited ? "unable" : "denied"
 })
 
 /**
@@ -271,7 +275,7 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   const asked = due.length === 0 ? [] : yield* providers.others(provider)
   if (asked.length === 0) return
   const judged = yield* Effect.forEach(due, (money) => judge(watch, provider, asked, money), { concurrency: 1 })
-  const those = (wanted: InsideVerdict) => judged.flatMap(({ money, verdict }) => (verdict === wanted ? [money] : []))
+  const those = (wanted: InsideVerdict) => due.filter((_, i) => judged[i] === wanted)
   const [corroborated, denied] = [those("corroborated"), those("denied")]
   if (corroborated.length + denied.length === 0) return
   yield* warnOf(denied.map(({ address }) => address))

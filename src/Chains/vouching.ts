@@ -44,7 +44,6 @@ export const oneSidedOf = Effect.fnUntraced(function* (
 
 /** What a provider says of what one alone has told. */
 export interface SecondWord {
-  readonly host: string
   /** What it has as well. */
   readonly vouched: ReadonlyArray<Vouched>
   /** Money without a transaction that its balances show. Of the rest of it that it vouches for it has the block, and no states. */
@@ -103,7 +102,6 @@ export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: 
     ofDust(watch, provider, dust),
     date(watch, provider, undated, settled),
     ({ lacks, vouched }, { dated, shown }): SecondWord => ({
-      host: provider.client.host,
       vouched: [...vouched, ...dated],
       shown,
       lacks
@@ -144,14 +142,11 @@ export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouch
 }
 
 /**
- * Keys of the money without a transaction that one provider alone shows. Where only one is left to tell, its own word
- * stands.
+ * Keys of the money without a transaction that fewer than two providers show by their own states: who told of it may have
+ * had a state from another one. Where only one is left to tell, its word stands.
  */
 export const unshownAmong = ({ undated }: OneSided, told: ReadonlyArray<SecondWord>): ReadonlySet<string> => {
-  const isShown = (money: Undated) => {
-    const showing = told.filter(({ shown }) => shown.includes(money)).map(({ host }) => host)
-    const by = new Set(money.reportedBy === undefined ? showing : [...showing, money.reportedBy])
-    return told.length < quorum ? told.some(({ host }) => by.has(host)) : by.size >= quorum
-  }
+  const needed = Math.min(told.length, quorum)
+  const isShown = (money: Undated) => told.filter(({ shown }) => shown.includes(money)).length >= needed
   return new Set(undated.filter((money) => !isShown(money)).map(Ledger.keyOf))
 }

@@ -74,6 +74,8 @@ export class ModelChain {
   readonly batches: Array<ReadonlyArray<RpcRequest>> = []
   readonly answered = Effect.runSync(Queue.unbounded<ReadonlyArray<RpcRequest>>())
   chainId = 77
+  /** By which providers are told apart; to be set before the first call. */
+  host = "model"
   /** What every batch fails with. */
   failure: RpcError["reason"] | undefined
   /** For tests that number their transactions themselves. */
@@ -93,6 +95,7 @@ export class ModelChain {
   /** What an answer waits for: time, or for ever. */
   delay: (batch: ReadonlyArray<RpcRequest>) => Effect.Effect<void> = () => Effect.void
   distort: (request: RpcRequest, answer: unknown) => unknown = (_, answer) => answer
+  #client: RpcClient | undefined
   #branch = 0
   #lastBranch: ReadonlyArray<ModelBlock> = []
 
@@ -141,12 +144,15 @@ export class ModelChain {
     while (this.height <= height)
   }
 
-  readonly client: RpcClient = makeClient({
-    host: "model",
-    sendEach: (calls) =>
-      Effect.suspend(() => (this.slow ? eventLoopTurn : this.delay(calls))).pipe(Effect.zipRight(this.#reply(calls))),
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 }
-  })
+  get client(): RpcClient {
+    this.#client ??= makeClient({
+      host: this.host,
+      sendEach: (calls) =>
+        Effect.suspend(() => (this.slow ? eventLoopTurn : this.delay(calls))).pipe(Effect.zipRight(this.#reply(calls))),
+      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
+    })
+    return this.#client
+  }
 
   #reply(calls: ReadonlyArray<RpcRequest>) {
     return Effect.suspend(() => {

@@ -149,7 +149,8 @@ describe("branches", () => {
 const withLiar = (liar: ModelChain, count: number, place: number) => {
   const nodes = Array.from({ length: count - 1 }, () => liar.twin())
   nodes.splice(place, 0, liar)
-  for (const node of nodes) {
+  for (const [i, node] of nodes.entries()) {
+    node.host = `node-${i}`
     withReceipts(node)
     const { distort } = node
     node.distort = (request, answer) => (answer === null ? null : distort(request, answer))

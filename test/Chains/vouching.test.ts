@@ -45,35 +45,29 @@ it("payments whose money nobody else dates wait", () => {
     blockNumber: 1,
     amount: 1n,
     blockTime: 10,
-    since: undefined,
-    reportedBy: undefined
+    since: undefined
   })
   const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
   const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
   expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
 })
 
-it("money that nobody shows but who told of it does not count, where two are there to tell", () => {
-  const told = (position: string, reportedBy?: string): Undated => ({
-    ...receipt(position),
-    ...{ payment: newPaymentId(0), blockNumber: 1, amount: 1n, since: undefined, reportedBy }
-  })
-  const undated = [told("one", "a"), told("two", "b"), told("three")]
-  const unshown = (...all: ReadonlyArray<readonly [string, ...ReadonlyArray<number>]>) => {
-    const words = all.map(([host, ...shows]) => ({
-      host,
-      shown: undated.filter((_, i) => shows.includes(i)),
-      ...{ vouched: [], lacks: [] }
-    }))
+it("money that one alone shows does not count, where two are there to tell", () => {
+  const undated = ["one", "two", "three"].map(
+    (position): Undated => ({
+      ...receipt(position),
+      ...{ payment: newPaymentId(0), blockNumber: 1, amount: 1n, since: undefined }
+    })
+  )
+  const unshown = (...all: ReadonlyArray<ReadonlyArray<number>>) => {
+    const words = all.map((shows) => ({ shown: undated.filter((_, i) => shows.includes(i)), vouched: [], lacks: [] }))
     return [...unshownAmong({ dust: [], undated }, words)].map((key) => key.match(/one|two|three/)?.[0])
   }
-  expect(unshown(["a", 0, 1, 2], ["b"])).toEqual(["one", "three"])
-  expect(unshown(["a", 0, 1, 2], ["b", 0, 2])).toEqual([])
-  // Who told of it may be gone.
-  expect(unshown(["c", 0], ["d"])).toEqual(["two", "three"])
+  expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
+  expect(unshown([0, 1, 2], [0, 2])).toEqual(["two"])
+  expect(unshown([0, 1], [], [0, 2])).toEqual(["two", "three"])
   // Of one that is left, its own word counts.
-  expect(unshown(["a"])).toEqual(["two", "three"])
-  expect(unshown(["a", 1, 2])).toEqual([])
+  expect(unshown([1, 2])).toEqual(["one"])
 })
 
 it("what two of three do not have is lacked, whoever they are", () => {
@@ -92,7 +86,6 @@ it("what two of three do not have is lacked, whoever they are", () => {
     })
   )
   const says = (...lacks: ReadonlyArray<number>) => ({
-    host: "",
     vouched: [],
     shown: [],
     lacks: dust.filter((_, i) => lacks.includes(i))
@@ -110,7 +103,7 @@ it.scoped("money without a transaction is dated by who has its block, and no les
     const { provider, providers } = soleProvider(chain.client)
     const told = (blockHash: string, amount: bigint): Undated => ({
       ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
-      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount, reportedBy: undefined }
+      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
     })
     const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
     const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated }, settled)
@@ -130,7 +123,7 @@ it.scoped(
       const { provider, providers } = soleProvider(chain.client)
       const money: Undated = {
         ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
-        ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120, reportedBy: undefined }
+        ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
       }
       const watch = yield* watchOf(providers)
       const told = () => secondWord(watch, provider, { dust: [], undated: [money] }, settled)
