@@ -88,6 +88,12 @@ const store = (
       if (scan === undefined || block?.hash !== settled.hash) return new Set<string>()
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
       const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
+      // Before any of it is replaced by what one alone has told of now.
+      const decided = [
+        ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
+        ...(yield* VouchingRepo.reinstate(network, alike)),
+        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown))
+      ]
       for (const { address, replaced } of compared) {
         yield* Balances.forget(network, address)
         for (const blockHash of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
@@ -97,12 +103,7 @@ const store = (
         // A round at a later block may have seen it already, and not how it came.
         if (one.currency === coin) yield* Repair.takeFromUnattributed(network, one, settled.number)
       }
-      const touched = [
-        ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
-        ...(yield* keepIncome(network, unknown, false)),
-        ...(yield* VouchingRepo.reinstate(network, alike)),
-        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown))
-      ]
+      const touched = [...decided, ...(yield* keepIncome(network, unknown, false))]
       // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.
       const counting = yield* Ledger.countedKeys(tx, network, unknown)
       const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))

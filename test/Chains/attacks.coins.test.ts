@@ -116,4 +116,23 @@ describe("coins without a transaction", () => {
       expect(yield* agreed).toEqual([{ block: 12, amount: "2" }])
     }).pipe(aroundSomeReal(nodes))
   })
+
+  it.scoped.each([0, 1])("of which one of two, at %d, tells more when payments end are not that many", (place) => {
+    const { liar, nodes } = nodesOf(
+      2,
+      place,
+      (block) => ({ balance: block >= 365 ? 3 : 0 }),
+      (node) => (block) => {
+        if (node.height < 380) return block === 364 ? undefined : { balance: block >= 365 ? 3 : 0 }
+        return { balance: block >= 365 ? 4 : 0 }
+      }
+    )
+    return Effect.gen(function* () {
+      const { id } = yield* watchedCoins
+      yield* untilOver(liar)
+      yield* seconds(120)
+      expect(yield* stateOf(id)).toBe("detecting 4")
+      expect(yield* agreed).toEqual([])
+    }).pipe(aroundSomeReal(nodes))
+  })
 })
