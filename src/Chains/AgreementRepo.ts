@@ -38,9 +38,9 @@ interface UnagreedRow {
   readonly unverifiable: number
 }
 
-/** SQL: whether a provider has denied a receipt of the same transaction, in the same block. */
+/** SQL: whether a provider has denied a receipt of the same transaction, in the same block, that two have not. */
 export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
-  WHERE denied.denied_by IS NOT NULL AND denied.chain = receipts.chain AND denied.mode = receipts.mode
+  WHERE denied.denied_by IS NOT NULL AND denied.agreed = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
     AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
 
 const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,

@@ -104,15 +104,21 @@ export const setCorroborated = (network: Network, receipts: ReadonlyArray<Vouche
   corroborate(network, receipts, "true", () => true)
 
 /**
- * The same of those among the receipts that nobody is asked about elsewhere, and that nobody denies.
+ * The same of those among the receipts that nobody is asked about elsewhere.
  *
  * @param datedOnly keys of those whose block times two providers have, and of which one alone shows that they came
+ * @param isSole one provider decides alone, and not on what another one has denied
  */
-export const corroborateOthers = (network: Network, receipts: ReadonlyArray<Vouched>, datedOnly: ReadonlySet<string>) =>
+export const corroborateOthers = (
+  network: Network,
+  receipts: ReadonlyArray<Vouched>,
+  datedOnly: ReadonlySet<string>,
+  isSole: boolean
+) =>
   corroborate(
     network,
     receipts,
-    `(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 AND NOT ${isDenied}`,
+    `(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 ${isSole ? `AND NOT ${isDenied}` : ""}`,
     (receipt) => !datedOnly.has(keyOf(receipt))
   )
 

@@ -52,6 +52,7 @@ interface Found extends Income {
 /** What counts of what one provider alone had told. */
 interface Decided extends Pick<SecondWord, "vouched" | "lacks"> {
   readonly unshown: ReadonlySet<string>
+  readonly isSole: boolean
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
@@ -75,7 +76,7 @@ const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
   { alike, compared, transfers }: Found,
-  { lacks, unshown, vouched }: Decided,
+  { isSole, lacks, unshown, vouched }: Decided,
   settled: BlockRef,
   anewCounts: AnewCounts
 ) =>
@@ -92,7 +93,7 @@ const store = (
       const decided = [
         ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
         ...(yield* VouchingRepo.reinstate(network, alike)),
-        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown))
+        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown, isSole))
       ]
       for (const { address, replaced } of compared) {
         yield* Balances.forget(network, address)
@@ -254,14 +255,14 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     if (told.length >= quorum) {
       const undated = undatedAmong(oneSided, vouched)
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const word = { vouched, unshown, lacks: lackedByTwo(told) }
+      const word = { vouched, unshown, lacks: lackedByTwo(told), isSole: false }
       yield* warnOf(yield* store(watch, dated, found, word, settled, anewCounts))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = { vouched: told.flatMap((one) => one.vouched), unshown, lacks: [] }
+    const bySole = { vouched: told.flatMap((one) => one.vouched), unshown, lacks: [], isSole: true }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, anewCounts))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })

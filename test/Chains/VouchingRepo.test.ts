@@ -31,7 +31,7 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     expect(yield* asked).toEqual(["log:1", "log:2"])
     yield* writer.write(AgreementRepo.refute(network, dust("log:1")))
     expect(yield* asked).toEqual(["log:2"])
-    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set()))
+    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false))
     expect(yield* agreed).toEqual([
       { position: "log:1", canonical: 0, agreed: 0 },
       { position: "log:2", canonical: 1, agreed: 1 }
@@ -50,7 +50,7 @@ it.scoped("money without a transaction that two date, and one shows, has their t
     const writer = yield* Writer
     const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
     const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
-    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly))).toHaveLength(2)
+    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly, false))).toHaveLength(2)
     const all = (yield* Reader).all(
       "SELECT block_number AS block, agreed, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
     )
@@ -102,9 +102,41 @@ it.scoped(
         VouchingRepo.corroborateOthers(
           network,
           ofDust.map((one) => ({ ...one, blockTime: 105 })),
-          new Set()
+          new Set(),
+          true
         )
       )
       expect(yield* reader.all("SELECT position FROM receipts WHERE agreed = 1")).toEqual([{ position: "log:3" }])
     }).pipe(Effect.provide(layer))
+)
+
+it.scoped("what one denies of a transaction, and two have, denies nothing else of it", () =>
+  Effect.gen(function* () {
+    const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+    const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
+    yield* tick({ head: 120, agreed: false, transfers: all })
+    const writer = yield* Writer
+    const [large = dust("log:1"), small = dust("log:2")] = all
+    yield* writer.write(AgreementRepo.setDenied(network, large, "liar.example"))
+    yield* writer.write(AgreementRepo.setAgreed(network, large, 105))
+    const [asked] = yield* AgreementRepo.unagreedDust(yield* Reader, network, 120, [{ payment: id }], 10)
+    expect(asked).toMatchObject({ position: "log:2", isDenied: false })
+    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("what one has made up of a transaction, and two deny, denies nothing of it that two have", () =>
+  Effect.gen(function* () {
+    const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+    const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
+    yield* tick({ head: 120, agreed: false, transfers: all })
+    const writer = yield* Writer
+    const [invented = dust("log:1"), real = dust("log:2")] = all
+    yield* writer.write(AgreementRepo.setDenied(network, invented, "a.example"))
+    yield* writer.write(AgreementRepo.refute(network, invented))
+    const corroborate = (isSole: boolean) =>
+      writer.write(VouchingRepo.corroborateOthers(network, [real], new Set(), isSole))
+    expect(yield* corroborate(true)).toEqual([])
+    expect(yield* corroborate(false)).toEqual([id])
+  }).pipe(Effect.provide(layer))
 )
