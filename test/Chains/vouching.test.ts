@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Unagreed } from "../../src/Chains/AgreementRepo.ts"
+import * as AgreementRepo from "../../src/Chains/AgreementRepo.ts"
 import * as Ledger from "../../src/Chains/LedgerRepo.ts"
 import type { Undated, Vouched } from "../../src/Chains/VouchingRepo.ts"
 import { byTwo, lackedByTwo, secondWord, undatedAmong, unshownAmong } from "../../src/Chains/vouching.ts"
@@ -72,7 +72,7 @@ it("money that one alone shows does not count, where two are there to tell", () 
 
 it("what two of three do not have is lacked, whoever they are", () => {
   const dust = ["tx:1", "tx:2", "tx:3"].map(
-    (position): Unagreed => ({
+    (position): AgreementRepo.Unagreed => ({
       ...receipt(position),
       blockNumber: 1,
       txHash: "0xt",
@@ -136,6 +136,14 @@ it.scoped(
       // It does not hold all of it: some has been invented, and nobody knows which.
       const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
       yield* writer.write(Ledger.keepReceipts(network, [more], false))
+      expect(yield* told()).toMatchObject({ shown: [], vouched: [{ blockHash: paid.hash }] })
+      // What is refuted, and what came after that block, it need not hold.
+      yield* writer.write(AgreementRepo.refute(network, more))
+      const later = { ...more, blockNumber: 23, blockHash: chain.mine().hash }
+      yield* writer.write(Ledger.keepReceipts(network, [later], false))
+      expect(yield* told()).toMatchObject({ shown: [money] })
+      // Of what it held when it had sent some, nothing is known.
+      chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
       expect(yield* told()).toMatchObject({ shown: [], vouched: [{ blockHash: paid.hash }] })
     }).pipe(inStore)
 )
