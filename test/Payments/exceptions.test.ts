@@ -159,11 +159,13 @@ describe("found_late", () => {
     ])
     const counted = { ...short, amountReceived: 450n }
     expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual(["unattributed 50 undefined"])
-    // What the undoing of a payment leaves is counted with them.
+    // What the undoing of a payment leaves is counted with them: no transaction that came back stands for them.
     const undone = { ...counted, failureReason: "reorged" as const, confirmedAt: 400_000 }
-    expect(found(undone, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual([
+    const back = receipt("0xb", 301, 50n)
+    expect(found(undone, known, receipt("", 299, 50n, { ...coins, agreed: false }), back)).toEqual([
       "unattributed 50 undefined",
-      "reorged 550 undefined"
+      "reorged 500 undefined",
+      "found_late 50 0xb"
     ])
   })
 
