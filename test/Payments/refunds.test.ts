@@ -113,7 +113,9 @@ it.scoped("refunded: money of a lost payment, in part", () =>
     const to = { address: lost.toLowerCase() }
     yield* scanTo(130, transfer(120, 5n, to))
     const [open = expect.unreachable()] = yield* Exceptions.open(reader, { limit: 10 })
-    yield* refunded(open.id, { exceptions: [], amount: 2n })
+    const told: Array<unknown> = []
+    yield* refunded(open.id, { exceptions: [], amount: 2n, onClosed: (closed) => told.push(...closed) })
+    expect(told).toMatchObject([{ id: open.id, amount: 2n }])
     yield* scanTo(131, transfer(125, 6n, to))
     expect((yield* Exceptions.open(reader, { limit: 10 })).map(({ amount }) => amount)).toEqual([3n, 6n])
     yield* refunded(open.id, { exceptions: [], amount: 3n })
