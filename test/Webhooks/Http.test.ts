@@ -68,8 +68,16 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
     ],
     ["url", "target is not a public address", ["https://127.0.0.1", "https://[::1]", "https://10.0.0.1"]],
     ["events", "must have at least one event kind", [[]]],
-    ["events", "must not have the same event kind twice", [["payment.created", "payment.created"]]],
-    ["events", "must have at most 100 items", [Array.from({ length: 30_000 }, () => 1)]],
+    [
+      "events",
+      "must not have the same event kind twice",
+      [["payment.created", "payment.created"], Array.from({ length: 100 }, () => "payment.created")]
+    ],
+    [
+      "events",
+      "must have at most 100 items",
+      [Array.from({ length: 101 }, () => "payment.created"), Array.from({ length: 30_000 }, () => 1)]
+    ],
     ["events", "must be an array of event kinds", ["payment.created", null, {}]],
     [
       "events[1]",
