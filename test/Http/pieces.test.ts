@@ -153,16 +153,18 @@ it.scoped(
     })
 )
 
-it.scoped("an answer that its client has taken is unread no more: it is given the next one on the same connection", () =>
-  Effect.gen(function* () {
-    const text = `${"x".repeat(16 * 1024 * 1024)}taken`
-    const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const client = yield* dial(yield* serve(respond, anyPort, { unreadPerClient: 0 }))
-    client.write(get("/"))
-    yield* client.received(/taken$/)
-    client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-    expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
-  })
+it.scoped(
+  "an answer that its client has taken is unread no more: it is given the next one on the same connection",
+  () =>
+    Effect.gen(function* () {
+      const text = `${"x".repeat(16 * 1024 * 1024)}taken`
+      const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
+      const client = yield* dial(yield* serve(respond, anyPort, { unreadPerClient: 0 }))
+      client.write(get("/"))
+      yield* client.received(/taken$/)
+      client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+      expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
+    })
 )
 
 it.scoped("answers that one client leaves unread are bounded in bytes, and cost no other client anything", () =>
