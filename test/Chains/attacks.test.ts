@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { transferTopic } from "../../src/Chains/transfers.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -244,6 +244,30 @@ describe("coins", () => {
         const reader = yield* Reader
         const exceptions = yield* reader.all("SELECT kind, amount FROM exceptions")
         expect(exceptions).toEqual([{ kind: "unattributed", amount: "3" }])
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([0, 1])(
+    "without a transaction that one of two, at %d, has shown do not count once it is gone, by who has no states of then",
+    (place) => {
+      const liar = new ModelChain(10)
+      const nodes = withLiar(liar, 2, place)
+      showing(liar)
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins
+        yield* untilOver(liar)
+        yield* seconds(10)
+        expect(yield* stateOf(id)).toBe("detecting 3")
+        liar.mineMany(20)
+        for (const node of nodes) {
+          if (node === liar) node.failure = "unreachable"
+          else node.oldestState = 380
+        }
+        // The clock stands behind the blocks, which take no time here.
+        yield* TestClock.setTime(4_000_000)
+        yield* pass("12 minutes")
+        expect(yield* stateOf(id)).toBe("expired")
       }).pipe(aroundSomeReal(nodes))
     }
   )
