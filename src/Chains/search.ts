@@ -47,6 +47,8 @@ const silence: Income = { transfers: [], compared: [] }
 /** What a search has found: all of it, and what two providers told of alike. */
 interface Found extends Income {
   readonly alike: ReadonlyArray<DatedTransfer>
+  /** Addresses that the second one tells of other coins of than the first. */
+  readonly disputed: ReadonlySet<string>
 }
 
 /** What counts of what one provider alone had told. */
@@ -61,10 +63,12 @@ const together = (first: Income, second: Income): Found => {
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
   const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
   const [added, alike] = Arr.partition(second.transfers, (one) => keys.has(Ledger.keyOf(one)))
+  const [kept, left] = Arr.partition(added, (one) => !isLog(one) && withCoins.has(one.address))
   return {
-    transfers: [...first.transfers, ...added.filter((one) => isLog(one) || !withCoins.has(one.address))],
+    transfers: [...first.transfers, ...kept],
     compared: [...first.compared, ...second.compared.filter(({ address }) => !withCoins.has(address))],
-    alike
+    alike,
+    disputed: new Set(left.map(({ address }) => address))
   }
 }
 
@@ -75,7 +79,7 @@ const together = (first: Income, second: Income): Found => {
 const store = (
   watch: Watch,
   due: ReadonlyArray<Searches.Due>,
-  { alike, compared, transfers }: Found,
+  { alike, compared, disputed, transfers }: Found,
   { isSole, lacks, unshown, vouched }: Decided,
   settled: BlockRef,
   anewCounts: AnewCounts
@@ -110,10 +114,9 @@ const store = (
       const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))
       // What is there in the place of what two deny is told with the next tick, too.
       const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
-      const untold = new Set(unknown.filter(({ txHash }) => txHash === undefined).map(({ address }) => address))
       const asked = due.map(({ payment }) => payment)
       const waits = ({ address, payment }: Searches.Due) =>
-        untold.has(address) || (anew.has(address) && anewCounts.mayWait(payment))
+        disputed.has(address) || (anew.has(address) && anewCounts.mayWait(payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)

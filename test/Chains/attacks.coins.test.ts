@@ -135,4 +135,59 @@ describe("coins without a transaction", () => {
       expect(yield* agreed).toEqual([])
     }).pipe(aroundSomeReal(nodes))
   })
+
+  it.scoped.each([
+    [2, 0],
+    [2, 1],
+    [3, 0],
+    [3, 1],
+    [3, 2]
+  ] as const)(
+    "of which one of %d, at %d, makes up more whenever it is asked, of blocks without states, keep no payment open",
+    ([count, place]) => {
+      let told = 0
+      const { liar, nodes } = nodesOf(
+        count,
+        place,
+        () => ({ balance: 0 }),
+        (node) => (block) => ({ balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200)) })
+      )
+      for (const node of nodes) if (node !== liar) node.oldestState = 360
+      // Each search begins with the logs.
+      liar.intercept = (batch) => {
+        if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
+      }
+      return Effect.gen(function* () {
+        yield* Effect.forkScoped((yield* Settlement).expire)
+        const { id } = yield* watchedPayment(alice, { amount: 5_000n })
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe("expired")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([0, 1])(
+    "that one of two, at %d, denies, and tells others anew whenever it is asked, are awaited",
+    (place) => {
+      let told = 0
+      const { liar, nodes } = nodesOf(
+        2,
+        place,
+        (block) => ({ balance: block >= 365 ? 3_000 : 0 }),
+        (node) => (block) => ({ balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200)) })
+      )
+      for (const node of nodes) if (node !== liar) node.oldestState = 360
+      liar.intercept = (batch) => {
+        if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
+      }
+      return Effect.gen(function* () {
+        yield* Effect.forkScoped((yield* Settlement).expire)
+        const { id } = yield* watchedPayment(alice, { amount: 5_000n })
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toContain("detecting")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
 })
