@@ -161,7 +161,7 @@ const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: U
   return yield* verdictBy(provider, money, beside)
 })
 
-/** Whether an address that has sent nothing holds all that the ledger has of it up to a block: then all of it came. */
+/** Whether an address that has sent nothing holds what the ledger has of it up to a block, and no more: then all of it came. */
 const holdsAll = Effect.fnUntraced(function* (
   { network, reader }: Watch,
   provider: Provider,
@@ -170,7 +170,7 @@ const holdsAll = Effect.fnUntraced(function* (
 ) {
   const point = yield* pointAt({ provider, others: [], at, hashes: new Map<number, string>() }, address, at.number)
   if (point === undefined || point.nonce > 0) return false
-  return point.balance >= (yield* Doubts.receivedUpTo(reader, network, address, at.number))
+  return point.balance === (yield* Doubts.receivedUpTo(reader, network, address, at.number))
 })
 
 /**

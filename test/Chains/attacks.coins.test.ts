@@ -187,6 +187,7 @@ describe("coins without a transaction", () => {
         yield* untilOver(liar)
         yield* seconds(60)
         expect(yield* stateOf(id)).toContain("detecting")
+        expect(yield* agreed).toEqual([])
       }).pipe(aroundSomeReal(nodes))
     }
   )
