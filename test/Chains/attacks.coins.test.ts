@@ -117,6 +117,23 @@ describe("coins without a transaction", () => {
     }).pipe(aroundSomeReal(nodes))
   })
 
+  it.scoped(
+    "that the first other provider of three has no states of are shown by the serving one and the second",
+    () => {
+      // They were collected before anybody else could be asked.
+      const held: Held = (block) => (block < 100 ? { balance: block >= 30 ? 3 : 0 } : { balance: 0, nonce: 1 })
+      const { liar: serving, nodes, others } = nodesOf(3, 0, held, () => held)
+      for (const node of others) node.oldestState = 1_000
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins
+        yield* untilOver(serving)
+        for (const [i, node] of others.entries()) node.oldestState = i === 0 ? 360 : 0
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe("failed insufficient_amount 3")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
   it.scoped.each([0, 1])("of which one of two, at %d, tells more when payments end are not that many", (place) => {
     const { liar, nodes } = nodesOf(
       2,
