@@ -118,7 +118,10 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
     (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
   )
 
-/** Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was. */
+/**
+ * Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was.
+ * A part of it may be real: before its payment ends, providers are asked once more.
+ */
 export const takeBack = ({ chain, mode }: Network, { address, amount, blockHash, since }: Doubtful) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -135,5 +138,6 @@ export const takeBack = ({ chain, mode }: Network, { address, amount, blockHash,
       address,
       since
     ])
+    yield* tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [row.payment_id, chain, mode])
     return [row.payment_id ?? undefined] satisfies ReadonlyArray<Ledger.Touched>
   })
