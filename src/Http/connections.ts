@@ -17,13 +17,13 @@ interface Client<C> {
   open: number
   /** Bytes of answers that it has not taken. */
   unread: number
-  readonly isProxy: boolean
   /** Those that wait for the client, in the order in which they began to. */
   readonly waiting: Set<C>
 }
 
 interface Open<C> {
   readonly client: Client<C>
+  readonly isProxy: boolean
   /** Requests that came whole and are not answered yet. */
   working: number
   /** Those of them that wait for their turn. */
@@ -54,11 +54,9 @@ export class Connections<C> {
   /** A new connection. The evicted one counts no more, and is the caller's to close. */
   admit(connection: C, address: string): Admission<C> {
     const name = networkOf(address)
-    const client = this.#clients.get(name) ?? {
-      ...{ name, open: 0, unread: 0, waiting: new Set<C>() },
-      isProxy: this.#limits.isProxy(address)
-    }
-    const hasTooMany = client.open >= this.#limits.perClient && !client.isProxy
+    const client = this.#clients.get(name) ?? { name, open: 0, unread: 0, waiting: new Set<C>() }
+    const isProxy = this.#limits.isProxy(address)
+    const hasTooMany = client.open >= this.#limits.perClient && !isProxy
     let evicted: C | undefined
     if (hasTooMany || this.#open.size >= this.#limits.total) {
       ;[evicted] = hasTooMany ? client.waiting : this.#waiting
@@ -67,7 +65,7 @@ export class Connections<C> {
     }
     client.open += 1
     this.#clients.set(name, client)
-    this.#open.set(connection, { client, working: 0, held: 0, unread: 0 })
+    this.#open.set(connection, { client, isProxy, working: 0, held: 0, unread: 0 })
     this.#wait(connection, client)
     return { admitted: true, evicted }
   }
@@ -124,8 +122,8 @@ export class Connections<C> {
   unread(connection: C, bytes: number): boolean {
     const open = this.#open.get(connection)
     if (open === undefined) return true
-    const { client } = open
-    const isAllowed = client.unread <= this.#limits.unreadPerClient || client.isProxy
+    const { client, isProxy } = open
+    const isAllowed = isProxy || client.unread <= this.#limits.unreadPerClient
     open.unread += bytes
     client.unread += bytes
     return isAllowed

@@ -122,6 +122,22 @@ describe("connections", () => {
     expect(connections.unread("proxy", 1_000)).toBe(true)
   })
 
+  it("of a proxy are exempt by its own address, whoever else is in its network", () => {
+    const connections = new Connections<string>({
+      ...{ total: 8, perClient: 2, unreadPerClient: 10 },
+      isProxy: (address) => address === "2001:db8::2"
+    })
+    for (const client of ["one", "two"]) {
+      connections.admit(client, "2001:db8::1")
+      connections.began(client)
+    }
+    expect(connections.admit("three", "2001:db8::1").admitted).toBe(false)
+    expect(connections.admit("proxy", "2001:db8::2").admitted).toBe(true)
+    connections.unread("proxy", 11)
+    expect(connections.unread("proxy", 1)).toBe(true)
+    expect(connections.unread("one", 1)).toBe(false)
+  })
+
   it("that are unknown, since they were refused or evicted, do no harm", () => {
     const connections = new Connections<string>({ ...limits, perClient: 1 })
     connections.admit("old", "192.0.2.1")
