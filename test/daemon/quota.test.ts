@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { adminOf } from "../lib/admin.ts"
 import { makeClient } from "../lib/api.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
@@ -26,12 +26,20 @@ it.scopedLive("an account that has almost stored what it may is named wherever t
 
     yield* daemon.hasRead(chain)
     expect(yield* accountsOf(admin)).toEqual([])
-    const webhookUrl = `https://8.8.8.8/${"h".repeat(1_500)}`
-    for (let [bytes] = yield* used, order = 0; bytes < 0.8 * quota; [bytes] = yield* used) {
-      const json = { merchantRef: `order ${order++}`, amount: "1", currency: "ETH", chain: "base", webhookUrl }
+    // Nobody listens there: each payment's first event is tried once, and that attempt is stored too.
+    const webhookUrl = `https://127.0.0.1:1/${"h".repeat(1_500)}`
+    let orders = 0
+    for (let [bytes] = yield* used; bytes < 0.8 * quota; [bytes] = yield* used) {
+      const json = { merchantRef: `order ${orders++}`, amount: "1", currency: "ETH", chain: "base", webhookUrl }
       expect([bytes, (yield* api("POST", "/v1/payments", { key: daemon.key, json })).status]).toEqual([bytes, 201])
     }
 
+    const attempts = Effect.map(admin("GET", "/metrics"), ({ text }) =>
+      readScrape(text)
+        .samples.filter(({ name }) => name === "tilld_webhook_attempts_total")
+        .reduce((sum, { value }) => sum + value, 0)
+    )
+    yield* Effect.repeat(attempts, { until: (count) => count === orders, schedule: Schedule.spaced("10 millis") })
     const [usedBytes] = yield* used
     expect(yield* used).toEqual([usedBytes, quota])
     const named = { account: "default", usedBytes, quotaBytes: quota, reason: expect.stringContaining("quota_bytes") }
