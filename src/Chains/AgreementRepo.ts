@@ -3,7 +3,9 @@ import { sum } from "../Domain/Amount.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import * as Balances from "./BalancesRepo.ts"
 import { keyOf, type ReceiptKey, type Touched } from "./LedgerRepo.ts"
+import * as Searches from "./SearchesRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
 export interface Unagreed extends ReceiptKey {
@@ -223,24 +225,17 @@ export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, 
  * may be of the provider that told of it, and hide what has really come; nor was anybody asked then about a payment that
  * ends without it.
  */
-export const refute = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+export const refute = (network: Network, { address, blockHash, position }: ReceiptKey) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<{ payment_id: string | null; block_number: number }>(
       `UPDATE receipts SET canonical = 0, refuted = 1
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
        RETURNING payment_id, block_number`,
-      [chain, mode, blockHash, address, position]
+      [network.chain, network.mode, blockHash, address, position]
     )
     if (row === undefined) return undefined
-    if (!position.startsWith("log:")) {
-      yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
-        chain,
-        mode,
-        address,
-        row.block_number
-      ])
-    }
-    yield* tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [row.payment_id, chain, mode])
+    if (!position.startsWith("log:")) yield* Balances.forget(network, address, row.block_number)
+    yield* Searches.forget(network, row.payment_id)
     return (row.payment_id ?? undefined) as Touched
   })

@@ -251,10 +251,13 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
   }
 })
 
-/** Forgets all points of an address: it is compared from its payment's first block again. */
-export const forget = ({ chain, mode }: Network, address: string) =>
+/** Forgets the points of an address from a block on, or all: it is compared from the last that is left again. */
+export const forget = ({ chain, mode }: Network, address: string, from = 0) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ?", [chain, mode, address])
+    tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
+      ...[chain, mode, address],
+      from
+    ])
   )
 
 /** Keeps points that later balances are compared with. */

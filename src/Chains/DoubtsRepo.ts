@@ -3,7 +3,9 @@ import { sum } from "../Domain/Amount.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
+import * as Balances from "./BalancesRepo.ts"
 import type * as Ledger from "./LedgerRepo.ts"
+import * as Searches from "./SearchesRepo.ts"
 
 /** An unattributed receipt that no second provider's balances have been found to show. */
 export interface Doubtful extends Ledger.ReceiptKey {
@@ -122,22 +124,17 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
  * Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was.
  * A part of it may be real: before its payment ends, providers are asked once more.
  */
-export const takeBack = ({ chain, mode }: Network, { address, amount, blockHash, since }: Doubtful) =>
+export const takeBack = (network: Network, { address, amount, blockHash, since }: Doubtful) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<{ payment_id: PaymentId | null }>(
       `DELETE FROM receipts
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed' AND amount = ?
        RETURNING payment_id`,
-      [chain, mode, blockHash, address, amount.toString()]
+      [network.chain, network.mode, blockHash, address, amount.toString()]
     )
     if (row === undefined) return []
-    yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
-      chain,
-      mode,
-      address,
-      since
-    ])
-    yield* tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [row.payment_id, chain, mode])
+    yield* Balances.forget(network, address, since)
+    yield* Searches.forget(network, row.payment_id)
     return [row.payment_id ?? undefined] satisfies ReadonlyArray<Ledger.Touched>
   })

@@ -98,3 +98,9 @@ export const keep = ({ chain, mode }: Network, payments: ReadonlyArray<PaymentId
       )
     }
   })
+
+/** Another provider is to be asked about a payment once more before it ends. */
+export const forget = ({ chain, mode }: Network, payment: string | null) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [payment, chain, mode])
+  )

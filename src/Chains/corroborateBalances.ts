@@ -121,7 +121,8 @@ const besideOf = ({ network, reader }: Watch, money: DatedTransfer, read: Readon
 }
 
 /**
- * A reading without the unattributed money that another provider's balances deny, and without what was to be remembered of
+ * A reading without the unattributed money that another provider's balances deny, or the serving one's own where a balance
+ * between was another one's or an old one; and without what was to be remembered of
  * these addresses: they are compared again. Nothing of it is stored, so that a lying balance holds up no payment and
  * invites no refund.
  *

@@ -47,7 +47,7 @@ const silence: Income = { transfers: [], compared: [] }
 /** What a search has found: all of it, and what two providers told of alike. */
 interface Found extends Income {
   readonly alike: ReadonlyArray<DatedTransfer>
-  /** Addresses that the second one tells of other coins of than the first. */
+  /** Addresses of which the second one tells other coins than the first. */
   readonly disputed: ReadonlySet<string>
 }
 
