@@ -36,10 +36,26 @@ const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelCh
   return { liar, others, nodes }
 }
 
-const watchedCoins = Effect.gen(function* () {
-  yield* Effect.forkScoped((yield* Settlement).expire)
-  return yield* watchedPayment(alice, { amount: 5n })
-})
+/** The liar makes up more of blocks whose states the others have no more, with each search when payments are to end. */
+const makingUpAnew = (count: number, place: number, honest: Held) => {
+  let told = 0
+  const made = nodesOf(count, place, honest, (node) => (block) => ({
+    balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200))
+  }))
+  const { liar, others } = made
+  for (const node of others) node.oldestState = 360
+  // Each search begins with the logs.
+  liar.intercept = (batch) => {
+    if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
+  }
+  return made
+}
+
+const watchedCoins = (amount = 5n) =>
+  Effect.gen(function* () {
+    yield* Effect.forkScoped((yield* Settlement).expire)
+    return yield* watchedPayment(alice, { amount })
+  })
 
 /** What two providers have, by its block. */
 const agreed = Effect.flatMap(Reader, (reader) =>
@@ -59,7 +75,7 @@ describe("coins without a transaction", () => {
         () => (block) => ({ balance: block >= 30 ? 3 : 0 })
       )
       return Effect.gen(function* () {
-        const { id } = yield* watchedCoins
+        const { id } = yield* watchedCoins()
         for (const node of others) node.behind = 1
         liar.mineMany(20)
         yield* seconds(40)
@@ -93,7 +109,7 @@ describe("coins without a transaction", () => {
       }
     )
     return Effect.gen(function* () {
-      const { id } = yield* watchedCoins
+      const { id } = yield* watchedCoins()
       liar.mineMany(20)
       yield* seconds(60)
       lies = true
@@ -125,7 +141,7 @@ describe("coins without a transaction", () => {
       const { liar: serving, nodes, others } = nodesOf(3, 0, held, () => held)
       for (const node of others) node.oldestState = 1_000
       return Effect.gen(function* () {
-        const { id } = yield* watchedCoins
+        const { id } = yield* watchedCoins()
         yield* untilOver(serving)
         for (const [i, node] of others.entries()) node.oldestState = i === 0 ? 360 : 0
         yield* seconds(60)
@@ -145,7 +161,7 @@ describe("coins without a transaction", () => {
       }
     )
     return Effect.gen(function* () {
-      const { id } = yield* watchedCoins
+      const { id } = yield* watchedCoins()
       yield* untilOver(liar)
       yield* seconds(120)
       expect(yield* stateOf(id)).toBe("detecting 4")
@@ -162,21 +178,9 @@ describe("coins without a transaction", () => {
   ] as const)(
     "of which one of %d, at %d, makes up more whenever it is asked, of blocks without states, keep no payment open",
     ([count, place]) => {
-      let told = 0
-      const { liar, nodes } = nodesOf(
-        count,
-        place,
-        () => ({ balance: 0 }),
-        (node) => (block) => ({ balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200)) })
-      )
-      for (const node of nodes) if (node !== liar) node.oldestState = 360
-      // Each search begins with the logs.
-      liar.intercept = (batch) => {
-        if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
-      }
+      const { liar, nodes } = makingUpAnew(count, place, () => ({ balance: 0 }))
       return Effect.gen(function* () {
-        yield* Effect.forkScoped((yield* Settlement).expire)
-        const { id } = yield* watchedPayment(alice, { amount: 5_000n })
+        const { id } = yield* watchedCoins(5_000n)
         yield* untilOver(liar)
         yield* seconds(60)
         expect(yield* stateOf(id)).toBe("expired")
@@ -187,20 +191,9 @@ describe("coins without a transaction", () => {
   it.scoped.each([0, 1])(
     "that one of two, at %d, denies, and tells others anew whenever it is asked, are awaited",
     (place) => {
-      let told = 0
-      const { liar, nodes } = nodesOf(
-        2,
-        place,
-        (block) => ({ balance: block >= 365 ? 3_000 : 0 }),
-        (node) => (block) => ({ balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200)) })
-      )
-      for (const node of nodes) if (node !== liar) node.oldestState = 360
-      liar.intercept = (batch) => {
-        if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
-      }
+      const { liar, nodes } = makingUpAnew(2, place, (block) => ({ balance: block >= 365 ? 3_000 : 0 }))
       return Effect.gen(function* () {
-        yield* Effect.forkScoped((yield* Settlement).expire)
-        const { id } = yield* watchedPayment(alice, { amount: 5_000n })
+        const { id } = yield* watchedCoins(5_000n)
         yield* untilOver(liar)
         yield* seconds(60)
         expect(yield* stateOf(id)).toContain("detecting")

@@ -202,6 +202,17 @@ describe("coins", () => {
   }
   const lower = alice.toLowerCase()
 
+  /** A payment that waits, long after its time, for what the node shows alone. */
+  const shownToTheEnd = Effect.fnUntraced(function* (liar: ModelChain) {
+    showing(liar)
+    const { id } = yield* watchedCoins
+    yield* untilOver(liar)
+    yield* seconds(10)
+    expect(yield* stateOf(id)).toBe("detecting 3")
+    liar.mineMany(20)
+    return id
+  })
+
   it.scoped.each([
     [2, 0],
     [2, 1],
@@ -231,13 +242,8 @@ describe("coins", () => {
     (place) => {
       const liar = new ModelChain(10)
       const nodes = withLiar(liar, 2, place)
-      showing(liar)
       return Effect.gen(function* () {
-        const { id } = yield* watchedCoins
-        yield* untilOver(liar)
-        yield* seconds(10)
-        expect(yield* stateOf(id)).toBe("detecting 3")
-        liar.mineMany(20)
+        const id = yield* shownToTheEnd(liar)
         for (const node of nodes) node.oldestState = node === liar ? 0 : 380
         yield* seconds(60)
         expect(yield* stateOf(id)).toBe("expired")
@@ -253,13 +259,8 @@ describe("coins", () => {
     (place) => {
       const liar = new ModelChain(10)
       const nodes = withLiar(liar, 2, place)
-      showing(liar)
       return Effect.gen(function* () {
-        const { id } = yield* watchedCoins
-        yield* untilOver(liar)
-        yield* seconds(10)
-        expect(yield* stateOf(id)).toBe("detecting 3")
-        liar.mineMany(20)
+        const id = yield* shownToTheEnd(liar)
         for (const node of nodes) {
           if (node === liar) node.failure = "unreachable"
           else node.oldestState = 380
