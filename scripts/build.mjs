@@ -146,7 +146,7 @@ const program = {
 // Each thread starts from a file of its own, which the chunks look for beside them.
 const threads = {
   ...options,
-  entryPoints: ["src/Payments/deriver.ts", "src/Sql/checkpointer.ts"],
+  entryPoints: ["src/Payments/addresses/deriver.ts", "src/Sql/checkpointer.ts"],
   entryNames: "chunks/[name]"
 }
 

@@ -25,7 +25,7 @@ const lint = (file) => {
   const cli = require.resolve("@redocly/cli/bin/cli.js")
   const { status, stderr, stdout } = spawnSync(
     process.execPath,
-    [cli, "lint", file, "--config", join(root, "redocly.yaml")],
+    [cli, "lint", file, "--config", join(root, "config/tools/redocly.yaml")],
     // It would ask npm for its newest version, and tell its makers of each run.
     { encoding: "utf8", env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" } }
   )

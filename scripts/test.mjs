@@ -42,8 +42,8 @@ const run = (command, args, { limit, ...options } = {}) =>
 const checks = [
   ["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"],
   ["lint", "biome", "check", "--error-on-warnings", "."],
-  ["boundaries", "depcruise", "--config", ".dependency-cruiser.cjs", "src"],
-  ["unused", "knip"],
+  ["boundaries", "depcruise", "--config", "config/tools/dependency-cruiser.cjs", "src"],
+  ["unused", "knip", "--config", "config/tools/knip.json"],
   ["lock file", "node", "scripts/lockfile.mjs", "--check"],
   ...(existsSync(join(root, "scripts/contracts.mjs"))
     ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]

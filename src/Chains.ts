@@ -1,16 +1,16 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import type { Gas } from "./Chains/gas.ts"
-import { HeadClock } from "./Chains/HeadClock.ts"
-import { MatchSet } from "./Chains/MatchSet.ts"
-import { Networks } from "./Chains/Networks.ts"
-import { lastPayment } from "./Chains/WatchedRepo.ts"
-import { makeWatcher, type Watcher } from "./Chains/Watcher.ts"
-import type { ChainHealth } from "./Chains/watcherState.ts"
+import { MatchSet } from "./Chains/ledger/MatchSet.ts"
+import { lastPayment } from "./Chains/ledger/WatchedRepo.ts"
+import type { Gas } from "./Chains/providers/gas.ts"
+import { HeadClock } from "./Chains/providers/HeadClock.ts"
+import { Networks } from "./Chains/providers/Networks.ts"
+import { makeWatcher, type Watcher } from "./Chains/watcher/Watcher.ts"
+import type { ChainHealth } from "./Chains/watcher/watcherState.ts"
 import { type Network, networkKey } from "./Domain/Chain.ts"
 import { Settings } from "./Settings.ts"
 import { Reader } from "./Sql.ts"
 
-export type { ChainHealth } from "./Chains/watcherState.ts"
+export type { ChainHealth } from "./Chains/watcher/watcherState.ts"
 
 /** Everything that is read from the chains: a watcher for each one that is configured. */
 export class Chains extends Context.Tag("tilld/Chains")<

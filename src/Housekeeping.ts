@@ -4,7 +4,7 @@ import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
-import * as RetentionRepo from "./Webhooks/RetentionRepo.ts"
+import * as RetentionRepo from "./Webhooks/queue/RetentionRepo.ts"
 
 /** How often it looks for what is old, and how many rows one command of the writer takes: nobody waits long behind it. */
 const interval = "1 hour"

@@ -1,6 +1,6 @@
 import { Context, Data, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
-import { MatchSet } from "./Chains/MatchSet.ts"
+import { MatchSet } from "./Chains/ledger/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
@@ -19,7 +19,7 @@ import {
   type WalletNotConfigured
 } from "./Domain/PaymentErrors.ts"
 import { Outbox } from "./Events/Outbox.ts"
-import { Addresses } from "./Payments/Addresses.ts"
+import { Addresses } from "./Payments/addresses/Addresses.ts"
 import * as Exceptions from "./Payments/ExceptionsRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
 import { usdValueOf } from "./Payments/policies.ts"

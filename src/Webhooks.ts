@@ -9,12 +9,12 @@ import { Outbox } from "./Events/Outbox.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
-import * as EndpointsRepo from "./Webhooks/EndpointsRepo.ts"
-import { releaseEndpoint } from "./Webhooks/ReleaseRepo.ts"
+import * as EndpointsRepo from "./Webhooks/queue/EndpointsRepo.ts"
+import { releaseEndpoint } from "./Webhooks/queue/ReleaseRepo.ts"
 import { endpointContext } from "./Webhooks/SigningKeys.ts"
-import { TargetGuard, type TargetRefused } from "./Webhooks/TargetGuard.ts"
+import { TargetGuard, type TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
-export { TargetRefused } from "./Webhooks/TargetGuard.ts"
+export { TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
 /** Endpoints that an account may have in each mode. */
 const maxEndpoints = 50

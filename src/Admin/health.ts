@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
-import { alive, makeReport, statusOf } from "../Http/health.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader } from "../Sql.ts"
 import type { OperatorHealthApi } from "./Api.ts"
+import { alive, makeReport, statusOf } from "./readiness.ts"
 
 /** Accounts that will soon be refused. */
 const nearlyFull = Effect.fn("Admin.nearlyFull")(function* (reader: Db, quotaBytes: number) {

@@ -1,13 +1,13 @@
 import { statSync } from "node:fs"
 import { Clock, Effect } from "effect"
 import { all as allUsage, type Usage } from "../Auth/UsageRepo.ts"
-import * as LedgerRepo from "../Chains/LedgerRepo.ts"
-import { eventLoopTurn } from "../eventLoopTurn.ts"
+import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
+import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { type Db, Reader } from "../Sql.ts"
 import type { Family } from "../Telemetry/instruments.ts"
-import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/LanesRepo.ts"
+import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
 import { gauge, type Measured, single } from "./gauge.ts"
 
 // What is read from the store when somebody asks. Each statement counts a bounded number of rows of an index, and the

@@ -30,7 +30,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unkn
 })
 
 /** Read in only where no daemon runs: it needs the store and all that works on it. */
-const alone = Effect.promise(() => import("./alone.ts"))
+const alone = Effect.promise(() => import("../commands/offline.ts"))
 
 // A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { Mode } from "../Domain/Chain.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import type { LoggedAttempt, LoggedDelivery } from "../Webhooks/DeliveryLogRepo.ts"
+import type { LoggedAttempt, LoggedDelivery } from "../Webhooks/queue/DeliveryLogRepo.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

@@ -11,7 +11,7 @@ import * as Exceptions from "../Payments/ExceptionsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import * as Repo from "../Payments/StoryRepo.ts"
 import type { Db } from "../Sql.ts"
-import { ofPayment as deliveriesOf } from "../Webhooks/DeliveryLogRepo.ts"
+import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import { deliveryView } from "./deliveryView.ts"
 import type { DecisionView, ExceptionView, PaymentView, Story } from "./paymentRequests.ts"
 

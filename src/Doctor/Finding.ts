@@ -1,4 +1,4 @@
-import type { RpcError } from "../Chains/RpcError.ts"
+import type { RpcError } from "../Chains/rpc/RpcError.ts"
 
 /** `fail`: tilld cannot do its work so. `warn`: it can, and somebody should know. */
 export type Status = "ok" | "warn" | "fail"

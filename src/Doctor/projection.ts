@@ -1,8 +1,8 @@
 import { Duration } from "effect"
-import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/chores.ts"
-import { idleInterval } from "../Chains/watcherState.ts"
-import { feedsOf } from "../Quotes/feeds.ts"
+import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watcher/chores.ts"
+import { idleInterval } from "../Chains/watcher/watcherState.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
+import { feedsOf } from "../Quotes/sources/feeds.ts"
 import type { ChainSettings } from "../Settings.ts"
 
 const day = Duration.toMillis("1 day")

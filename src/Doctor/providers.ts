@@ -1,16 +1,16 @@
 import { Clock, Effect, Either, Redacted, Schema } from "effect"
+import { checkIdentity } from "../Chains/providers/chainIdentity.ts"
 import {
   balanceAt,
   balancesByMulticall,
   balancesByOverride,
   simulateBlock,
   traceTransaction
-} from "../Chains/balanceCalls.ts"
-import { ask, type Call, decoder, getChainId, getHead, getLogs, Hash, type Header } from "../Chains/calls.ts"
-import { checkIdentity } from "../Chains/chainIdentity.ts"
-import { Rpc, type RpcClient } from "../Chains/Rpc.ts"
-import type { RpcError } from "../Chains/RpcError.ts"
-import { transferTopic } from "../Chains/transfers.ts"
+} from "../Chains/rpc/balanceCalls.ts"
+import { ask, type Call, decoder, getChainId, getHead, getLogs, Hash, type Header } from "../Chains/rpc/calls.ts"
+import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
+import type { RpcError } from "../Chains/rpc/RpcError.ts"
+import { transferTopic } from "../Chains/scan/transfers.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"

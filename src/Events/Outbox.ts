@@ -5,7 +5,7 @@ import type { Owner } from "../Domain/Owner.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
-import { enqueue } from "../Webhooks/DeliveriesRepo.ts"
+import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 
 /** Where a transition becomes an event and its deliveries, in the transaction of the transition itself. */
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<

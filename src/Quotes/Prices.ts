@@ -1,10 +1,10 @@
 import { BigDecimal, Context, Duration, Effect, Layer, Random } from "effect"
-import { Networks } from "../Chains/Networks.ts"
+import { Networks } from "../Chains/providers/Networks.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { combine, type PriceStatus, type Silent, type Told } from "./combine.ts"
-import type { PriceSource, PriceSourceError, Reading } from "./PriceSource.ts"
+import type { PriceSource, PriceSourceError, Reading } from "./sources/PriceSource.ts"
 import { makeSources } from "./sources.ts"
 
 export type { PriceStatus } from "./combine.ts"

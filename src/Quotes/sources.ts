@@ -1,13 +1,13 @@
 import { BigDecimal, Effect, Option, type Scope } from "effect"
-import type { Providers } from "../Chains/Providers.ts"
+import type { Providers } from "../Chains/providers/Providers.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
-import { makeChainlink } from "./chainlink.ts"
-import { makeCoinbase } from "./coinbase.ts"
-import { feedsOf } from "./feeds.ts"
-import { makeGet } from "./get.ts"
-import { makeKraken } from "./kraken.ts"
-import type { PricePoint, PriceSource } from "./PriceSource.ts"
+import { makeChainlink } from "./sources/chainlink.ts"
+import { makeCoinbase } from "./sources/coinbase.ts"
+import { feedsOf } from "./sources/feeds.ts"
+import { makeGet } from "./sources/get.ts"
+import { makeKraken } from "./sources/kraken.ts"
+import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 
 /** The prices of the configuration, which are true for ever. */
 const makeFixed = (prices: SettingsShape["rates"]["fixed"]): PriceSource => ({

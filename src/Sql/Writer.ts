@@ -1,7 +1,7 @@
 import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope } from "effect"
-import { eventLoopTurn } from "../eventLoopTurn.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
+import { eventLoopTurn } from "./eventLoopTurn.ts"
 
 /** Commands that one commit may carry. */
 const groupSize = 256

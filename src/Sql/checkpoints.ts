@@ -1,6 +1,6 @@
 import { Effect, Queue } from "effect"
-import { threadOf } from "../thread.ts"
 import type { Db } from "./Db.ts"
+import { threadOf } from "./thread.ts"
 
 /** Statements that write until the log is moved: about as many pages of it. */
 const every = 4_000

@@ -5,7 +5,7 @@ import { type RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.
 import { Secrets } from "../Secrets.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { type DefaultSecrets, defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
-import * as EndpointsRepo from "./EndpointsRepo.ts"
+import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
 import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
 /** Unsealed secrets that are held in memory at most. */

@@ -2,9 +2,9 @@ import { Clock, Effect } from "effect"
 import { randomToken } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
-import { DeliveryClient } from "./DeliveryClient.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
+import { DeliveryClient } from "./transport/DeliveryClient.ts"
 
 /**
  * Sends an endpoint something that is signed as its webhooks are and that is none: its id is no event's, its kind is none

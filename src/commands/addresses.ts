@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { farthestJump, JumpAddresses } from "../Control/requests.ts"
-import { blindJump } from "../Payments/numbering.ts"
+import { blindJump } from "../Payments/addresses/numbering.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
 import { refuse } from "./options.ts"

@@ -8,7 +8,7 @@ import { common, configPath, loadSettings } from "./Invocation.ts"
 import { print } from "./Output.ts"
 
 /** Read in only here: no other command asks a chain by itself. */
-const looks = Effect.promise(() => Promise.all([import("../Doctor.ts"), import("../Chains/Rpc.ts")]))
+const looks = Effect.promise(() => Promise.all([import("../Doctor.ts"), import("../Chains/rpc/Rpc.ts")]))
 
 /** Something is wrong that keeps tilld from its work; the findings have been printed. */
 export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: number }> {

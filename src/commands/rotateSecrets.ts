@@ -2,11 +2,11 @@ import { Effect, type Redacted } from "effect"
 import { audited } from "../Auth/audit.ts"
 import { whileLocked } from "../Control/ask.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import * as InstanceLock from "../InstanceLock.ts"
-import { rotate } from "../Secrets/rotation.ts"
+import { rotate } from "../Control/rotateSecrets.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape } from "../Settings.ts"
+import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
 
 /** Changes the master key as the only process that works on the database. */

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { makeProcessFamilies } from "../../src/Admin/processFamilies.ts"
-import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { exposition } from "../../src/Telemetry/exposition.ts"
 import { readScrape } from "../lib/prometheus.ts"
 

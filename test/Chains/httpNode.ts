@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Redacted } from "effect"
-import { Rpc, type RpcClient } from "../../src/Chains/Rpc.ts"
+import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 
 export interface Call {
   readonly id: number

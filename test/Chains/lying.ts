@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { transferTopic } from "../../src/Chains/transfers.ts"
+import { transferTopic } from "../../src/Chains/scan/transfers.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { Settlement } from "../../src/Payments/Settlement.ts"
 import { alice, second, upTo, usdc, watchedPayment } from "./around.ts"

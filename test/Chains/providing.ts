@@ -1,7 +1,7 @@
 import { Effect, Either, Logger, Redacted, TestClock } from "effect"
-import { makeProviders, type Provider, type Providers } from "../../src/Chains/Providers.ts"
-import { makeClient, type RpcClient } from "../../src/Chains/Rpc.ts"
-import { RpcError, type RpcReason } from "../../src/Chains/RpcError.ts"
+import { makeProviders, type Provider, type Providers } from "../../src/Chains/providers/Providers.ts"
+import { makeClient, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
+import { RpcError, type RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain } from "../lib/settings.ts"
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { RpcClient, RpcRequest } from "../../src/Chains/Rpc.ts"
-import type { BalanceModel } from "./BalanceModel.ts"
+import type { RpcClient, RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
+import type { BalanceModel } from "./balances/BalanceModel.ts"
 
 /** The same node, which answers some calls otherwise. */
 export const distorted = (client: RpcClient, edit: (call: RpcRequest, answer: unknown) => unknown): RpcClient => ({

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Rpc } from "../../src/Chains/Rpc.ts"
+import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { examinePrices } from "../../src/Doctor/prices.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testChain, testRates, testSettings } from "../lib/settings.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { makeClient, type RpcRequest } from "../../src/Chains/Rpc.ts"
+import { makeClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { examineWallet } from "../../src/Doctor/chains.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 

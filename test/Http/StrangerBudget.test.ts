@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
-import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { StrangerBudget } from "../../src/Http/StrangerBudget.ts"
 import { serve } from "../../src/Http/server.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { dial } from "../lib/socket.ts"
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
-import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { serve } from "../../src/Http/server.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { dial } from "../lib/socket.ts"
 
 const anyPort = { host: "127.0.0.1", port: 0 }

@@ -2,11 +2,11 @@ import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
-import { eventLoopTurn } from "../../src/eventLoopTurn.ts"
 import { makeAgent } from "../../src/Listen/ask.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
 import type { Message } from "../../src/Listen/messages.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { signingKey } from "../../src/Webhooks/signature.ts"
 
 interface Asked {

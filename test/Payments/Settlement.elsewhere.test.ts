@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
-import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import {
   block,

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { alarmedAbout, block, elsewhere, start, tick, transfer, usdcElsewhere, wallet, withChains } from "./settling.ts"

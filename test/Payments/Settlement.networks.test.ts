@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import * as LedgerRepo from "../../src/Chains/LedgerRepo.ts"
+import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { type Network, networkKey } from "../../src/Domain/Chain.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"

@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { BigDecimal, Clock, Effect, TestClock } from "effect"
 import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
-import { type PriceSource, PriceSourceError } from "../../src/Quotes/PriceSource.ts"
 import { makePrices } from "../../src/Quotes/Prices.ts"
+import { type PriceSource, PriceSourceError } from "../../src/Quotes/sources/PriceSource.ts"
 
 /** A source that says what the test wants, and counts how often it is asked. */
 const model = (name: string, kind: PriceSource["kind"] = "http", maxAge = 120_000) => {

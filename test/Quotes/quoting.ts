@@ -1,5 +1,5 @@
 import { Clock, Effect, Layer } from "effect"
-import { Networks } from "../../src/Chains/Networks.ts"
+import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { Mode } from "../../src/Domain/Chain.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"

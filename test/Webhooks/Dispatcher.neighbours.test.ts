@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Queue, TestClock } from "effect"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { DeliveryRequest, Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,

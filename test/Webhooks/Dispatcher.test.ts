@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Scope, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import type { Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { recordAttempts } from "../../src/Webhooks/DeliveriesRepo.ts"
+import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { deliveries, merchant, newPayment, publish } from "../lib/webhooks.ts"

@@ -1,11 +1,11 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader, Writer } from "../../src/Sql.ts"
-import { recordAttempts } from "../../src/Webhooks/DeliveriesRepo.ts"
-import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
+import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
+import * as LogRepo from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
 import { attempts, newPayment, publish } from "../lib/webhooks.ts"
 import { a, onStore } from "./endpoints.ts"
-import { idOf } from "./redelivering.ts"
+import { idOf } from "./queue/redelivering.ts"
 
 /** Stores an attempt of the first delivery, as one of the schedule or one that somebody asked for. */
 const record = (bodyStart: string, attempt: number, isRedelivery = false, sequence = 1) =>

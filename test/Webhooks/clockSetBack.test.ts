@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { replan } from "../../src/Webhooks/DeliveriesRepo.ts"
+import { replan } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,
@@ -15,7 +15,7 @@ import {
   webhooksOn
 } from "../lib/webhooks.ts"
 import { a, hour, minute, onStore, refused, register, scripted } from "./endpoints.ts"
-import { redeliver } from "./redelivering.ts"
+import { redeliver } from "./queue/redelivering.ts"
 
 const month = 30 * 24 * hour
 

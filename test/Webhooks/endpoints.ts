@@ -1,6 +1,6 @@
 import { Effect, Redacted } from "effect"
 import { EventKind } from "../../src/Domain/Event.ts"
-import type { Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { merchant, rememberingClient, stubClient, webhooksOn } from "../lib/webhooks.ts"

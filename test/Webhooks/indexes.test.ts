@@ -1,12 +1,12 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import * as LogRepo from "../../src/Webhooks/DeliveryLogRepo.ts"
-import * as LanesRepo from "../../src/Webhooks/LanesRepo.ts"
-import * as RedeliveryRepo from "../../src/Webhooks/RedeliveryRepo.ts"
+import * as LogRepo from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
+import * as LanesRepo from "../../src/Webhooks/queue/LanesRepo.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { explained, merchant, neighbour, newPayment, publish } from "../lib/webhooks.ts"
 import { a, onStore, register } from "./endpoints.ts"
-import { addFailed, idOf } from "./redelivering.ts"
+import { addFailed, idOf } from "./queue/redelivering.ts"
 
 it.scoped("the head of a lane is found by its index, whatever else is due or waits", () =>
   onStore(

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { median } from "../../bench/Figure.ts"
-import { Rpc } from "../../src/Chains/Rpc.ts"
+import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
+import { median } from "../bench/Figure.ts"
 import { fuzzAnswers } from "./rpc/fuzzAnswers.ts"
 
 const seed = 1

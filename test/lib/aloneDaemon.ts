@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "smol-toml"
-import { createKey, type Installation, startDaemon, temporaryFolder, xpub } from "../../bench/daemon.ts"
+import { createKey, type Installation, startDaemon, temporaryFolder, xpub } from "../bench/daemon.ts"
 
 /** A daemon process for clients that mean no good. Nobody answers for its chains: payments are made all the same. */
 export interface AloneDaemon {

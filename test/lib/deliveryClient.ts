@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
-import { DeliveryClient } from "../../src/Webhooks/DeliveryClient.ts"
-import { Resolver } from "../../src/Webhooks/Resolver.ts"
-import { TargetGuard } from "../../src/Webhooks/TargetGuard.ts"
+import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import { Resolver } from "../../src/Webhooks/transport/Resolver.ts"
+import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { testSettingsLayer } from "./settings.ts"
 
 /** A resolver whose answer to any name is the next of the list, then the last for ever. */

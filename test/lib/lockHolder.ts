@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { acquire } from "../../src/InstanceLock.ts"
+import { acquire } from "../../src/Sql/InstanceLock.ts"
 
 // A process that holds the lock of the database in its first argument until it is ended.
 const [, , database = ""] = process.argv

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import type { Provider, Providers } from "../../src/Chains/Providers.ts"
-import type { RpcClient } from "../../src/Chains/Rpc.ts"
-import type { RpcReason } from "../../src/Chains/RpcError.ts"
-import { Span } from "../../src/Chains/Span.ts"
+import type { Provider, Providers } from "../../src/Chains/providers/Providers.ts"
+import { Span } from "../../src/Chains/providers/Span.ts"
+import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
+import type { RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 
 /** A chain's only provider, which is never put aside, and the providers that it is. */
 export const soleProvider = (client: RpcClient): { readonly provider: Provider; readonly providers: Providers } => {

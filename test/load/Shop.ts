@@ -2,9 +2,9 @@ import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { Effect, Schedule } from "effect"
 import { request } from "undici"
-import { createKey, temporaryFolder } from "../../bench/daemon.ts"
-import { runTilld } from "../../bench/processes.ts"
 import { startReceiver } from "../../src/Sandbox/Receiver.ts"
+import { createKey, temporaryFolder } from "../bench/daemon.ts"
+import { runTilld } from "../bench/processes.ts"
 import { type AloneDaemon, startAlone } from "../lib/aloneDaemon.ts"
 
 /** When webhooks of payments arrived for the first time, by `performance.now()`. */

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/DeliveryClient.ts"
+import type { DeliveryRequest, Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import type { DeliveryRow } from "./rows.ts"
 import { Violation } from "./watched.ts"
 

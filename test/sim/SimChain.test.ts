@@ -1,6 +1,6 @@
 import { encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { expect, it } from "vitest"
-import { promises } from "../../src/Chains/bloom.ts"
+import { promises } from "../../src/Chains/scan/bloom.ts"
 import { bloomOf } from "./bloom.ts"
 import { answer, type View } from "./node.ts"
 import { accountAt, SimChain } from "./SimChain.ts"

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, rmSync } from "node:fs"
 import { Duration } from "effect"
-import type { RpcClient } from "../../src/Chains/Rpc.ts"
+import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"

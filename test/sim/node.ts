@@ -1,4 +1,4 @@
-import type { RpcRequest } from "../../src/Chains/Rpc.ts"
+import type { RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import type { Lie } from "./Lie.ts"
 import { type LogFilter, type LogNumbers, logsIn, passes } from "./logs.ts"
 import { accountAt, type Block, blockAt, type SimChain } from "./SimChain.ts"

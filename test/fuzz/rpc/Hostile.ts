@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import { Effect, Either } from "effect"
-import type { RpcClient } from "../../../src/Chains/Rpc.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Dice } from "../../sim/Dice.ts"
 import { type Answered, misaddressed } from "./envelopes.ts"
 import type { Asked } from "./Line.ts"

@@ -2,8 +2,8 @@ import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setImmediate as eventLoopTurn } from "node:timers/promises"
 import { Clock, Duration, Effect, Either } from "effect"
-import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/Rpc.ts"
-import type { RpcError } from "../../../src/Chains/RpcError.ts"
+import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import type { Pause } from "./wire.ts"
 
 /** As long as the client waits for an answer, in milliseconds: what it sleeps else is its own pace. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Rpc } from "../../../src/Chains/Rpc.ts"
+import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { Stage } from "../../sim/simulate.ts"
 import { heapBytes } from "./heap.ts"
 import { Line } from "./Line.ts"

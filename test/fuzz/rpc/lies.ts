@@ -1,4 +1,4 @@
-import type { RpcRequest } from "../../../src/Chains/Rpc.ts"
+import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Dice } from "../../sim/Dice.ts"
 import type { Block } from "../../sim/SimChain.ts"
 import { payer, transferLog, word } from "../../sim/transactions.ts"

@@ -1,5 +1,5 @@
 import { Duration, Redacted } from "effect"
-import type { Rpc, RpcClient, RpcRequest } from "../../../src/Chains/Rpc.ts"
+import type { Rpc, RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { Dice } from "../../sim/Dice.ts"
 import { Place } from "../../sim/Place.ts"
 import { pay } from "../../sim/payWays.ts"

@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
+import { type Db, Tx } from "../../Sql.ts"
+
+/** Skipped addresses of a network on which nobody has looked yet for money from before they were watched; in EIP-55 form. */
+export const unlooked = (db: Db, { chain, mode }: Network, limit: number) =>
+  Effect.map(
+    db.all<{ address: string }>(
+      `SELECT address FROM gap_addresses WHERE mode = ? AND NOT EXISTS (
+         SELECT 1 FROM gap_looks AS l WHERE l.chain = ? AND l.address = gap_addresses.address)
+       ORDER BY address LIMIT ?`,
+      [mode, chain, limit]
+    ),
+    (rows) => rows.map(({ address }) => address)
+  )
+
+/** Base units that the ledger has of a currency, by address in lower case. */
+export const credited = (db: Db, { chain, mode }: Network, currency: string, addresses: ReadonlyArray<string>) =>
+  Effect.map(
+    db.all<{ address: string; amount: string }>(
+      `SELECT address, amount FROM receipts WHERE chain = ? AND mode = ? AND currency = ? AND canonical = 1
+         AND address IN (SELECT value FROM json_each(?))`,
+      [chain, mode, currency, JSON.stringify(addresses)]
+    ),
+    (rows) => {
+      const sums = new Map<string, bigint>()
+      for (const { address, amount } of rows) sums.set(address, (sums.get(address) ?? 0n) + BigInt(amount))
+      return sums
+    }
+  )
+
+export const looked = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.forEach(
+      addresses,
+      (address) =>
+        tx.run("INSERT INTO gap_looks (chain, address) VALUES (?, ?) ON CONFLICT DO NOTHING", [chain, address]),
+      { concurrency: 1, discard: true }
+    )
+  )

@@ -1,0 +1,90 @@
+import { Effect, Either } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
+import type { Db } from "../../Sql.ts"
+import type { Provider } from "../providers/Providers.ts"
+import * as Repair from "../repair/RepairRepo.ts"
+import { balanceAt, decodeTransaction, getOutcome, nonceAt, type Transaction } from "../rpc/balanceCalls.ts"
+import { ask, getFullBlock, type Header } from "../rpc/calls.ts"
+import { isRefusal } from "../rpc/packedBalances.ts"
+import type { RpcClient } from "../rpc/Rpc.ts"
+import type { Watch } from "../scan/watch.ts"
+import { spent } from "./attribution.ts"
+import { gotBy, movesOf } from "./inside.ts"
+
+/** The transactions that an address sent in a block. */
+const sentBy = (address: string, transactions: ReadonlyArray<unknown>): ReadonlyArray<Transaction> =>
+  transactions.flatMap((raw) => {
+    const decoded = decodeTransaction(raw)
+    return Either.isRight(decoded) && decoded.right.from === address ? [decoded.right] : []
+  })
+
+/** What came to an address with one block: what it holds more, and what it has spent there. */
+const withBlock = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number, time }: Header) {
+  const block = { hash, number, time }
+  const [before, nonceBefore, after, nonceAfter] = yield* ask(client, [
+    balanceAt(address, number - 1),
+    nonceAt(address, number - 1),
+    balanceAt(address, block),
+    nonceAt(address, block)
+  ])
+  if (nonceBefore === nonceAfter) return after - before
+  const [{ transactions }] = yield* ask(client, [getFullBlock(number)])
+  const sent = sentBy(address, transactions)
+  const outcomes = yield* ask(
+    client,
+    sent.map((one) => getOutcome(one.hash))
+  )
+  return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.hash, outcome])))
+})
+
+/** What came to an address in the blocks between two known balances; undefined where it has spent there, or none is known. */
+const betweenPoints = (reader: Db, network: Network, address: string, { number }: Header) =>
+  Effect.map(Repair.pointsAround(reader, network, address, number), (points): Repair.Income | undefined => {
+    if (points === undefined || points.before.nonce !== points.after.nonce) return undefined
+    const { after, before } = points
+    return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
+  })
+
+/** All of the chain's coin that came to an address with a block; undefined where nobody has its states any more. */
+const ofBlock = Effect.fnUntraced(function* (watch: Watch, provider: Provider, address: string, header: Header) {
+  for (const asked of [provider, yield* watch.providers.other(provider)]) {
+    if (asked === undefined) continue
+    const amount = yield* Effect.catchIf(withBlock(asked.client, address, header), isRefusal, () =>
+      Effect.succeed(undefined)
+    )
+    if (amount === undefined) continue
+    return { address, after: header.number - 1, upTo: header.number, amount } satisfies Repair.Income
+  }
+  return undefined
+})
+
+/**
+ * What the ledger may have of an address's coins with a block and with the blocks around it, once the transaction `hash`
+ * is in it; nothing where neither can be told. Where nobody could trace, one transaction may have been taken to have
+ * brought the money of several, and where nobody had the states, of several blocks: what each of the others really
+ * brought is told as far as it can be found out.
+ */
+export const boundsOf = Effect.fn("Chains.boundsOf")(function* (
+  watch: Watch,
+  provider: Provider,
+  address: string,
+  header: Header,
+  hash: string
+) {
+  const bounds: Array<Repair.Bound> = []
+  const incomes = [
+    yield* ofBlock(watch, provider, address, header),
+    yield* betweenPoints(watch.reader, watch.network, address, header)
+  ]
+  for (const income of incomes) {
+    if (income === undefined) continue
+    const brought: Array<Repair.Part> = []
+    for (const part of yield* Repair.partsOf(watch.reader, watch.network, income)) {
+      if (part.txHash === hash || !part.position.startsWith("call:")) continue
+      const moves = yield* movesOf(watch, provider, part.txHash)
+      if (moves !== undefined) brought.push({ ...part, amount: gotBy(address, moves) })
+    }
+    bounds.push({ ...income, brought })
+  }
+  return bounds
+})

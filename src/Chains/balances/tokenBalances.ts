@@ -1,0 +1,35 @@
+import { Array as Arr, Effect, Either } from "effect"
+import { tokensByMulticall } from "../rpc/balanceCalls.ts"
+import { ask, getTokenBalance } from "../rpc/calls.ts"
+import { isRefusal, mayBeAble } from "../rpc/packedBalances.ts"
+import type { RpcClient } from "../rpc/Rpc.ts"
+
+/** Addresses in one call of Multicall3, and calls in one batch: providers allow from 100 up. */
+const perMulticall = 500
+const callsPerBatch = 90
+
+/** Base units of a token, given by its contract, that each of the addresses holds at the head, in their order. */
+export const readTokens = Effect.fn("Oracle.readTokens")(function* (
+  client: RpcClient,
+  contract: string,
+  addresses: ReadonlyArray<string>
+) {
+  if (yield* mayBeAble(client, "multicall")) {
+    const parts = Arr.chunksOf(addresses, perMulticall)
+    const packed = yield* Effect.forEach(parts, (part) => ask(client, [tokensByMulticall(contract, part)]), {
+      concurrency: 1
+    }).pipe(Effect.either)
+    if (Either.isRight(packed)) return packed.right.flatMap(([found]) => found)
+    if (!isRefusal(packed.left)) return yield* packed.left
+  }
+  const each = yield* Effect.forEach(
+    Arr.chunksOf(addresses, callsPerBatch),
+    (part) =>
+      ask(
+        client,
+        part.map((address) => getTokenBalance(contract, address))
+      ),
+    { concurrency: 1 }
+  )
+  return each.flat()
+})

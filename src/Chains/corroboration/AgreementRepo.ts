@@ -1,0 +1,241 @@
+import { Effect } from "effect"
+import { sum } from "../../Domain/Amount.ts"
+import type { Network } from "../../Domain/Chain.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
+import { type Db, Tx } from "../../Sql.ts"
+import * as Balances from "../balances/BalancesRepo.ts"
+import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
+import * as Searches from "./SearchesRepo.ts"
+
+/** A receipt that only one provider has spoken of. */
+export interface Unagreed extends ReceiptKey {
+  readonly blockNumber: number
+  readonly txHash: string
+  readonly currency: string
+  /** Base units. */
+  readonly amount: bigint
+  /** Unix milliseconds. */
+  readonly seenAt: number
+  /** The host of a provider that had its block's height, and not it. */
+  readonly deniedBy: string | undefined
+  /** Such a provider was asked about this receipt, or about another one of its transaction in the same block. */
+  readonly isDenied: boolean
+  /** The host of the provider that reported it, where that is known. */
+  readonly reportedBy: string | undefined
+  readonly unverifiable: boolean
+}
+
+interface UnagreedRow {
+  readonly block_hash: string
+  readonly address: string
+  readonly position: string
+  readonly block_number: number
+  readonly tx_hash: string
+  readonly currency: string
+  readonly amount: string
+  readonly seen_at: number
+  readonly denied_by: string | null
+  readonly is_denied: number
+  readonly reported_by: string | null
+  readonly unverifiable: number
+}
+
+/** SQL: whether a provider has denied a receipt of the same transaction, in the same block, that two have not. */
+export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
+  WHERE denied.denied_by IS NOT NULL AND denied.agreed = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
+    AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
+
+const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
+  unverifiable, ${isDenied} AS is_denied`
+
+const fromRow = (row: UnagreedRow): Unagreed => ({
+  blockHash: row.block_hash,
+  address: row.address,
+  position: row.position,
+  blockNumber: row.block_number,
+  txHash: row.tx_hash,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  seenAt: row.seen_at,
+  deniedBy: row.denied_by ?? undefined,
+  isDenied: row.is_denied === 1,
+  reportedBy: row.reported_by ?? undefined,
+  unverifiable: row.unverifiable === 1
+})
+
+/** A place in the order of `unagreed`. */
+type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "position">
+
+/** Whether the first comes before the second in the order of `unagreed`. */
+export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
+  one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
+
+/**
+ * Of blocks up to `upTo`, newest first, those after `after`. Dust is not among them: a flood of it
+ * would hold up what payments wait for, and the verification pass corroborates it.
+ */
+export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
+  Effect.map(
+    db.all<UnagreedRow>(
+      `SELECT ${columns} FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+         AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
+       ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
+      [
+        chain,
+        mode,
+        after?.blockNumber ?? upTo + 1,
+        after?.blockHash ?? "",
+        after?.address ?? "",
+        after?.position ?? "",
+        limit
+      ]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** Dust of these payments that nobody agrees to, of blocks up to `upTo`; of each payment `limit` receipts at most. */
+export const unagreedDust = (
+  db: Db,
+  { chain, mode }: Network,
+  upTo: number,
+  payments: ReadonlyArray<{ readonly payment: PaymentId }>,
+  limit: number
+) =>
+  Effect.gen(function* () {
+    const found: Array<Unagreed> = []
+    for (const { payment } of payments) {
+      const rows = yield* db.all<UnagreedRow>(
+        `SELECT ${columns} FROM receipts
+         WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0
+           AND block_number <= ?
+           -- Of a hundred thousand that are all agreed to, none is looked at.
+           AND EXISTS (SELECT 1 FROM dust_sums
+             WHERE payment_id = ? AND kind = 'paying' AND agreed = 0 AND transfers > 0)
+         LIMIT ?`,
+        [payment, chain, mode, upTo, payment, limit]
+      )
+      found.push(...rows.map(fromRow))
+    }
+    return found
+  })
+
+/** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
+export const sumInside = (
+  db: Db,
+  { chain, mode }: Network,
+  { address, blockHash }: Pick<ReceiptKey, "address" | "blockHash">
+) =>
+  Effect.map(
+    db.all<{ amount: string }>(
+      `SELECT amount FROM receipts
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position GLOB 'call:*' AND canonical = 1`,
+      [chain, mode, blockHash, address]
+    ),
+    (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
+  )
+
+/** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
+export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+         AND block_number <= ? AND seen_at <= ? LIMIT 1`,
+      [chain, mode, number, seenAt]
+    ),
+    (row) => row !== undefined
+  )
+
+/** Whether any receipt of a block up to `upTo` is not corroborated, dust among them, or one above `after` is refuted. */
+export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
+  Effect.map(
+    db.get(
+      `SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?
+       UNION ALL
+       SELECT 1 FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
+       LIMIT 1`,
+      [chain, mode, upTo, chain, mode, after, upTo]
+    ),
+    (row) => row !== undefined
+  )
+
+/**
+ * Marks a receipt as corroborated, with the time of its block as two providers have it, Unix seconds: the one that
+ * reported it may have told another. Gives whose it is; nothing where there is none.
+ */
+export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, blockTime?: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const rows = yield* tx.all<{ payment_id: string | null }>(
+      `UPDATE receipts SET agreed = 1, block_time = coalesce(?, block_time)
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+      [blockTime ?? null, chain, mode, blockHash, address, position]
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })
+
+/** A receipt that a provider denies. */
+export interface Denial {
+  readonly host: string
+  readonly txHash: string
+  /** The payment, or the address where that is lost. */
+  readonly owner: string
+}
+
+/** A receipt of a block up to `number` that a provider denies; undefined where there is none. */
+export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
+  db.get<Denial>(
+    `SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND block_number <= ?
+       AND denied_by IS NOT NULL LIMIT 1`,
+    [chain, mode, number]
+  )
+
+/** A provider has the block's height, and not the receipt. Gives whose it is. */
+export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment_id: string | null }>(
+        `UPDATE receipts SET denied_by = ?, unverifiable = 0
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+        [host, chain, mode, blockHash, address, position]
+      ),
+      (row) => (row?.payment_id ?? undefined) as Touched
+    )
+  )
+
+/** No other provider is able to tell whether it came. Gives whose it is. */
+export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(
+      tx.get<{ payment_id: string | null }>(
+        `UPDATE receipts SET unverifiable = 1
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
+        [chain, mode, blockHash, address, position]
+      ),
+      (row) => (row?.payment_id ?? undefined) as Touched
+    )
+  )
+
+/**
+ * Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. The balances that were kept since
+ * may be of the provider that told of it, and hide what has really come; nor was anybody asked then about a payment that
+ * ends without it.
+ */
+export const refute = (network: Network, { address, blockHash, position }: ReceiptKey) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ payment_id: string | null; block_number: number }>(
+      `UPDATE receipts SET canonical = 0, refuted = 1
+       WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?
+       RETURNING payment_id, block_number`,
+      [network.chain, network.mode, blockHash, address, position]
+    )
+    if (row === undefined) return undefined
+    if (!position.startsWith("log:")) yield* Balances.forget(network, address, row.block_number)
+    yield* Searches.forget(network, row.payment_id)
+    return (row.payment_id ?? undefined) as Touched
+  })

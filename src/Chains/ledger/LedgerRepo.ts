@@ -1,0 +1,287 @@
+import { Clock, Effect } from "effect"
+import { getAddress, type Hex } from "viem"
+import type { Network } from "../../Domain/Chain.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
+import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
+import { type Db, Tx } from "../../Sql.ts"
+import type { Transfer } from "../scan/transfers.ts"
+
+interface ScanRow {
+  readonly head_number: number
+  readonly head_hash: string
+  readonly head_time: number
+  readonly checked_number: number | null
+  readonly checked_time: number | null
+  readonly safe_number: number | null
+  readonly finalized_number: number | null
+  readonly verified_number: number
+}
+
+/** How far the chain has been read; undefined before its first head is known. */
+export const scan = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.get<ScanRow>(
+      `SELECT head_number, head_hash, head_time, checked_number, checked_time, safe_number, finalized_number,
+         verified_number
+       FROM scans WHERE chain = ? AND mode = ?`,
+      [chain, mode]
+    ),
+    (row): Scan | undefined =>
+      row && {
+        chain,
+        mode,
+        head: { number: row.head_number, hash: row.head_hash, time: row.head_time },
+        checked:
+          row.checked_number === null || row.checked_time === null
+            ? undefined
+            : { number: row.checked_number, time: row.checked_time },
+        safe: row.safe_number ?? undefined,
+        finalized: row.finalized_number ?? undefined,
+        verified: row.verified_number
+      }
+  )
+
+/** The hash of the chain's first block, as it was when reading started; undefined where no node could tell. */
+export const genesisHash = (db: Db, { chain, mode }: Network) =>
+  Effect.map(
+    db.get<{ genesis_hash: string | null }>("SELECT genesis_hash FROM scans WHERE chain = ? AND mode = ?", [
+      chain,
+      mode
+    ]),
+    (row) => row?.genesis_hash ?? undefined
+  )
+
+/** Fixes where reading starts: above `checkpoint`. What was fixed before stays. */
+export const startScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef, genesis: string | undefined) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, genesis_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chain, mode) DO NOTHING`,
+      [chain, mode, number + 1, number, hash, time, number, genesis ?? null]
+    )
+  )
+
+/** Every block up to `head` has been read. */
+export const moveScan = ({ chain, mode }: Network, head: BlockRef) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE scans SET head_number = ?, head_hash = ?, head_time = ? WHERE chain = ? AND mode = ?", [
+      head.number,
+      head.hash,
+      head.time,
+      chain,
+      mode
+    ])
+  )
+
+/** Stored blocks below `number`, newest first. */
+export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, limit: number) =>
+  db.all<BlockRef>(
+    `SELECT number, hash, time FROM blocks WHERE chain = ? AND mode = ? AND number < ? ORDER BY number DESC LIMIT ?`,
+    [chain, mode, number, limit]
+  )
+
+/** The newest stored block at or below `number`. */
+export const newestBlockAt = (db: Db, network: Network, number: number) =>
+  Effect.map(blocksBelow(db, network, number + 1, 1), ([block]) => block)
+
+/** Keeps what a later reorg will be measured against. */
+export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const { hash, number, time } of blocks) {
+      yield* tx.run(
+        `INSERT INTO blocks (chain, mode, number, hash, time) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (chain, mode, number) DO UPDATE SET hash = excluded.hash, time = excluded.time`,
+        [chain, mode, number, hash, time]
+      )
+    }
+  })
+
+/** Whose receipts a commit has changed: a payment's; undefined for an address whose payment is lost. */
+export type Touched = PaymentId | undefined
+
+/**
+ * Numbers of stored blocks above `after` and below `before`, a page of them in order, and those that nothing needs any
+ * more: no receipt is in them, and no open payment counts from them.
+ */
+export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, before: number, limit: number) =>
+  Effect.map(
+    db.all<{ number: number; needed: number }>(
+      `SELECT number, EXISTS (SELECT 1 FROM receipts AS r
+           WHERE r.chain = b.chain AND r.mode = b.mode AND r.block_number = b.number)
+         OR number IN (SELECT created_head FROM payments
+           WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?) AS needed
+       FROM blocks AS b WHERE chain = ? AND mode = ? AND number > ? AND number < ? ORDER BY number LIMIT ?`,
+      [chain, mode, chain, mode, after, before, limit]
+    ),
+    (rows) => ({
+      last: rows.length < limit ? undefined : rows.at(-1)?.number,
+      unneeded: rows.flatMap((row) => (row.needed === 1 ? [] : [row.number]))
+    })
+  )
+
+export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
+      chain,
+      mode,
+      JSON.stringify(numbers)
+    ])
+  )
+
+/** Takes back every block above `block`. Gives whose receipts no longer count. */
+export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const where = [chain, mode, block.number]
+    yield* tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run("DELETE FROM searches WHERE chain = ? AND mode = ? AND number > ?", where)
+    yield* tx.run(
+      `UPDATE scans SET checked_number = ?, checked_time = ?
+       WHERE chain = ? AND mode = ? AND checked_number > ?`,
+      [block.number, block.time, ...where]
+    )
+    for (const column of ["verified_number", "safe_number", "finalized_number"]) {
+      yield* tx.run(`UPDATE scans SET ${column} = ? WHERE chain = ? AND mode = ? AND ${column} > ?`, [
+        block.number,
+        ...where
+      ])
+    }
+    const rows = yield* tx.all<{ payment_id: string | null }>(
+      `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND block_number > ? AND canonical = 1
+       RETURNING payment_id`,
+      where
+    )
+    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+  })
+
+/** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
+export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
+  readonly txHash: string | undefined
+  /** 0 where there is none. */
+  readonly place?: number
+  /** Unix seconds. */
+  readonly blockTime: number
+  /** Number of the first block that it may have come with, where the transaction and the block are not known. */
+  readonly since?: number
+  /** The host of the provider that told of it, where one alone did. */
+  readonly reportedBy?: string
+}
+
+/** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
+const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
+  tx.get<{ payment: string | null }>(
+    `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
+     UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
+    [address, mode, address, mode]
+  )
+
+/** The newest stored block up to number `since`: no later than what came with that one or after it. */
+const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
+  Effect.gen(function* () {
+    if (since === undefined || since >= blockNumber) return [null, null] as const
+    const stored = yield* newestBlockAt(tx, network, since)
+    return [since, stored?.time ?? 0] as const
+  })
+
+/**
+ * One transaction sends one amount, by its value or from inside a contract, one is at a place in a block, and a block has one
+ * number: of two that tell otherwise one lies, and the last word counts until two agree.
+ */
+const isRetold = `agreed = 0 AND (block_number <> excluded.block_number
+  OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
+const retold = (column: string): string => `${column} = iif(${isRetold}, excluded.${column}, ${column})`
+
+/**
+ * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
+ * again. An address that was never handed out is passed over. Gives whose they are.
+ *
+ * @param agreed no second provider has to be asked about them
+ */
+export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const now = yield* Clock.currentTimeMillis
+    const touched: Array<Touched> = []
+    const owners = new Map<string, Effect.Effect.Success<ReturnType<typeof ownerOf>>>()
+    for (const transfer of transfers) {
+      const { address } = transfer
+      if (!owners.has(address)) owners.set(address, yield* ownerOf(tx, mode, getAddress(address as Hex)))
+      const owner = owners.get(address)
+      if (owner === undefined) continue
+      yield* tx.run(
+        `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
+           currency, amount, payment_id, canonical, agreed, seen_at, reported_by, since_number, since_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
+         ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
+           ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(retold).join(", ")},
+           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable),
+           denied_by = iif(${isRetold}, NULL, denied_by), canonical = iif(${isRetold}, 1, 1 - refuted)`,
+        [
+          chain,
+          mode,
+          transfer.blockHash,
+          transfer.address,
+          transfer.position,
+          transfer.place ?? 0,
+          transfer.blockNumber,
+          transfer.blockTime,
+          transfer.txHash ?? null,
+          transfer.currency,
+          transfer.amount.toString(),
+          owner.payment,
+          agreed ? 1 : 0,
+          now,
+          transfer.reportedBy ?? null,
+          ...(yield* sinceOf(tx, { chain, mode }, transfer))
+        ]
+      )
+      touched.push((owner.payment ?? undefined) as Touched)
+    }
+    return touched
+  })
+
+/** What names a receipt on its chain. */
+export interface ReceiptKey {
+  readonly blockHash: string
+  readonly address: string
+  readonly position: string
+}
+
+export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
+
+/** The keys of those receipts that are in the ledger and count. */
+export const countedKeys = (db: Db, { chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
+  Effect.gen(function* () {
+    const keys = new Set<string>()
+    for (const key of receipts) {
+      const row = yield* db.get<{ canonical: number }>(
+        `SELECT canonical FROM receipts
+         WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? AND canonical = 1`,
+        [chain, mode, key.blockHash, key.address, key.position]
+      )
+      if (row !== undefined) keys.add(keyOf(key))
+    }
+    return keys
+  })
+
+/** Every block up to `number` has been read a second time. */
+export const moveVerified = ({ chain, mode }: Network, number: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
+  )
+
+/** The chain's tags. Without a reorg they never go back: a node that says so is behind. */
+export const setTags = (
+  { chain, mode }: Network,
+  { finalized, safe }: { readonly safe: number | undefined; readonly finalized: number | undefined }
+) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      `UPDATE scans SET safe_number = max(coalesce(safe_number, ?), coalesce(?, safe_number)),
+         finalized_number = max(coalesce(finalized_number, ?), coalesce(?, finalized_number))
+       WHERE chain = ? AND mode = ?`,
+      [safe ?? null, safe ?? null, finalized ?? null, finalized ?? null, chain, mode]
+    )
+  )

@@ -1,0 +1,221 @@
+import { Effect, Either, Option, Predicate, Schema } from "effect"
+import { networkKey } from "../../Domain/Chain.ts"
+import { nativeToken } from "../../Domain/Currency.ts"
+import { RepairRefused } from "../../Domain/RepairErrors.ts"
+import { boundsOf } from "../balances/income.ts"
+import { movesInside, receiptsInside } from "../balances/inside.ts"
+import { AddressSet } from "../ledger/AddressSet.ts"
+import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { Provider } from "../providers/Providers.ts"
+import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash } from "../rpc/calls.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+import { nativeTransfers, type Transfer, transfersAmong, transferTopic } from "../scan/transfers.ts"
+import type { Watch } from "../scan/watch.ts"
+import type { Watcher } from "../watcher/Watcher.ts"
+import * as Repair from "./RepairRepo.ts"
+import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
+
+const Included = Schema.Struct({
+  transactionHash: Hash,
+  blockHash: Hash,
+  blockNumber: Count,
+  status: Schema.Literal("0x0", "0x1"),
+  logs: Schema.Array(Schema.Unknown)
+})
+type Included = typeof Included.Type
+
+const optional = <A>(call: Call<A>): Call<A | undefined> => ({
+  ...call,
+  decode: (result) => (result === null ? Either.right(undefined) : call.decode(result))
+})
+
+/** A transaction's receipt with its logs; undefined where the node has none. */
+const findIncluded = (hash: string) =>
+  optional<Included>({ method: "eth_getTransactionReceipt", params: [hash], decode: decoder(Included) })
+
+const decodeTransaction = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
+
+/** A transaction as the node gives it; undefined where it knows none. What it sends is checked where it is looked at. */
+const findTransaction = (hash: string) =>
+  optional<{ readonly raw: unknown; readonly to: string | null }>({
+    method: "eth_getTransactionByHash",
+    params: [hash],
+    decode: (result) => Either.map(decodeTransaction(result), ({ to }) => ({ raw: result, to }))
+  })
+
+/** Money that a transaction brought to one address. */
+export interface Credit {
+  /** Lower case. */
+  readonly address: string
+  readonly currency: string
+  /** Base units. */
+  readonly amount: bigint
+  /** Undefined where a lost copy of the database handed out the address. */
+  readonly payment: string | undefined
+}
+
+/** What a claim has found; it is all in the ledger now. */
+export interface Claimed {
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly credits: ReadonlyArray<Credit>
+  /** Receipts that the ledger lacked. */
+  readonly added: number
+}
+
+/** Where the addresses of a log's topics begin. */
+const addressOffset = 26
+
+/** The receiver that a log names, when it is a Transfer of a fungible token. */
+const receiverOf = (log: unknown): Option.Option<string> => {
+  const topics = Predicate.isRecord(log) && Array.isArray(log.topics) ? (log.topics as ReadonlyArray<unknown>) : []
+  const [topic, , to] = topics
+  return topics.length === 3 && topic === transferTopic && typeof to === "string" && /^0x0{24}[0-9a-fA-F]{40}$/.test(to)
+    ? Option.some(`0x${to.slice(addressOffset).toLowerCase()}`)
+    : Option.none()
+}
+
+const contractOf = (log: unknown): string =>
+  Predicate.isRecord(log) && typeof log.address === "string" ? log.address : "an unknown contract"
+
+/** Why a transaction that is in the chain credits nothing. */
+const nothing = (
+  { contracts, network }: Watch,
+  hash: string,
+  logs: ReadonlyArray<unknown>,
+  ours: ReadonlyMap<string, Repair.Owner>,
+  isTraced: boolean
+): RepairRefused => {
+  const key = `chains.${networkKey(network)}`
+  const toUs = logs.flatMap((log) =>
+    Option.toArray(Option.filter(receiverOf(log), (address) => ours.has(address))).map((address) => ({ address, log }))
+  )
+  const foreign = toUs.find(({ log }) => !contracts.has(contractOf(log).toLowerCase()))
+  if (foreign !== undefined) {
+    const contract = contractOf(foreign.log)
+    return new RepairRefused({
+      message:
+        `${hash} brings ${foreign.address} a token of the contract ${contract}, which is none of ${key}: anybody can make ` +
+        `such a contract. If it is one that you take, configure it under [${key}.tokens] and claim again`
+    })
+  }
+  if (toUs.length > 0) return new RepairRefused({ message: `${hash} transfers nothing: the amount is 0` })
+  return new RepairRefused({
+    message:
+      `${hash} pays no address that was handed out here in ${network.mode} mode: neither by a token that ${key} takes, ` +
+      `nor with ${nativeToken(network.chain)}${isTraced ? "" : " of its own, and no provider tells what its contracts moved"}. ` +
+      "Check the hash, the chain and the mode"
+  })
+}
+
+const unlessFailed = (hash: string, { blockNumber, status }: Included) =>
+  status === "0x1"
+    ? Effect.void
+    : new RepairRefused({ message: `${hash} is in block ${blockNumber}, where it failed: it moved nothing` })
+
+const inconsistent = ({ client }: Provider, detail: string) =>
+  new RpcError({ host: client.host, method: "eth_getTransactionReceipt", reason: "inconsistent", detail })
+
+/** What the transaction itself says of transfers to one of `ours`: its tokens' logs, and its own value. */
+const transfersTo = (
+  { client }: Provider,
+  watch: Watch,
+  ours: AddressSet,
+  found: {
+    readonly raw: unknown
+    readonly included: Included
+    readonly header: Parameters<typeof nativeTransfers>[0]["header"]
+  }
+) =>
+  Effect.gen(function* () {
+    const failed = (method: string) => (detail: string) => badAnswer(client, { method, params: [] }, detail)
+    const tokens = yield* Effect.mapError(
+      transfersAmong(found.included.logs, watch.contracts, ours),
+      failed("eth_getTransactionReceipt")
+    )
+    const block = { header: found.header, transactions: [found.raw] }
+    const native = yield* Effect.mapError(
+      nativeTransfers(block, nativeToken(watch.network.chain), ours),
+      failed("eth_getTransactionByHash")
+    )
+    const all: ReadonlyArray<Transfer> = [...tokens, ...native]
+    return all.map((transfer): DatedTransfer => ({ ...transfer, blockTime: found.header.time }))
+  })
+
+/** The transaction and its receipt, which is of a block that has been read. */
+const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash: string, scanned: number) {
+  const [transaction, included] = yield* ask(provider.client, [findTransaction(hash), findIncluded(hash)])
+  const key = `chains.${networkKey(watch.network)}`
+  if (transaction === undefined) return undefined
+  if (included === undefined) {
+    return yield* new RepairRefused({ message: `${hash} is known and in no block yet: claim it once it is` })
+  }
+  if (included.transactionHash !== hash) return yield* inconsistent(provider, `it is of ${included.transactionHash}`)
+  yield* unlessFailed(hash, included)
+  if (included.blockNumber > scanned) {
+    return yield* new RepairRefused({
+      message: `${hash} is in block ${included.blockNumber}, and ${key} has been read up to ${scanned}: it is read soon`
+    })
+  }
+  const [header] = yield* ask(provider.client, [getHeader(included.blockNumber)])
+  if (header.hash !== included.blockHash) {
+    return yield* inconsistent(provider, `${hash} is in block ${included.blockHash}, which is not the chain's`)
+  }
+  return { raw: transaction.raw, to: transaction.to, included, header }
+})
+
+/** `claim` of whoever has the network's rows to itself already. */
+export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, hash: string) {
+  const scan = yield* scanOf(watch)
+  let provider = first
+  let found = yield* find(watch, provider, hash, scan.head.number)
+  if (found === undefined) {
+    // A node that keeps no old transactions says the same as one that has never heard of it.
+    provider = (yield* watch.providers.other(first)) ?? first
+    found = provider === first ? undefined : yield* find(watch, provider, hash, scan.head.number)
+  }
+  if (found === undefined) {
+    const message =
+      `No provider of chains.${networkKey(watch.network)} knows ${hash}: check the hash, the chain and the mode. ` +
+      "For an old transaction the provider must keep an index of all of them"
+    return yield* new RepairRefused({ message })
+  }
+  const { blockHash, blockNumber, logs } = found.included
+  const moves = yield* movesInside(watch, provider, found.raw)
+  const receivers = [
+    ...logs.flatMap((log) => Option.toArray(receiverOf(log))),
+    ...(found.to === null ? [] : [found.to]),
+    ...(moves ?? []).map(({ to }) => to)
+  ]
+  const owners = yield* Repair.ownersOf(watch.reader, watch.network.mode, receivers)
+  const ours = new AddressSet()
+  for (const address of owners.keys()) ours.add(address)
+  const transfers = [
+    ...(yield* transfersTo(provider, watch, ours, found)),
+    ...receiptsInside(watch, hash, found.header, moves ?? [], owners.keys())
+  ]
+  if (transfers.length === 0) return yield* nothing(watch, hash, logs, owners, moves !== undefined)
+  const coin = nativeToken(watch.network.chain)
+  const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
+  const { header } = found
+  const bounds = yield* Effect.forEach(paid, (address) => boundsOf(watch, provider, address, header, hash), {
+    concurrency: 1
+  })
+  yield* checkBranch(provider, scan)
+  const added = yield* storeRepaired(watch, provider, scan, transfers, bounds.flat())
+  const credits = transfers.map(
+    ({ address, amount, currency }): Credit => ({ address, amount, currency, payment: owners.get(address)?.payment })
+  )
+  return { blockNumber, blockHash, credits, added } satisfies Claimed
+})
+
+/**
+ * Takes the money of one transaction into the ledger, whatever kept it from being seen: it was read past, it came to an
+ * address that is no longer watched, or no node could tell which transaction brought it. It must be in a block that has
+ * been read. It changes nothing where nothing is missing, and never makes more of an address's coins than came.
+ *
+ * @param hash lower case
+ */
+export const claim = Effect.fn("Chains.claim")(function* (exclusively: Watcher["exclusively"], hash: string) {
+  return yield* persistently(exclusively, (watch, provider) => claimOnce(watch, provider, hash))
+})

@@ -1,0 +1,277 @@
+import { Effect, Either, ParseResult, Schema } from "effect"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import type { RpcClient, RpcRequest } from "./Rpc.ts"
+import { RpcError } from "./RpcError.ts"
+
+/** A call and the check of its answer; on the left, what is wrong with the answer. */
+export interface Call<out A> extends RpcRequest {
+  readonly decode: (result: unknown) => Either.Either<A, string>
+}
+
+/** The answer to a call; undefined where no call was made. */
+type Answer<C> = C extends Call<infer A> ? A : undefined
+type Answers<Calls> = { readonly [K in keyof Calls]: Answer<Calls[K]> }
+
+/**
+ * Makes the calls in one batch and checks each answer. `undefined` in the list is a call that is not needed. Fails as a
+ * whole: with "missing" when the node answers null, with "garbage" when an answer is not what its call promises.
+ */
+export const ask = <const Calls extends ReadonlyArray<Call<unknown> | undefined>>(
+  client: RpcClient,
+  calls: Calls
+): Effect.Effect<Answers<Calls>, RpcError> =>
+  Effect.gen(function* () {
+    const made = calls.filter((call) => call !== undefined)
+    const results = yield* client.send(made.map(({ method, params }) => ({ method, params })))
+    const answers: Array<unknown> = []
+    let next = 0
+    for (const call of calls) {
+      if (call === undefined) {
+        answers.push(undefined)
+        continue
+      }
+      const decoded = call.decode(results[next++])
+      if (Either.isLeft(decoded)) return yield* badAnswer(client, call, decoded.left)
+      answers.push(decoded.right)
+    }
+    return answers as Answers<Calls>
+  })
+
+const absent = "the node answered null"
+
+/** An answer that arrived, and is not what the call promises. */
+export const badAnswer = (client: RpcClient, call: RpcRequest, detail: string): RpcError =>
+  new RpcError({
+    host: client.host,
+    method: `${call.method}(${call.params
+      .map((param) => JSON.stringify(param))
+      .join(", ")
+      .slice(0, 100)})`,
+    reason: detail === absent ? "missing" : "garbage",
+    detail: detail.slice(0, 300)
+  })
+
+const hex = (digits: number) => Schema.String.pipe(Schema.pattern(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`)))
+const lowerCase = <A extends string>(form: Schema.Schema<A>) =>
+  Schema.transform(form, Schema.String, {
+    strict: true,
+    decode: (text) => text.toLowerCase(),
+    encode: (text) => text as A
+  })
+
+/** 32 bytes; lower case once decoded. */
+export const Hash = lowerCase(hex(64))
+/** 20 bytes; lower case once decoded. */
+export const Address = lowerCase(hex(40))
+/** 32 bytes of data, as a number. */
+export const Word = Schema.transform(hex(64), Schema.BigIntFromSelf, {
+  strict: true,
+  decode: BigInt,
+  encode: (value) => `0x${value.toString(16).padStart(64, "0")}`
+})
+/** A quantity of any size. */
+export const Quantity = Schema.transform(
+  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{1,64}$/)),
+  Schema.BigIntFromSelf,
+  { strict: true, decode: BigInt, encode: (value) => `0x${value.toString(16)}` }
+)
+/** A quantity that a number holds exactly: block numbers, indexes, times. */
+export const Count = Schema.transform(
+  Schema.String.pipe(
+    Schema.pattern(/^0x[0-9a-fA-F]{1,64}$/),
+    Schema.filter((text) => Number.isSafeInteger(Number(text)))
+  ),
+  Schema.NonNegativeInt,
+  { strict: true, decode: Number, encode: (value) => `0x${value.toString(16)}` }
+)
+
+/** Checks an answer; the left side names the first thing that is wrong. */
+export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) => Either.Either<A, string>) => {
+  const decode = Schema.decodeUnknownEither(schema)
+  return (result) =>
+    result === null
+      ? Either.left(absent)
+      : Either.getOrElse(
+          // Nothing that a provider answers may end more than the call.
+          Either.try(() =>
+            Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
+          ),
+          (cause) => Either.left(`it cannot be read: ${cause}`)
+        )
+}
+
+/** A block's header as far as it is needed here. */
+export interface Header extends BlockRef {
+  readonly parentHash: string
+  /** 256 bytes, hexadecimal, lower case; undefined where the node leaves it out. */
+  readonly logsBloom: string | undefined
+}
+
+/** A block with its transactions, which are checked where they are looked at. */
+export interface FullBlock {
+  readonly header: Header
+  readonly transactions: ReadonlyArray<unknown>
+}
+
+const RawHeader = Schema.Struct({
+  number: Count,
+  hash: Hash,
+  parentHash: Hash,
+  timestamp: Count,
+  logsBloom: Schema.optional(lowerCase(hex(512)))
+})
+const decodeRawHeader = decoder(RawHeader)
+
+const decodeHeader = (result: unknown): Either.Either<Header, string> =>
+  Either.map(decodeRawHeader(result), ({ hash, logsBloom, number, parentHash, timestamp }) => ({
+    number,
+    hash,
+    parentHash,
+    time: timestamp,
+    logsBloom
+  }))
+
+const numbered =
+  (number: number) =>
+  (header: Header): Either.Either<Header, string> =>
+    header.number === number
+      ? Either.right(header)
+      : Either.left(`block ${header.number} came where ${number} was asked for`)
+
+const quantity = (value: number): string => `0x${value.toString(16)}`
+
+/** The newest header. */
+export const getHead: Call<Header> = { method: "eth_getBlockByNumber", params: ["latest", false], decode: decodeHeader }
+
+/** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
+export const getTagged = (tag: "safe" | "finalized"): Call<Header> => ({ ...getHead, params: [tag, false] })
+
+export const getHeader = (number: number): Call<Header> => ({
+  method: "eth_getBlockByNumber",
+  params: [quantity(number), false],
+  decode: (result) => Either.flatMap(decodeHeader(result), numbered(number))
+})
+
+/** A header that the node may not have yet. */
+export const findHeader = (number: number): Call<Header | undefined> => {
+  const call = getHeader(number)
+  return { ...call, decode: (result) => (result === null ? Either.right(undefined) : call.decode(result)) }
+}
+
+export const getFullBlock = (number: number): Call<FullBlock> => ({
+  method: "eth_getBlockByNumber",
+  params: [quantity(number), true],
+  decode: (result) =>
+    Either.flatMap(Either.flatMap(decodeHeader(result), numbered(number)), (header) => {
+      const { transactions } = result as { readonly transactions?: unknown }
+      return Array.isArray(transactions)
+        ? Either.right({ header, transactions: transactions as ReadonlyArray<unknown> })
+        : Either.left("a block without its list of transactions")
+    })
+})
+
+/** Which logs: every one of the topics matches, null any. */
+export interface LogFilter {
+  readonly address: ReadonlyArray<string>
+  readonly topics: ReadonlyArray<string | null | ReadonlyArray<string>>
+}
+
+const decodeLogs = (result: unknown): Either.Either<ReadonlyArray<unknown>, string> =>
+  Array.isArray(result) ? Either.right(result) : Either.left("no list of logs")
+
+/** Logs of a range of blocks, both ends included. The single logs are checked where they are looked at. */
+export const getLogs = (fromBlock: number, toBlock: number, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
+  method: "eth_getLogs",
+  params: [{ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }],
+  decode: decodeLogs
+})
+
+/** Logs of one block. */
+export const getBlockLogs = (blockHash: string, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
+  method: "eth_getLogs",
+  params: [{ ...filter, blockHash }],
+  decode: decodeLogs
+})
+
+const TransactionReceipt = Schema.Struct({
+  transactionHash: Hash,
+  blockHash: Hash,
+  status: Schema.transform(Schema.Literal("0x0", "0x1"), Schema.Boolean, {
+    strict: true,
+    decode: (status) => status === "0x1",
+    encode: (succeeded) => (succeeded ? "0x1" : "0x0")
+  })
+})
+
+/** The block that a transaction is in, and whether it succeeded there. */
+export const getTransactionReceipt = (hash: string): Call<typeof TransactionReceipt.Type> => ({
+  method: "eth_getTransactionReceipt",
+  params: [hash],
+  decode: decoder(TransactionReceipt)
+})
+
+const LoggedReceipt = Schema.Struct({
+  transactionHash: Hash,
+  blockHash: Hash,
+  /** Left out by some nodes. */
+  logsBloom: Schema.optional(Schema.NullOr(lowerCase(hex(512)))),
+  logs: Schema.Array(Schema.Unknown)
+})
+/** A receipt with its logs, which are checked where they are looked at. */
+export type LoggedReceipt = typeof LoggedReceipt.Type
+
+export const getLoggedReceipt = (hash: string): Call<LoggedReceipt> => ({
+  method: "eth_getTransactionReceipt",
+  params: [hash],
+  decode: decoder(LoggedReceipt)
+})
+
+/** The receipts of a block. By its number, since some providers take no hash: whose they are, each says. */
+export const getBlockReceipts = (number: number): Call<ReadonlyArray<LoggedReceipt>> => ({
+  method: "eth_getBlockReceipts",
+  params: [quantity(number)],
+  decode: decoder(Schema.Array(LoggedReceipt))
+})
+
+const TransactionList = Schema.Struct({
+  hash: Hash,
+  logsBloom: RawHeader.fields.logsBloom,
+  transactions: Schema.Array(Hash)
+})
+/** The hashes of a block's transactions. */
+export type TransactionList = typeof TransactionList.Type
+const decodeTransactionList = decoder(TransactionList)
+
+export const getBlockTransactions = (blockHash: string): Call<TransactionList> => ({
+  method: "eth_getBlockByHash",
+  params: [blockHash, false],
+  decode: (result) =>
+    Either.filterOrLeft(
+      decodeTransactionList(result),
+      ({ hash }) => hash === blockHash,
+      ({ hash }) => `block ${hash} came where ${blockHash} was asked for`
+    )
+})
+
+export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
+
+/** Wei for a unit of gas. */
+export const getGasPrice: Call<bigint> = { method: "eth_gasPrice", params: [], decode: decoder(Quantity) }
+
+/** Transactions that an address has sent. */
+export const getTransactionCount = (address: string): Call<number> => ({
+  method: "eth_getTransactionCount",
+  params: [address, "latest"],
+  decode: decoder(Count)
+})
+
+/** First four bytes of keccak256("balanceOf(address)"), https://eips.ethereum.org/EIPS/eip-20 */
+const balanceOf = "0x70a08231"
+const decodeWord = decoder(Word)
+
+/** Base units of a token at the head; 0 where the contract does not exist. */
+export const getTokenBalance = (token: string, address: string): Call<bigint> => ({
+  method: "eth_call",
+  params: [{ to: token, data: `${balanceOf}${address.slice(2).toLowerCase().padStart(64, "0")}` }, "latest"],
+  decode: (result) => (result === "0x" ? Either.right(0n) : decodeWord(result))
+})

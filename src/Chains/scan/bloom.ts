@@ -1,0 +1,82 @@
+import { Predicate } from "effect"
+import { type Hex, hexToBytes, keccak256 } from "viem"
+import type { LogFilter } from "../rpc/calls.ts"
+
+export const bloomBytes = 256
+/** A bloom that is more likely than this to say yes by chance is no reason for another call. */
+const mostByChance = 0.02
+/** Items whose bits are known; the calls of one chain ask for the same ones over and over. */
+const remembered = 4096
+
+const countBits = (bloom: Uint8Array): number => {
+  let set = 0
+  for (const byte of bloom) for (let rest = byte; rest > 0; rest &= rest - 1) set++
+  return set
+}
+
+/**
+ * How likely it is that a bloom with so many bits set holds one of `alternatives` items that were never put into it. The
+ * other parts of the filter are taken to be there: nearly every block has a transfer of a well-known token.
+ */
+const byChance = (bits: number, alternatives: number): number =>
+  1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
+
+// Three bits an item: the low eleven bits of the first three pairs of bytes of its hash, counted from the bloom's end
+// (yellow paper, M_3:2048).
+const bitsOf = (item: string): ReadonlyArray<number> => {
+  const hash = hexToBytes(keccak256(item as Hex))
+  return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2047)
+}
+
+const known = new Map<string, ReadonlyArray<number>>()
+const knownBitsOf = (item: string): ReadonlyArray<number> => {
+  const bits = known.get(item) ?? bitsOf(item)
+  if (known.size >= remembered) known.clear()
+  known.set(item, bits)
+  return bits
+}
+
+const mayHold = (bloom: Uint8Array, item: string): boolean =>
+  knownBitsOf(item).every((bit) => ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0)
+
+/**
+ * Whether a block's bloom speaks for a log that the filter asks for: then an answer without one is to be doubted. A
+ * bloom never hides a log, but it can promise one that is not there: where that is likely, by how full it is and how many
+ * items would do, this is false.
+ *
+ * @param logsBloom 256 bytes, hexadecimal
+ */
+export const promises = (logsBloom: string, { address, topics }: LogFilter): boolean => {
+  const bloom = hexToBytes(logsBloom as Hex)
+  const alternatives = [address, ...topics.flatMap((topic) => (topic === null ? [] : [[topic].flat()]))]
+  const most = Math.max(...alternatives.map(({ length }) => length))
+  if (byChance(countBits(bloom), most) > mostByChance) return false
+  return alternatives.every((items) => items.some((item) => mayHold(bloom, item)))
+}
+
+/** An address or a topic. */
+const isItem = (item: unknown): item is string =>
+  typeof item === "string" && /^0x(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$/.test(item)
+
+/** Sets the bits of some logs, of their addresses and topics, in a bloom. What is no log adds none. */
+export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void => {
+  for (const log of logs) {
+    if (!Predicate.isRecord(log)) continue
+    const { address, topics } = log
+    for (const item of [address, ...(Array.isArray(topics) ? topics : [])]) {
+      if (!isItem(item)) continue
+      for (const bit of knownBitsOf(item)) {
+        const at = bloomBytes - 1 - (bit >> 3)
+        bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7))
+      }
+    }
+  }
+}
+
+/**
+ * Whether a block's or a receipt's bloom has no bit that is not in `bits`: else it has a log whose bits these are not.
+ *
+ * @param logsBloom 256 bytes, hexadecimal
+ */
+export const isWithin = (logsBloom: string, bits: Uint8Array): boolean =>
+  hexToBytes(logsBloom as Hex).every((byte, i) => (byte & ~(bits[i] ?? 0)) === 0)

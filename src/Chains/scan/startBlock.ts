@@ -1,0 +1,70 @@
+import { Duration, Effect } from "effect"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import type { ChainSettings } from "../../Settings.ts"
+import type { Db } from "../../Sql.ts"
+import type { AddressSet } from "../ledger/AddressSet.ts"
+import * as Watched from "../ledger/WatchedRepo.ts"
+import { ask, getHeader } from "../rpc/calls.ts"
+import type { RpcClient } from "../rpc/Rpc.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+
+/** How far behind this machine's clock a block's time may be. */
+const clockTolerance = Duration.toMillis("10 minutes")
+
+/** How far down the first look goes, in blocks; each further one goes twice as deep. */
+const firstLook = 64
+
+/**
+ * The newest block, up to `from`, that is older than `time`, Unix seconds; the chain's first where none is. Two calls at
+ * most for each doubling of the distance. Fails where the node does not give a block on the way.
+ */
+export const newestBefore = Effect.fn("Chains.newestBefore")(function* (
+  client: RpcClient,
+  from: BlockRef,
+  time: number
+) {
+  let below = from
+  let above = from
+  for (let distance = firstLook; below.time >= time; distance *= 2) {
+    if (below.number === 0) return below
+    above = below
+    const [deeper] = yield* ask(client, [getHeader(Math.max(0, from.number - distance))])
+    below = deeper
+  }
+  while (above.number - below.number > 1) {
+    const [middle] = yield* ask(client, [getHeader(Math.floor((below.number + above.number) / 2))])
+    if (middle.time < time) below = middle
+    else above = middle
+  }
+  return below
+})
+
+const why =
+  "payments were made before the chain's first head was known, and reading has to start below them: a provider that keeps such blocks helps, or a start_block"
+
+/**
+ * A start that is too high would stay, and what is below it never be seen: a node that lacks a block does not decide where
+ * the chain's blocks begin.
+ */
+const explained = (error: RpcError) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
+
+/**
+ * Below which block reading starts where none is configured: a few below the head, and below all that may hold money of
+ * payments that were made while no provider answered.
+ */
+export const latestStart = Effect.fn("Chains.latestStart")(function* (
+  chain: ChainSettings,
+  client: RpcClient,
+  reader: Db,
+  watched: AddressSet,
+  head: BlockRef
+) {
+  const start = Math.max(head.number - chain.confirmations, 0)
+  const oldest = yield* Watched.oldestUnplaced(reader, chain, watched)
+  if (oldest === undefined) return start
+  const before = yield* Effect.mapError(
+    newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000)),
+    explained
+  )
+  return Math.min(start, before.number)
+})

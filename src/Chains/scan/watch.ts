@@ -1,0 +1,48 @@
+import { Effect } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
+import type { Settlement } from "../../Payments/Settlement.ts"
+import type { ChainSettings } from "../../Settings.ts"
+import type { Db, Writer } from "../../Sql.ts"
+import type { AddressSet } from "../ledger/AddressSet.ts"
+import type { FarAhead } from "../providers/farAhead.ts"
+import type { HeadClock } from "../providers/HeadClock.ts"
+import type { Provider, Providers } from "../providers/Providers.ts"
+import type { Source } from "./source.ts"
+import type { Contracts } from "./transfers.ts"
+
+/** What a watcher works with. It is the only one to change this network's rows. */
+export interface Watch {
+  readonly network: Network
+  readonly chain: ChainSettings
+  readonly contracts: Contracts
+  readonly watched: AddressSet
+  readonly providers: Providers
+  readonly reader: Db
+  readonly writer: Writer["Type"]
+  readonly settlement: Settlement["Type"]
+  readonly farAhead: FarAhead
+  /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
+  readonly headClock: HeadClock
+  /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
+  readonly solePatience: number
+}
+
+/** The chain as one provider shows it. */
+export const sourceOf = ({ chain, contracts, providers, watched }: Watch, provider: Provider): Source => ({
+  client: provider.client,
+  chain,
+  contracts,
+  watched,
+  stuck: provider.span.stuck,
+  other: Effect.map(providers.other(provider), (other) => other?.client)
+})
+
+/**
+ * Whether the serving one of several providers decides alone on something that has waited since `since`: all others have
+ * been asked in vain for the configured patience. Times are Unix milliseconds.
+ */
+export const decidesSolely = ({ providers, solePatience }: Watch, provider: Provider, since: number, now: number) =>
+  now - since >= solePatience && providers.silence(provider) >= solePatience
+
+/** Nobody has to be asked about what a chain's only provider says. */
+export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2

@@ -1,0 +1,253 @@
+import { Clock, Duration, Effect, Queue } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import { Settlement } from "../../Payments/Settlement.ts"
+import { type ChainSettings, Settings } from "../../Settings.ts"
+import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
+import { type Agreement, makeAgreement } from "../corroboration/agreement.ts"
+import { finalNumber } from "../corroboration/secondPass.ts"
+import * as Ledger from "../ledger/LedgerRepo.ts"
+import { MatchSet } from "../ledger/MatchSet.ts"
+import * as Watched from "../ledger/WatchedRepo.ts"
+import { WrongChain } from "../providers/chainIdentity.ts"
+import { FarAhead } from "../providers/farAhead.ts"
+import { type Gas, makeGas } from "../providers/gas.ts"
+import type { HeadClock } from "../providers/HeadClock.ts"
+import type { Connected } from "../providers/Networks.ts"
+import { type Lags, makeLags, overtaken } from "../providers/overtaken.ts"
+import type { Provider, Providers } from "../providers/Providers.ts"
+import { onAnswer } from "../rpc/Rpc.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+import { contractsOf } from "../scan/transfers.ts"
+import { isAlone, type Watch } from "../scan/watch.ts"
+import { type Chores, makeChores, type Trouble } from "./chores.ts"
+import { forgiving, unforgiving } from "./defects.ts"
+import { type Outcome, tick } from "./tick.ts"
+import {
+  type Activity,
+  age,
+  busy,
+  type ChainHealth,
+  healthOf,
+  note,
+  noteBad,
+  noteLook,
+  paceOf,
+  rest,
+  type State,
+  startState,
+  waitingInterval
+} from "./watcherState.ts"
+
+/** Pause after the store could not be written. */
+const storeRetry = Duration.toMillis("1 second")
+/** When a head has stood still for this long, another provider is asked for its own. */
+const stillInterval = Duration.toMillis("15 seconds")
+export interface Watcher extends Network {
+  /** Reads the chain until it is interrupted. */
+  readonly run: Effect.Effect<never>
+  /** Between two ticks, with the rows of this network to itself. */
+  readonly exclusively: <A, E, R>(
+    work: (watch: Watch, provider: Provider) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | RpcError | WrongChain, R>
+  /** At `now`, Unix milliseconds. */
+  readonly health: (now: number) => ChainHealth
+  /** What a transfer costs; undefined when it is not known, or older than two minutes. */
+  readonly gas: Effect.Effect<Gas | undefined>
+  /** Somebody may pay on this chain from now on: a watcher that is not busy looks at once. */
+  readonly wake: () => void
+  /** Looks at the head, where the watcher is not busy: what is older than a payment made now must not count. 2 s at most. */
+  readonly refresh: Effect.Effect<void>
+}
+
+/** What is done beside the ticks. */
+interface Beside {
+  readonly agreement: Agreement
+  readonly chores: Chores
+  readonly lags: Lags
+}
+
+/** What is done once the chain's head has been read; gives what is not as it should be. */
+const afterHead = Effect.fn("Watcher.afterHead")(function* (
+  { watched }: Watch,
+  provider: Provider,
+  { agreement, chores }: Beside,
+  head: BlockRef,
+  activity: Activity
+) {
+  // Nothing can have come to nobody.
+  const doubt = watched.size === 0 ? undefined : yield* agreement.run(provider, head)
+  const troubles = yield* chores.run(provider, head, activity !== "busy")
+  return doubt === undefined ? troubles : [...troubles, { reason: doubt, ready: true } satisfies Trouble]
+})
+
+/** What shows that this provider no longer follows the chain, whose head it says has not moved. */
+const standsStill = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  state: State,
+  { newest }: Outcome,
+  now: number
+) {
+  if (newest === state.newest && age(state.movedAt, now) < stillInterval) return undefined
+  const moved = newest !== state.newest
+  state.movedAt = now
+  return moved ? undefined : yield* overtaken(watch, provider, newest)
+})
+
+/**
+ * Whether a confirmed payment waits for what a reorg makes of it: for the new branch to be final and, where there is another
+ * provider, for what that one has of its money.
+ */
+const isUndoing = Effect.fnUntraced(function* (watch: Watch) {
+  const { network, reader } = watch
+  const scan = yield* Ledger.scan(reader, network)
+  if (scan === undefined) return false
+  const final = finalNumber(watch, scan.head.number, scan.finalized)
+  return yield* Watched.anyUndone(reader, network, isAlone(watch) ? final : -1)
+})
+
+const activityOf = Effect.fnUntraced(function* (watch: Watch) {
+  const { network, reader } = watch
+  const open = yield* Watched.openChains(reader, network.mode)
+  const isBusy = open.includes(network.chain) || (yield* isUndoing(watch))
+  const activity: Activity = isBusy ? "busy" : open.length > 0 ? "aside" : "idle"
+  return activity
+})
+
+/** Ticks once, and gives the time of the next tick. */
+const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
+  const started = yield* Clock.currentTimeMillis
+  busy(state, started)
+  const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
+  if (outcome._tag !== "More") state.look.end()
+  state.step = state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest
+  if (outcome._tag !== "Waiting") {
+    if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
+  } else if (state.warned !== outcome.reason) {
+    yield* Effect.logWarning("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
+  }
+  if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
+  else watch.providers.succeeded(provider)
+  if (outcome._tag === "CaughtUp") {
+    const behind =
+      (yield* standsStill(watch, provider, state, outcome, started)) ?? (yield* beside.lags(provider, outcome.head))
+    if (behind !== undefined) {
+      noteBad(state)
+      yield* watch.providers.failed(provider, behind)
+      return started
+    }
+  }
+  noteLook(state, outcome, yield* Clock.currentTimeMillis)
+  const troubles: ReadonlyArray<Trouble> | undefined =
+    outcome._tag === "CaughtUp"
+      ? [
+          ...(outcome.clock === undefined ? [] : [{ reason: outcome.clock, ready: false }]),
+          ...(yield* afterHead(watch, provider, beside, outcome.head, state.activity))
+        ]
+      : undefined
+  const ended = yield* Clock.currentTimeMillis
+  note(state, outcome, ended)
+  if (troubles !== undefined) {
+    state.unfit = troubles.some(({ ready }) => !ready)
+    if (troubles.length > 0) state.reason = troubles.map(({ reason }) => reason).join("; ")
+  }
+  if (outcome._tag === "More") return started
+  // Another provider may have what this one lacks.
+  if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
+  state.activity = yield* activityOf(watch)
+  const pace = paceOf(watch.chain, state.activity)
+  return started + (outcome._tag === "Waiting" ? Math.min(pace, waitingInterval) : pace)
+})
+
+/** Notes why a tick failed, and gives the time of the next. */
+const failed = Effect.fnUntraced(function* (
+  providers: Providers,
+  state: State,
+  error: RpcError | WrongChain | StoreUnavailable
+) {
+  // One bad answer is daily business, and the next tick has forgotten it.
+  const notable = state.failures >= 2 && state.warned !== error.message
+  if (notable) state.warned = error.message
+  const log = notable ? Effect.logWarning : Effect.logDebug
+  yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
+  state.look.end()
+  state.activity = "busy"
+  noteBad(state)
+  state.failures++
+  state.reason = error._tag === "RpcError" ? error.summary : error.message
+  const now = yield* Clock.currentTimeMillis
+  return error._tag === "StoreUnavailable" ? now + storeRetry : Math.max(now, providers.nextTry(now))
+})
+
+/** The watcher of one chain in one mode: the one owner of its scan and its ledger. */
+export const makeWatcher = Effect.fn("Watcher.make")(function* (
+  chain: ChainSettings,
+  { providers }: Connected,
+  headClock: HeadClock
+) {
+  const matchSet = yield* MatchSet
+  const settings = yield* Settings
+  const watch: Watch = {
+    network: { chain: chain.chain, mode: chain.mode },
+    chain,
+    contracts: contractsOf(chain),
+    watched: matchSet.of(chain.mode),
+    providers,
+    reader: yield* Reader,
+    writer: unforgiving(yield* Writer),
+    settlement: yield* Settlement,
+    farAhead: new FarAhead(providers),
+    headClock,
+    solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
+  }
+  const state = startState()
+  const heard = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
+  const beside: Beside = {
+    agreement: makeAgreement(watch),
+    chores: makeChores(watch, settings.payments),
+    lags: makeLags(watch)
+  }
+  const mailbox = yield* Queue.sliding<void>(1)
+  const wake = () => void mailbox.unsafeOffer()
+  const mine = yield* Effect.makeSemaphore(1)
+
+  const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
+    Effect.flatMap(providers.current, (provider) =>
+      Effect.tapError(forgiving(provider.client)(work(provider)), (error) => {
+        const cause: unknown = error
+        return cause instanceof RpcError || cause instanceof WrongChain
+          ? providers.failed(provider, cause)
+          : Effect.void
+      })
+    )
+
+  const run = Effect.gen(function* () {
+    const next = yield* withProvider((provider) => round(watch, provider, beside, state)).pipe(
+      mine.withPermits(1),
+      Effect.catchAll((error) => failed(providers, state, error)),
+      Effect.ensuring(Effect.sync(() => rest(state))),
+      Effect.locally(onAnswer, heard)
+    )
+    // Nor longer than the longest pace, should the clock be set back meanwhile.
+    const longest = Math.max(waitingInterval, paceOf(chain, state.activity))
+    const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
+    // A busy watcher looks often enough as it is.
+    yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
+  }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
+
+  const watcher: Watcher = {
+    ...watch.network,
+    run,
+    exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
+    health: (now) => healthOf(watch, state, now),
+    gas: makeGas(chain.chain, providers),
+    wake,
+    refresh: Effect.suspend(() => {
+      if (state.activity === "busy" || state.failures > 0) return Effect.void
+      wake()
+      return state.look.wait
+    })
+  }
+  return watcher
+})

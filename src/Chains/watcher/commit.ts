@@ -1,0 +1,60 @@
+import { Effect } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import type { Settlement } from "../../Payments/Settlement.ts"
+import { Tx } from "../../Sql.ts"
+import * as Ledger from "../ledger/LedgerRepo.ts"
+import * as Watched from "../ledger/WatchedRepo.ts"
+import type { Range } from "../scan/range.ts"
+
+/** What a tick has read, on top of what. */
+export interface Reading extends Range {
+  readonly network: Network
+  /** The stored head that the tick started from. */
+  readonly from: BlockRef
+  /** The common ancestor, when `from` is no longer on the chain. */
+  readonly ancestor: BlockRef | undefined
+  /** No second provider has to be asked about it. */
+  readonly agreed: boolean
+  /** Nobody was watched for: there is nothing that a second pass could find. */
+  readonly unwatched: boolean
+}
+
+const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number && a.hash === b.hash
+
+/**
+ * Stores a reading whole, and settles what follows from it in the same transaction: a receipt that is on the old branch
+ * and on the new one changes nothing. False, and nothing stored, when the stored head is no longer the one that the
+ * reading started from.
+ */
+export const commitReading = (settlement: Settlement["Type"], reading: Reading) =>
+  Effect.gen(function* () {
+    const { agreed, ancestor, end, from, network, transfers, unwatched } = reading
+    const tx = yield* Tx
+    const scan = yield* Ledger.scan(tx, network)
+    if (scan === undefined || !sameBlock(scan.head, from)) return false
+
+    const touched = new Set<Ledger.Touched>()
+    if (ancestor !== undefined) {
+      for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
+      yield* Watched.lowerTo(network, ancestor.number)
+      yield* Ledger.keepBlocks(network, [ancestor])
+    }
+    for (const payment of yield* Ledger.keepReceipts(network, transfers, agreed)) touched.add(payment)
+    const hits = transfers.map(
+      (hit): BlockRef => ({ number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime })
+    )
+    yield* Ledger.keepBlocks(network, [...new Map(hits.map((block) => [block.number, block])).values(), end])
+    yield* Ledger.moveScan(network, end)
+    if (unwatched) yield* Ledger.moveVerified(network, end.number)
+    yield* settlement.settle({ network, head: end }, touched)
+    return true
+  })
+
+/** Stores where reading starts, and lets payments that were made before count what comes above it. */
+export const commitStart = (network: Network, checkpoint: BlockRef, genesis: string | undefined) =>
+  Effect.gen(function* () {
+    yield* Ledger.startScan(network, checkpoint, genesis)
+    yield* Ledger.keepBlocks(network, [checkpoint])
+    yield* Watched.startAt(network, checkpoint.number)
+  })

@@ -1,0 +1,240 @@
+import { Effect } from "effect"
+import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
+import { Tx } from "../../Sql.ts"
+import * as Balances from "../balances/BalancesRepo.ts"
+import { readBalances } from "../balances/oracle.ts"
+import * as Ledger from "../ledger/LedgerRepo.ts"
+import * as Watched from "../ledger/WatchedRepo.ts"
+import type { Provider } from "../providers/Providers.ts"
+import { sizeErrors } from "../providers/Span.ts"
+import { ask, findHeader, getChainId, getHead, getHeader, type Header } from "../rpc/calls.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+import { commonAncestor, isMadeUp } from "../scan/commonAncestor.ts"
+import { type Range, readRange } from "../scan/range.ts"
+import { latestStart } from "../scan/startBlock.ts"
+import { isAlone, sourceOf, type Watch } from "../scan/watch.ts"
+import { commitReading, commitStart } from "./commit.ts"
+
+/**
+ * `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why.
+ * `Behind`: this provider's node lacks what another has shown.
+ */
+type Step =
+  | { readonly _tag: "CaughtUp"; readonly scanned: number; readonly head: BlockRef }
+  | { readonly _tag: "More"; readonly scanned: number }
+  | { readonly _tag: "Waiting"; readonly scanned: number | undefined; readonly reason: string }
+  | { readonly _tag: "Behind"; readonly scanned: number; readonly error: RpcError }
+
+/** What a tick has come to. */
+export type Outcome = Step & {
+  /** Number of the chain's head. */
+  readonly newest: number
+  /** What is wrong with this machine's clock. */
+  readonly clock: string | undefined
+}
+
+/** Fixes where reading starts, at the first head that is seen. */
+const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Provider, head: Header) {
+  const { chain, network, providers, reader, writer } = watch
+  const { client } = provider
+  const { startBlock } = chain
+  const configured = startBlock === "latest" ? undefined : Math.max(startBlock - 1, 0)
+  const waiting = (reason: string) => ({ _tag: "Waiting", scanned: undefined, reason }) satisfies Step
+  if (configured !== undefined && configured > head.number) {
+    return waiting(`start_block ${startBlock} is above the chain's head ${head.number}`)
+  }
+  const agreed = yield* providers.agree(provider)
+  if ("doubt" in agreed) return waiting(agreed.doubt)
+  yield* watch.farAhead.check(provider, head)
+  const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
+  // With the head once more: else the checkpoint may be another chain's, or another branch's.
+  const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
+  if (again.hash !== head.hash) {
+    const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
+    const { host } = client
+    return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  }
+  yield* writer.write(commitStart(network, checkpoint, agreed.genesis))
+  providers.began(agreed.genesis)
+  yield* Effect.logInfo("first head: reading starts").pipe(
+    Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })
+  )
+  return { _tag: "More", scanned: checkpoint.number } satisfies Step
+})
+
+/** A reorg up to this deep is read in one piece where it can be, however small the provider's errors have made the span. */
+const oneReorg = 32
+
+/** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
+const read = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  after: BlockRef,
+  head: Header,
+  reorgedTo: number
+): Effect.fn.Return<Range, RpcError> {
+  yield* watch.farAhead.check(provider, head, after)
+  // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
+  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
+  const { client, span } = provider
+  const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
+  const to = Math.min(head.number, after.number + blocks)
+  // The head was read together with what is in the place of `after`. So is any other end: both are of one branch.
+  const [last, below] = to === head.number ? [head] : yield* ask(client, [getHeader(to), getHeader(after.number)])
+  if (below !== undefined && below.hash !== after.hash) {
+    const detail = `block ${after.number} was ${after.hash} and is ${below.hash}`
+    return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  }
+  return yield* readRange(sourceOf(watch, provider), after, last).pipe(
+    Effect.tapBoth({
+      onFailure: (error) => Effect.sync(() => span.failed(error, last.number - after.number)),
+      onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
+    }),
+    Effect.catchIf(
+      ({ reason }) => reorgedTo > after.number && sizeErrors.has(reason),
+      // A limit below the reorg's depth would refuse that for ever.
+      () => read(watch, provider, after, head, to > reorgedTo ? reorgedTo : after.number)
+    )
+  )
+})
+
+/**
+ * Coins that a reorg takes back and the new branch has again, up to `end`, where nothing but balances tells of them: found
+ * now, so that both become known in one transaction and the payment is where it was.
+ */
+const regained = Effect.fnUntraced(function* (watch: Watch, provider: Provider, ancestor: BlockRef, end: BlockRef) {
+  const asked = yield* Balances.takenBack(watch.reader, watch.network, ancestor.number)
+  if (asked.length === 0) return []
+  return yield* readBalances({ provider, others: [], chain: watch.chain }, end, asked).pipe(
+    Effect.map(({ transfers }) => transfers.filter(({ txHash }) => txHash !== undefined)),
+    Effect.catchTag("RpcError", (error) =>
+      // The next round finds them.
+      Effect.as(
+        Effect.logDebug("balances after a reorg could not be read").pipe(
+          Effect.annotateLogs({ reason: error.message })
+        ),
+        []
+      )
+    )
+  )
+})
+
+/** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
+const advance = Effect.fnUntraced(function* (
+  watch: Watch,
+  provider: Provider,
+  scan: Scan,
+  head: Header,
+  atLast: Header | BlockRef | undefined
+) {
+  const from = scan.head
+  const replacement = atLast?.hash === from.hash ? undefined : atLast
+  if (replacement === undefined && head.number === from.number) {
+    return { _tag: "CaughtUp", scanned: from.number, head: from } satisfies Step
+  }
+  const ancestor = replacement && (yield* commonAncestor(watch, provider, scan, replacement))
+  const after = ancestor ?? from
+  if (after.number === head.number) {
+    // The reorg goes below the first block that was stored, and the chain has nothing above it yet.
+    const reason = `block ${head.number} was replaced and none has followed yet`
+    return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
+  }
+  const range = yield* read(watch, provider, after, head, ancestor === undefined ? after.number : from.number)
+  const again = ancestor === undefined ? [] : yield* regained(watch, provider, ancestor, range.end)
+  const stored = yield* watch.writer.write(
+    commitReading(watch.settlement, {
+      ...range,
+      transfers: [...range.transfers, ...again].map((one) => ({ ...one, reportedBy: provider.client.host })),
+      network: watch.network,
+      from,
+      ancestor,
+      agreed: isAlone(watch)
+    })
+  )
+  if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
+  yield* Effect.logDebug("read").pipe(
+    Effect.annotateLogs({
+      number: range.end.number,
+      hash: range.end.hash,
+      head: head.number,
+      receipts: range.transfers.length
+    })
+  )
+  const { end } = range
+  const step: Step =
+    end.number === head.number
+      ? { _tag: "CaughtUp", scanned: end.number, head: end }
+      : { _tag: "More", scanned: end.number }
+  return step
+})
+
+/** The chain's head where it is the block `last` or its child, whose parent's hash tells so. */
+const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: BlockRef) {
+  const [head] = yield* ask(client, [getHead])
+  const isSame = head.number === last.number && head.hash === last.hash
+  const isChild = head.number === last.number + 1 && head.parentHash === last.hash
+  return isSame || isChild ? head : undefined
+})
+
+/**
+ * Notes how far the clock is behind the chain's, for payments that are made from now on. Those that have been made since
+ * the start, before anybody had looked, are given as much more time.
+ */
+const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: Watch, time: number) {
+  const clock = yield* Effect.clock
+  const now = clock.unsafeCurrentTimeMillis()
+  const note = () => headClock.note(network, time, clock)
+  if (headClock.behind(network, clock) !== undefined || time * 1000 <= now) return note()
+  const extend = Watched.extend(network, headClock.lastPayment, time * 1000, now)
+  yield* writer.write(
+    Effect.zipRight(
+      extend,
+      Effect.map(Tx, (tx) => tx.afterCommit(note))
+    )
+  )
+})
+
+/**
+ * One look at the chain, and one step towards its head.
+ *
+ * The look is one batch: the head, and the header in the place of the last scanned block, which must be the stored one.
+ * While nothing is watched the second is left out, since no reorg can matter.
+ *
+ * @param oneAhead the head is likely to be the last scanned block or its child: its own hash or its parent's tells that the
+ * former is still the chain's, for half the calls. Where it is not, the whole look follows.
+ */
+export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider: Provider, oneAhead = false) {
+  const { watched } = watch
+  const { client } = provider
+  const scan = yield* Ledger.scan(watch.reader, watch.network)
+  const watching = scan !== undefined && watched.size > 0
+  const next = watching && oneAhead ? yield* findNext(client, scan.head) : undefined
+  const look = ask(client, [
+    getHead,
+    watching ? findHeader(scan.head.number) : undefined,
+    // Where no block is compared with a stored one, another chain's head would be taken for this one's.
+    watching ? undefined : getChainId
+  ])
+  const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
+  if (chainId !== undefined && chainId !== watch.chain.chainId) yield* watch.providers.verify(provider)
+  const clock = yield* watch.headClock.check(watch.network, watch.providers, provider, head.time)
+  yield* noteClock(watch, head.time)
+  const step: Step = yield* Effect.gen(function* () {
+    if (scan === undefined) return yield* begin(watch, provider, head)
+    const { number } = scan.head
+    // Watched since the batch was put together: the last scanned block must be looked at first.
+    if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
+    const isBelow = head.number < number || (watching && atLast === undefined)
+    if (isBelow && watching && (yield* isMadeUp(watch, provider, scan, head))) {
+      return yield* advance(watch, provider, scan, head, head)
+    }
+    if (isBelow) {
+      // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
+      const detail = `its head is ${head.number}, and ${number}, which it lacks, has been read`
+      const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
+      return { _tag: "Behind", scanned: number, error } as const
+    }
+    return yield* advance(watch, provider, scan, head, atLast)
+  })
+  return { ...step, newest: head.number, clock } satisfies Outcome
+})

@@ -1,0 +1,183 @@
+import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
+import { History } from "../../Chains/balances/History.ts"
+import { MatchSet } from "../../Chains/ledger/MatchSet.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
+import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
+import { Workers } from "../../Telemetry/Workers.ts"
+import type { AddressSource } from "../PaymentsRepo.ts"
+import type { AddressPool } from "./AddressPool.ts"
+import { derivingThread } from "./derivingThread.ts"
+import { deriveSkipped, Jumps, perform } from "./jumps.ts"
+import { openNumbering } from "./numbering.ts"
+import { makePools } from "./Pools.ts"
+import { makeVetter } from "./vetting.ts"
+import * as Repo from "./WalletsRepo.ts"
+
+/** Between two rounds of questions, so that a burst of payments does not become a burst of calls. */
+const vetPace = Duration.seconds(1)
+/** A power cut may take so much of the mark: less than anybody takes to restore a copy. */
+const syncInterval = Duration.seconds(1)
+
+const unknownWallet = ({ fingerprint }: AddressPool): never => {
+  throw new Error(`wallet ${fingerprint} is not in the store`)
+}
+
+export interface ReceivingAddress extends AddressSource {
+  /** EIP-55 form. */
+  readonly address: string
+}
+
+/**
+ * Hands out receiving addresses: one a payment, never one twice, none known to have a history. Numbering goes on exactly
+ * where the mark proves that the database is the one that was last written here; otherwise it jumps, and what it skips is
+ * watched.
+ */
+export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
+  Addresses,
+  {
+    /** Before the transaction that takes: the owner's next addresses have been vetted, where the chains answer in time. */
+    readonly ready: (owner: Owner) => Effect.Effect<void, WalletNotConfigured | StoreUnavailable>
+    /** The next address of the owner's wallet. It is taken only if the transaction commits. */
+    readonly take: (
+      tx: Tx["Type"],
+      owner: Owner
+    ) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable>
+    /** Lets the numbering of all wallets jump ahead: an operator knows what no mark tells. */
+    readonly jump: Jumps["Type"]["jump"]
+    /** The worker that derives and vets addresses ahead of their use. */
+    readonly run: Effect.Effect<never>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Addresses,
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      const reader = yield* Reader
+      const history = yield* History
+      const matchSet = yield* MatchSet
+      const bells = {
+        addresses: yield* Queue.sliding<void>(1),
+        vetting: yield* Queue.sliding<void>(1),
+        mark: yield* Queue.sliding<void>(1)
+      }
+      const ring = (what: keyof typeof bells) => void bells[what].unsafeOffer(undefined)
+      const pools = yield* makePools(yield* derivingThread(), ring)
+      const numbered = yield* openNumbering(() => ring("mark"))
+      /** By account and mode; what an account uses is decided when it is made. */
+      const owners = new Map<string, AddressPool>()
+      const keyOf = ({ account, mode }: Owner) => `${mode}:${account}`
+
+      const resolve = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
+        const pool = yield* pools.ofOwner(tx, owner)
+        yield* Repo.ensure(tx, pool.fingerprint)
+        yield* numbered.follow(tx)
+        tx.afterCommit(() => owners.set(keyOf(owner), pool))
+        return pool
+      })
+
+      const nextIndex = (tx: Tx["Type"], pool: AddressPool) =>
+        Effect.flatMap(Repo.nextIndex(tx, pool.fingerprint), (index) =>
+          index === undefined
+            ? // A key that is new, or has come back, where a lost copy of the database may have used it.
+              Effect.zipRight(
+                Effect.provideService(perform(matchSet, pool), Tx, tx),
+                Effect.map(Repo.nextIndex(tx, pool.fingerprint), (jumped) => jumped ?? unknownWallet(pool))
+              )
+            : Effect.succeed(index)
+        )
+
+      const take = Effect.fnUntraced(function* (tx: Tx["Type"], owner: Owner) {
+        const pool = owners.get(keyOf(owner)) ?? (yield* resolve(tx, owner))
+        let index = yield* nextIndex(tx, pool)
+        while (pool.hasHistory(index)) index = yield* nextIndex(tx, pool)
+        tx.afterCommit(() => {
+          numbered.note(pool.fingerprint, index + 1)
+          pool.passed(index)
+        })
+        tx.afterCommit(numbered.write)
+        return { address: pool.address(index), wallet: pool.fingerprint, index }
+      })
+
+      /** Lets all wallets jump `by` indexes, and as far as they have to besides. */
+      const jump = Effect.fn("Addresses.jump")(function* (by: number) {
+        // Without its key nobody takes from a wallet. Should it come back, it jumps then.
+        const known = yield* Effect.forEach(
+          yield* Repo.all(reader),
+          (row) =>
+            Effect.map(pools.byFingerprint(row.fingerprint), (pool) => (pool === undefined ? [] : [{ pool, row }])),
+          { concurrency: 1 }
+        )
+        const derived = yield* Effect.forEach(
+          known.flat(),
+          ({ pool, row }) => Effect.map(deriveSkipped(pool, row, by), (skipped) => ({ pool, skipped })),
+          { concurrency: 1 }
+        )
+        return yield* writer.write(
+          Effect.gen(function* () {
+            yield* Repo.oweJump(by)
+            const all = yield* Effect.forEach(derived, ({ pool, skipped }) => perform(matchSet, pool, skipped), {
+              concurrency: 1
+            })
+            yield* numbered.follow(yield* Tx)
+            return all
+          })
+        )
+      })
+
+      yield* writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* numbered.begin
+          for (const { fingerprint } of pools.configured) yield* Repo.ensure(tx, fingerprint)
+          yield* numbered.follow(tx)
+        })
+      )
+      // Before anything is taken, so that what is skipped is watched whether its account is paid again or not.
+      yield* jump(0)
+
+      const vetter = yield* makeVetter(history)
+
+      const alive = (yield* Workers).worker("addresses", syncInterval)
+      const refill = Effect.gen(function* () {
+        yield* Queue.take(bells.addresses)
+        for (const pool of pools.all()) yield* alive(pool.refill)
+      }).pipe(Effect.forever)
+
+      const vetAll = Effect.gen(function* () {
+        yield* Queue.take(bells.vetting)
+        const pause = yield* vetter.round(pools.all())
+        if (pause !== undefined) ring("vetting")
+        yield* Clock.sleep(pause ?? vetPace)
+      }).pipe(Effect.forever)
+
+      const syncMark = Effect.gen(function* () {
+        yield* Queue.take(bells.mark)
+        yield* alive(numbered.sync)
+        yield* Clock.sleep(syncInterval)
+      }).pipe(Effect.forever)
+
+      const ready = Effect.fnUntraced(function* (owner: Owner) {
+        if (owners.has(keyOf(owner))) return
+        const pool = yield* pools.ofOwner(reader, owner)
+        const row = yield* Repo.byFingerprint(reader, pool.fingerprint)
+        const { jump: ahead } = row ?? (yield* Repo.numbering(reader))
+        pool.startAt((row?.next_index ?? 0) + ahead)
+        yield* vetter.first(pool)
+      })
+
+      const run = Effect.all([refill, vetAll, syncMark], { concurrency: "unbounded", discard: true }).pipe(
+        Effect.zipRight(Effect.never),
+        Effect.annotateLogs({ service: "addresses" })
+      )
+
+      return { ready, take, jump, run }
+    })
+  )
+}
+
+/** What `tilld addresses jump` works through while the daemon runs. */
+export const jumpsLayer = Layer.effect(
+  Jumps,
+  Effect.map(Addresses, ({ jump }) => ({ jump }))
+)

@@ -1,0 +1,90 @@
+import { Effect } from "effect"
+import type { Mode } from "../../Domain/Chain.ts"
+import { type Db, Tx } from "../../Sql.ts"
+
+export interface WalletRow {
+  readonly fingerprint: string
+  readonly next_index: number
+  /** How far it still has to jump. */
+  readonly jump: number
+}
+
+export const all = (db: Db) =>
+  db.all<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets ORDER BY fingerprint")
+
+export const byFingerprint = (db: Db, fingerprint: string) =>
+  db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
+
+/** Makes the wallet known if it is not. Gives what is left to jump. */
+export const ensure = (tx: Tx["Type"], fingerprint: string) =>
+  Effect.map(
+    tx.get<{ jump: number }>(
+      `INSERT INTO wallets (fingerprint, next_index, jump) SELECT ?, 0, jump FROM numbering WHERE true
+       ON CONFLICT DO UPDATE SET next_index = next_index RETURNING jump`,
+      [fingerprint]
+    ),
+    (row) => row?.jump ?? 0
+  )
+
+/** Takes the wallet's next index; undefined while it has to jump first. */
+export const nextIndex = (tx: Tx["Type"], fingerprint: string) =>
+  Effect.map(
+    tx.get<{ taken: number }>(
+      `UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? AND jump = 0
+       RETURNING next_index - 1 AS taken`,
+      [fingerprint]
+    ),
+    (row) => row?.taken
+  )
+
+/** The wallet has jumped to `next`. */
+export const jumpedTo = (fingerprint: string, next: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
+  )
+
+/** Remembers addresses that a lost newer copy of this database may have handed out: those of the indexes from `from` on. */
+export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses: ReadonlyArray<string>, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const [i, address] of addresses.entries()) {
+      yield* tx.run(
+        "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, ?, ?, ?, ?)",
+        [address, mode, fingerprint, from + i, now]
+      )
+    }
+  })
+
+/** The numbering as a whole, apart from its wallets. */
+export interface Numbering {
+  /** Of the daemon's last start; empty before the first. */
+  readonly token: string
+  /** What a wallet jumps over that is new to this database: a lost newer copy may have known it. */
+  readonly jump: number
+}
+
+export const numbering = (db: Db) =>
+  Effect.map(db.get<Numbering>("SELECT token, jump FROM numbering"), (row): Numbering => {
+    if (row === undefined) throw new Error("the store has no numbering")
+    return row
+  })
+
+export const renewToken = (token: string) =>
+  Effect.flatMap(Tx, (tx) => tx.run("UPDATE numbering SET token = ?", [token]))
+
+/** All wallets have to jump, those too that come later: each does when its key is there to derive what it skips. */
+export const oweJump = (by: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run("UPDATE wallets SET jump = jump + ?", [by])
+    yield* tx.run("UPDATE numbering SET jump = jump + ?", [by])
+  })
+
+/** The wallet goes on at `next` at the earliest. */
+export const oweJumpTo = (fingerprint: string, next: number) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.zipRight(
+      ensure(tx, fingerprint),
+      tx.run("UPDATE wallets SET jump = max(jump, ? - next_index) WHERE fingerprint = ?", [next, fingerprint])
+    )
+  )

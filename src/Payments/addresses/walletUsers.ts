@@ -1,0 +1,30 @@
+import { Effect, Redacted } from "effect"
+import { walletUsers } from "../../Auth/AccountsRepo.ts"
+import { type Mode, modes } from "../../Domain/Chain.ts"
+import { Settings } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
+import { hdWallet } from "./hdWallet.ts"
+
+/** Somebody whose payments go to a wallet. */
+export interface WalletUser {
+  readonly fingerprint: string
+  readonly mode: Mode
+  /** For people. */
+  readonly name: string
+}
+
+/** Who uses which wallet: the configuration, and accounts that have brought their own. */
+export const allWalletUsers = Effect.gen(function* () {
+  const { wallets } = yield* Settings
+  const accounts = yield* walletUsers(yield* Reader)
+  const configured = modes.flatMap((mode): ReadonlyArray<WalletUser> => {
+    const xpub = wallets[mode]
+    return xpub === undefined
+      ? []
+      : [{ fingerprint: hdWallet(Redacted.value(xpub)).fingerprint, mode, name: `the configuration (wallets.${mode})` }]
+  })
+  const own = accounts.map(
+    ({ account, fingerprint, mode }): WalletUser => ({ fingerprint, mode, name: `account ${account} (${mode})` })
+  )
+  return [...configured, ...own]
+})

@@ -1,0 +1,147 @@
+import { BigDecimal, Clock, Duration, Effect, Either } from "effect"
+import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem"
+import type { Providers } from "../../Chains/providers/Providers.ts"
+import { type Returned, readViews, type View } from "../../Chains/rpc/views.ts"
+import type { ChainName } from "../../Domain/Chain.ts"
+import type { QuoteCurrency } from "../../Domain/Quote.ts"
+import type { ChainFeeds, Feed } from "./feeds.ts"
+import { type PricePoint, type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+
+/** How much longer than its heartbeat an update may take, while the chain is congested; and how far clocks may differ. */
+const patience = Duration.toMillis("10 minutes")
+
+/** https://docs.chain.link/data-feeds/api-reference */
+const abi = parseAbi([
+  "function decimals() view returns (uint8)",
+  "function description() view returns (string)",
+  "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)"
+])
+type FeedFunction = "decimals" | "description" | "latestRoundData"
+const view = (to: string, functionName: FeedFunction): View => ({ to, data: encodeFunctionData({ abi, functionName }) })
+
+const decoded = <A>(returned: Returned | undefined, decode: (data: Hex) => A): Either.Either<A, string> =>
+  Either.flatMap(returned ?? Either.left("no answer"), (data) =>
+    Either.try({ try: () => decode(data), catch: () => "what it returns is no answer of a price feed" })
+  )
+
+/** The feed, as it was checked once, and the decimals of its answers. */
+const decodeKind = (feed: Feed, decimals: Returned | undefined, description: Returned | undefined) =>
+  Either.flatMap(
+    decoded(description, (data) => decodeFunctionResult({ abi, functionName: "description", data })),
+    (found) =>
+      // MATIC became POL, one for one, and some feeds took the new name.
+      found === feed.description || found.replace(/^POL\b/, "MATIC") === feed.description
+        ? decoded(decimals, (data) => decodeFunctionResult({ abi, functionName: "decimals", data }))
+        : Either.left(`it calls itself ${JSON.stringify(found.slice(0, 40))}`)
+  )
+
+interface Quotation {
+  readonly price: BigDecimal.BigDecimal
+  readonly observedAt: number
+  readonly usableUntil: number
+}
+
+const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
+
+/** What a feed says at `now`, Unix milliseconds; on the left, why that is no price. */
+const decodeRound = (
+  feed: Feed,
+  decimals: number,
+  returned: Returned | undefined,
+  now: number
+): Either.Either<Quotation, string> =>
+  Either.flatMap(
+    decoded(returned, (data) => decodeFunctionResult({ abi, functionName: "latestRoundData", data })),
+    ([, answer, , updated]) => {
+      const updatedAt = Number(updated) * 1000
+      const usableUntil = updatedAt + feed.heartbeat * 1000 + patience
+      if (answer <= 0n) return Either.left(`its answer is ${answer}`)
+      if (updatedAt > now + patience) return Either.left("it was updated in the future, by this machine's clock")
+      if (now > usableUntil) return Either.left(`it was last updated ${ageText(now - updatedAt)} ago`)
+      return Either.right({
+        price: BigDecimal.make(answer, decimals),
+        observedAt: Math.min(updatedAt, now),
+        usableUntil: Math.min(usableUntil, now + readingLife)
+      })
+    }
+  )
+
+/** The answer is 0 while the sequencer is up; `startedAt` is 0 before it is known (docs.chain.link/data-feeds/l2-sequencer-feeds). */
+const decodeUptime = (returned: Returned | undefined): Either.Either<void, string> =>
+  Either.flatMap(
+    decoded(returned, (data) => decodeFunctionResult({ abi, functionName: "latestRoundData", data })),
+    ([, answer, startedAt]) =>
+      answer === 0n && startedAt > 0n ? Either.void : Either.left("the chain's sequencer is down")
+  )
+
+/** The product of quotations, which is as old as the oldest and may be used as long as each of them. */
+const pointOf = (symbol: QuoteCurrency, quotations: ReadonlyArray<Quotation>): PricePoint => {
+  const observedAt = Math.min(...quotations.map((one) => one.observedAt))
+  const price = quotations.reduce((product, one) => BigDecimal.multiply(product, one.price), BigDecimal.make(1n, 0))
+  return { symbol, price, observedAt, maxAge: Math.min(...quotations.map((one) => one.usableUntil)) - observedAt }
+}
+
+/** Chainlink's feeds on a chain, through the operator's own providers: one call for all of them. */
+export const makeChainlink = (chain: ChainName, providers: Providers, feeds: ChainFeeds): PriceSource => {
+  const name = `chainlink on ${chain}`
+  const prices = Object.entries(feeds.prices) as ReadonlyArray<[QuoteCurrency, ReadonlyArray<Feed>]>
+  const all = prices.flatMap(([, list]) => list)
+  /** Decimals by address, of feeds that are what they should be. */
+  const checked = new Map<string, number>()
+
+  const readFrom = Effect.fn("Chainlink.read")(function* (client: Parameters<typeof readViews>[0]) {
+    const unknown = all.filter(({ address }) => !checked.has(address))
+    const troubles = new Map<string, string>()
+    if (unknown.length > 0) {
+      const views = unknown.flatMap(({ address }) => [view(address, "decimals"), view(address, "description")])
+      const kinds = yield* readViews(client, views)
+      unknown.forEach((feed, i) => {
+        const kind = decodeKind(feed, kinds[2 * i], kinds[2 * i + 1])
+        if (Either.isRight(kind)) checked.set(feed.address, kind.right)
+        else troubles.set(feed.address, kind.left)
+      })
+    }
+    const uptime = feeds.sequencerUptime === undefined ? [] : [view(feeds.sequencerUptime, "latestRoundData")]
+    const returned = yield* readViews(client, [
+      ...all.map(({ address }) => view(address, "latestRoundData")),
+      ...uptime
+    ])
+    const now = yield* Clock.currentTimeMillis
+    if (uptime.length > 0) {
+      const up = decodeUptime(returned[all.length])
+      if (Either.isLeft(up)) return yield* new PriceSourceError({ source: name, reason: up.left })
+    }
+    const quotationOf = (feed: Feed) => {
+      const decimals = checked.get(feed.address)
+      const quotation =
+        decimals === undefined
+          ? Either.left(troubles.get(feed.address) ?? "it could not be checked")
+          : decodeRound(feed, decimals, returned[all.indexOf(feed)], now)
+      return Either.mapLeft(quotation, (reason) => `${feed.description}: ${reason}`)
+    }
+    const found = prices.map(([symbol, list]) => ({ symbol, quotations: Either.all(list.map(quotationOf)) }))
+    const reading: Reading = {
+      points: found.flatMap(({ quotations, symbol }) =>
+        Either.isRight(quotations) ? [pointOf(symbol, quotations.right)] : []
+      ),
+      refused: found.flatMap(({ quotations, symbol }) =>
+        Either.isLeft(quotations) ? [{ symbol, reason: quotations.left }] : []
+      )
+    }
+    return reading
+  })
+
+  return {
+    name,
+    kind: "chainlink",
+    read: Effect.flatMap(providers.current, (provider) =>
+      Effect.tapErrorTag(readFrom(provider.client), "RpcError", (error) => providers.failed(provider, error))
+    ).pipe(
+      Effect.catchTags({
+        RpcError: ({ method, reason }) =>
+          new PriceSourceError({ source: name, reason: `${method} failed (${reason})` }),
+        WrongChain: () => new PriceSourceError({ source: name, reason: "its provider serves another chain" })
+      })
+    )
+  }
+}

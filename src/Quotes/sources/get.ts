@@ -1,0 +1,77 @@
+import { Clock, Duration, Effect, Either, Option, Predicate, type Scope } from "effect"
+import { Agent } from "undici"
+import { parseWithTexts } from "../../Domain/Json.ts"
+import { PriceSourceError } from "./PriceSource.ts"
+
+/** For one request: connecting, sending, waiting and reading the answer to its end. */
+const deadline = Duration.seconds(5)
+/** Coinbase sends 20 KB for all its currencies. */
+const maxAnswerBytes = 1024 * 1024
+
+/** A JSON answer whose numbers are texts, as they were sent. */
+export interface HttpAnswer {
+  readonly json: unknown
+  /** When it was made, Unix milliseconds: what a cache has kept is older than its arrival. */
+  readonly observedAt: number
+}
+
+/** Asks a source by GET. */
+export type Get = (source: string, url: string) => Effect.Effect<HttpAnswer, PriceSourceError>
+
+const text = (header: unknown): string => (typeof header === "string" ? header : "")
+
+/** RFC 9111, 4.2.3: how old an answer is that was asked for at `asked` and came at `came`. All in milliseconds. */
+const ageOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
+  const date = Date.parse(text(headers.date))
+  const apparent = Number.isNaN(date) ? 0 : Math.max(0, came - date)
+  const said = /^\d{1,9}$/.test(text(headers.age)) ? Number(headers.age) * 1000 : 0
+  return Math.max(apparent, said + came - asked)
+}
+
+const reasonOf = (cause: unknown): string => {
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "no connection"
+  return code === "UND_ERR_RES_EXCEEDED_MAX_SIZE" ? `more than ${maxAnswerBytes} bytes` : `no answer (${code})`
+}
+
+/** A client for price sources, until the scope closes. Redirects are not followed. */
+export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => new Agent({ connections: 2, maxResponseSize: maxAnswerBytes })),
+    (agent) => Effect.promise(() => agent.destroy())
+  ),
+  (agent) =>
+    Effect.fn("PriceSource.get")(function* (source, url) {
+      const failed = (reason: string) => new PriceSourceError({ source, reason })
+      const { origin, pathname, search } = new URL(url)
+      const asked = yield* Clock.currentTimeMillis
+      const { body, headers, status } = yield* Effect.tryPromise({
+        try: (signal) =>
+          agent
+            .request({
+              origin,
+              path: `${pathname}${search}`,
+              method: "GET",
+              headers: { accept: "application/json", "user-agent": "tilld" },
+              signal
+            })
+            .then(async (response) => ({
+              status: response.statusCode,
+              headers: response.headers,
+              body: await response.body.text()
+            })),
+        catch: (cause) => failed(reasonOf(cause))
+      }).pipe(
+        Effect.timeoutFail({
+          duration: deadline,
+          onTimeout: () => failed(`no answer within ${Duration.format(deadline)}`)
+        })
+      )
+      if (status !== 200) return yield* failed(`HTTP ${status}`)
+      const came = yield* Clock.currentTimeMillis
+      const json = yield* Option.match(Either.getRight(parseWithTexts(body)), {
+        onNone: () => failed("its answer is no JSON"),
+        onSome: Effect.succeed
+      })
+      return { json, observedAt: came - ageOf(headers, asked, came) }
+    })
+)

@@ -1,0 +1,74 @@
+import { BigDecimal, Effect, Either, Option, Schema } from "effect"
+import type { QuoteCurrency } from "../../Domain/Quote.ts"
+import { positiveDecimal } from "./decimal.ts"
+import type { Get } from "./get.ts"
+import { type PricePoint, type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+
+const name = "kraken"
+
+/** Pairs as they are asked for, and as the answer names those that have an X or a Z before their currencies. */
+const pairs: ReadonlyArray<readonly [symbol: QuoteCurrency, pair: string, answered: string]> = [
+  ["ETH", "ETHUSD", "XETHZUSD"],
+  ["USDC", "USDCUSD", "USDCUSD"],
+  ["USDT", "USDTUSD", "USDTZUSD"],
+  ["DAI", "DAIUSD", "DAIUSD"],
+  ["WBTC", "WBTCUSD", "WBTCUSD"],
+  ["MATIC", "POLUSD", "POLUSD"],
+  ["EUR", "EURUSD", "ZEURZUSD"],
+  ["GBP", "GBPUSD", "ZGBPZUSD"]
+]
+
+const Ticker = Schema.Struct({
+  error: Schema.Array(Schema.Unknown),
+  result: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+})
+const decodeTicker = Schema.decodeUnknownEither(Ticker)
+
+/** Best ask and best bid, the price first. */
+const Book = Schema.Struct({
+  a: Schema.NonEmptyArray(Schema.Unknown),
+  b: Schema.NonEmptyArray(Schema.Unknown)
+})
+const decodeBook = Schema.decodeUnknownEither(Book)
+
+const half = BigDecimal.make(5n, 1)
+/** A market whose two sides are further apart tells no price. */
+const widest = BigDecimal.make(102n, 2)
+
+const priceIn = (market: unknown): Either.Either<BigDecimal.BigDecimal, string> =>
+  Either.flatMap(
+    Either.mapLeft(decodeBook(market), () => "its answer lacks the market"),
+    ({ a, b }) => {
+      const sides = Option.all([positiveDecimal(a[0]), positiveDecimal(b[0])])
+      if (Option.isNone(sides)) return Either.left("the market's prices are not above zero")
+      const [ask, bid] = sides.value
+      return BigDecimal.lessThan(ask, bid) || BigDecimal.greaterThan(ask, BigDecimal.multiply(bid, widest))
+        ? Either.left("the market's bid and ask are too far apart")
+        : Either.right(BigDecimal.multiply(BigDecimal.sum(ask, bid), half))
+    }
+  )
+
+/** The middle of Kraken's best bids and asks, in one answer: docs.kraken.com/api/docs/rest-api/get-ticker-information. */
+export const makeKraken = (get: Get, url: string): PriceSource => ({
+  name,
+  kind: "http",
+  read: Effect.gen(function* () {
+    const failed = (reason: string) => new PriceSourceError({ source: name, reason })
+    const { json, observedAt } = yield* get(
+      name,
+      `${url}/0/public/Ticker?pair=${pairs.map(([, pair]) => pair).join(",")}`
+    )
+    const ticker = decodeTicker(json)
+    if (Either.isLeft(ticker)) return yield* failed("its answer is no ticker")
+    const { error, result } = ticker.right
+    if (error.length > 0 || result === undefined) return yield* failed("it answers with an error")
+    const points: Array<PricePoint> = []
+    const refused: Array<Reading["refused"][number]> = []
+    for (const [symbol, pair, answered] of pairs) {
+      const price = priceIn(result[answered] ?? result[pair])
+      if (Either.isRight(price)) points.push({ symbol, price: price.right, observedAt, maxAge: readingLife })
+      else refused.push({ symbol, reason: price.left })
+    }
+    return { points, refused }
+  })
+})

@@ -1,0 +1,115 @@
+import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
+import Database from "better-sqlite3"
+import { Data, Effect, type Scope } from "effect"
+import { StoreUnusable } from "../Sql.ts"
+
+/** Another process works on this database. Nothing was touched. */
+export class InstanceLocked extends Data.TaggedError("InstanceLocked")<{
+  readonly message: string
+  /** Undefined while the holder has not named itself yet, or where its process cannot be seen from here. */
+  readonly pid: number | undefined
+}> {}
+
+interface Holder {
+  readonly pid: number
+  readonly command: string
+}
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // There is such a process, of another user.
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+/** What the holder wrote of itself. A text that a dead process left behind names nobody. */
+const readHolder = (file: string): Holder | undefined => {
+  try {
+    const [pid = "", ...command] = readFileSync(file, "utf8").trim().split(" ")
+    const holder = { pid: Number(pid), command: command.join(" ") }
+    return Number.isSafeInteger(holder.pid) && holder.pid > 0 && isRunning(holder.pid) ? holder : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Who can open the file can lock it, and keep tilld from starting: other users of this machine cannot. */
+const lockMode = 0o640
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
+
+// Node has no flock. SQLite takes its locks from the operating system, which gives them up when a process dies, however
+// it dies. Nothing is ever written to this file. No code of ours may open it by itself: POSIX drops all locks that a
+// process has on a file as soon as it closes any descriptor of it.
+const lock = (file: string): Database.Database | undefined => {
+  const connection = new Database(file, { timeout: 0 })
+  try {
+    // SQLite makes it as the umask allows.
+    const { mode, uid } = statSync(file)
+    if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
+    // Without it a journal would stand beside the file, for a transaction that never writes.
+    connection.pragma("journal_mode = MEMORY")
+    connection.exec("BEGIN EXCLUSIVE")
+    return connection
+  } catch (error) {
+    connection.close()
+    if (isBusy(error)) return undefined
+    throw error
+  }
+}
+
+const refusal = (database: string, holder: Holder | undefined) =>
+  new InstanceLocked({
+    pid: holder?.pid,
+    message:
+      `Another process works on ${database}: ` +
+      (holder === undefined
+        ? "it has not given its name; look for another tilld, also in other containers, and end it"
+        : `tilld ${holder.command}, process ${holder.pid}; wait for it, or end it`)
+  })
+
+/** What a path that may be a link leads to: two names of one database have one lock. */
+const realFile = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/**
+ * Takes the database for this process alone, until the scope closes or the process dies: by a lock on `<database>.lock`,
+ * with the holder's name in `<database>.pid`. `command` is what others are told that runs.
+ */
+export const acquire = (
+  database: string,
+  command: string
+): Effect.Effect<void, InstanceLocked | StoreUnusable, Scope.Scope> => {
+  const file = realFile(database)
+  const pidFile = `${file}.pid`
+  const take = Effect.try({
+    try: () => {
+      mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
+      const connection = lock(`${file}.lock`)
+      if (connection !== undefined) writeFileSync(pidFile, `${process.pid} ${command}\n`, { mode: 0o640 })
+      return connection
+    },
+    catch: (cause) =>
+      new StoreUnusable({ message: `Cannot work in ${dirname(database)} (${cause}): check its permissions` })
+  })
+  return Effect.acquireRelease(
+    Effect.flatMap(take, (connection) =>
+      connection === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(connection)
+    ),
+    (connection) =>
+      Effect.sync(() => {
+        rmSync(pidFile, { force: true })
+        connection.close()
+      })
+  ).pipe(Effect.asVoid, Effect.withSpan("InstanceLock.acquire"))
+}

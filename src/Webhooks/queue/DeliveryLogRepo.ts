@@ -1,0 +1,133 @@
+import { Array as Arr, Effect } from "effect"
+import type { Mode } from "../../Domain/Chain.ts"
+import type { EventKind } from "../../Domain/Event.ts"
+import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import type { DeliveryStatus } from "../../Domain/Webhook.ts"
+import type { Db, Param } from "../../Sql.ts"
+
+// What operators see of deliveries, read and never written. Times in Unix milliseconds.
+
+export interface LoggedAttempt {
+  readonly number: number
+  /** Asked for by somebody, besides the schedule. */
+  readonly isRedelivery: boolean
+  readonly startedAt: number
+  readonly endedAt: number
+  /** The IP address that was dialled, or those that were tried. */
+  readonly address: string | null
+  readonly status: number | null
+  readonly error: string | null
+  readonly bodyStart: string | null
+}
+
+export interface LoggedDelivery {
+  readonly sequence: number
+  readonly id: string
+  readonly event: string
+  readonly kind: EventKind
+  readonly payment: string
+  readonly account: string
+  readonly mode: Mode
+  readonly url: string
+  /** Null for a payment's own webhookUrl. */
+  readonly endpoint: string | null
+  readonly status: DeliveryStatus
+  readonly createdAt: number
+  readonly nextAttemptAt: number | null
+  /** In their order: the first and the last ones. */
+  readonly attempts: ReadonlyArray<LoggedAttempt>
+  /** All that were made. */
+  readonly made: number
+}
+
+/** Deliveries of one owner, or of one of its endpoints, in one state, of events made in `since` ≤ time < `until`. */
+export interface Selection {
+  readonly owner: Owner
+  readonly endpoint: EndpointId | undefined
+  readonly status: DeliveryStatus
+  readonly since: number
+  readonly until: number
+}
+
+/** The condition on `deliveries AS d` that an index answers in the order of (created_at, sequence). */
+export const selecting = ({ endpoint, owner, since, status, until }: Selection) => {
+  const whose = endpoint === undefined ? "d.account_id = ? AND d.mode = ?" : "d.endpoint_id = ?"
+  const params: ReadonlyArray<Param> = endpoint === undefined ? [owner.account, owner.mode] : [endpoint]
+  return {
+    where: `${whose} AND d.status = ? AND d.created_at >= ? AND d.created_at < ?`,
+    params: [...params, status, since, until]
+  }
+}
+
+type DeliveryRow = Omit<LoggedDelivery, "attempts">
+type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: number; readonly redelivery: 0 | 1 }
+
+const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, d.account_id AS account, d.mode,
+  d.url, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
+  d.attempts + d.redeliveries AS made`
+
+const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
+  Effect.map(
+    db.all<AttemptRow>(
+      `SELECT delivery, number, redelivery, started_at AS startedAt, ended_at AS endedAt, address, status, error,
+         iif(body_of IS NULL, body_start,
+           (SELECT body_start FROM attempts WHERE delivery = a.delivery AND number = a.body_of)) AS bodyStart
+       FROM attempts AS a WHERE delivery IN (SELECT value FROM json_each(?)) ORDER BY delivery, number`,
+      [JSON.stringify(deliveries.map(({ sequence }) => sequence))]
+    ),
+    (rows): ReadonlyArray<LoggedDelivery> => {
+      const byDelivery = Arr.groupBy(rows, ({ delivery }) => String(delivery))
+      return deliveries.map((delivery) => ({
+        ...delivery,
+        attempts: (byDelivery[String(delivery.sequence)] ?? []).map(({ delivery: _, redelivery, ...attempt }) => ({
+          ...attempt,
+          isRedelivery: redelivery === 1
+        }))
+      }))
+    }
+  )
+
+/** The newest of all selections together, newest first. */
+export const list = Effect.fn("DeliveryLogRepo.list")(function* (
+  db: Db,
+  selections: ReadonlyArray<Selection>,
+  limit: number
+) {
+  const found: Array<DeliveryRow> = []
+  for (const { params, where } of selections.map(selecting)) {
+    const rows = yield* db.all<DeliveryRow>(
+      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+       WHERE ${where} ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
+      [...params, limit]
+    )
+    found.push(...rows)
+  }
+  found.sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+  return yield* withAttempts(db, found.slice(0, limit))
+})
+
+/** All of a payment, in the order of their events. By way of the events: their index is the one that knows the payment. */
+export const ofPayment = (db: Db, payment: PaymentId) =>
+  Effect.flatMap(
+    db.all<DeliveryRow>(
+      `SELECT ${columns} FROM events AS e JOIN deliveries AS d ON d.event_id = e.id
+       WHERE e.payment_id = ? ORDER BY d.sequence`,
+      [payment]
+    ),
+    (rows) => withAttempts(db, rows)
+  )
+
+/** The event that a delivery's id begins with: `dlv_`, the event's 30 characters, and the target. */
+export const eventOf = (deliveryId: string): string => `evt_${deliveryId.slice(4, 34)}`
+
+export const byId = (db: Db, id: string) =>
+  db
+    .all<DeliveryRow>(
+      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id WHERE d.event_id = ? AND d.id = ?`,
+      [eventOf(id), id]
+    )
+    .pipe(
+      Effect.flatMap((rows) => withAttempts(db, rows)),
+      Effect.map(([delivery]) => delivery)
+    )

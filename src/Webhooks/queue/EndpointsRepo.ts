@@ -1,0 +1,103 @@
+import { Effect } from "effect"
+import type { Mode } from "../../Domain/Chain.ts"
+import type { EventKind } from "../../Domain/Event.ts"
+import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import type { Endpoint } from "../../Domain/Webhook.ts"
+import { type Db, Tx } from "../../Sql.ts"
+
+interface EndpointRow {
+  readonly id: string
+  readonly account_id: string
+  readonly mode: Mode
+  readonly url: string
+  readonly events: string
+  readonly created_at: number
+}
+
+const fromRow = (row: EndpointRow): Endpoint => ({
+  id: row.id as EndpointId,
+  account: row.account_id as AccountId,
+  mode: row.mode,
+  url: row.url,
+  events: JSON.parse(row.events) as ReadonlyArray<EventKind>,
+  createdAt: row.created_at
+})
+
+/** The endpoints of an owner that are not deleted, oldest first. */
+export const list = (db: Db, { account, mode }: Owner) =>
+  Effect.map(
+    db.all<EndpointRow>(
+      `SELECT id, account_id, mode, url, events, created_at FROM endpoints
+       WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY rowid`,
+      [account, mode]
+    ),
+    (rows) => rows.map(fromRow)
+  )
+
+/** An endpoint that is not deleted, whoever owns it. */
+export const byId = (db: Db, id: string) =>
+  Effect.map(
+    db.get<EndpointRow>(
+      "SELECT id, account_id, mode, url, events, created_at FROM endpoints WHERE id = ? AND deleted_at IS NULL",
+      [id]
+    ),
+    (row) => row && fromRow(row)
+  )
+
+/** Whose an endpoint is or was. */
+export const ownerOf = (db: Db, id: string) =>
+  Effect.map(
+    db.get<{ id: EndpointId; account: AccountId; mode: Mode }>(
+      "SELECT id, account_id AS account, mode FROM endpoints WHERE id = ?",
+      [id]
+    ),
+    (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
+  )
+
+/** Where an endpoint's deliveries go or went, and whose they are. */
+export const targetOf = (db: Db, id: EndpointId) =>
+  db.get<Owner & { readonly url: string }>("SELECT account_id AS account, mode, url FROM endpoints WHERE id = ?", [id])
+
+export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.run(
+      "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [
+        endpoint.id,
+        endpoint.account,
+        endpoint.mode,
+        endpoint.url,
+        JSON.stringify(endpoint.events),
+        sealedSecret,
+        endpoint.createdAt
+      ]
+    )
+  )
+
+/** Marks an endpoint of the owner's as deleted; undefined when there is none of that id. */
+export const markDeleted = (owner: Owner, id: string, at: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const row = yield* tx.get<{ id: EndpointId }>(
+      `UPDATE endpoints SET deleted_at = ? WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NULL
+       RETURNING id`,
+      [at, id, owner.account, owner.mode]
+    )
+    return row?.id
+  })
+
+/** The sealed secret of an endpoint, deleted or not: deliveries that were under way still need it. */
+export const sealedSecret = (db: Db, id: EndpointId) =>
+  Effect.map(db.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints WHERE id = ?", [id]), (row) => row?.secret)
+
+/** Deleted endpoints whose queue was not emptied, since tilld stopped in the middle of it. */
+export const halfDeleted = (db: Db) =>
+  Effect.map(
+    db.all<{ id: EndpointId }>(
+      `SELECT id FROM endpoints AS e WHERE deleted_at IS NOT NULL AND (
+         EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
+         OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`
+    ),
+    (rows) => rows.map((row) => row.id)
+  )

@@ -1,0 +1,36 @@
+import { Duration } from "effect"
+import type { DeliveryStatus } from "../../Domain/Webhook.ts"
+
+/** How long after the end of each failed attempt the next one starts. */
+export const retryDelays: ReadonlyArray<Duration.DurationInput> = [
+  "1 minute",
+  "5 minutes",
+  "30 minutes",
+  "2 hours",
+  "24 hours"
+]
+
+/** After so many failed attempts a delivery is `failed`, although the last retry is still to come. */
+export const failedAfter = 5
+
+export interface DeliveryState {
+  readonly status: DeliveryStatus
+  /** Unix milliseconds; undefined when no attempt is left, or none is needed. */
+  readonly nextAttemptAt: number | undefined
+}
+
+/** Any 2xx is a success, and nothing else is: not a redirect, not silence. */
+export const succeeded = (status: number | undefined): boolean => status !== undefined && status >= 200 && status < 300
+
+/**
+ * What becomes of a delivery when its `attempts`-th attempt ended at `endedAt` (Unix milliseconds) with the receiver's
+ * `status`, undefined when there was no answer.
+ */
+export const afterAttempt = (attempts: number, status: number | undefined, endedAt: number): DeliveryState => {
+  if (succeeded(status)) return { status: "delivered", nextAttemptAt: undefined }
+  const delay = retryDelays[attempts - 1]
+  return {
+    status: attempts < failedAfter ? "pending" : "failed",
+    nextAttemptAt: delay === undefined ? undefined : endedAt + Duration.toMillis(delay)
+  }
+}

@@ -1,0 +1,104 @@
+import { isIP } from "node:net"
+import { networkInterfaces } from "node:os"
+import { Context, Data, Effect, Either, Layer } from "effect"
+import { Settings } from "../../Settings.ts"
+import { type Block, type IpBytes, isMetadata, isPublic, parseAddress, parseBlock, within } from "./publicAddress.ts"
+import { type NameNotResolved, Resolver } from "./Resolver.ts"
+
+/**
+ * tilld will not call that URL. `reason` is for whoever gave it: of an address it says no more than that it is not
+ * public, since its owner is to learn nothing about the network here.
+ */
+export class TargetRefused extends Data.TaggedError("TargetRefused")<{ readonly reason: string }> {
+  override get message() {
+    return this.reason
+  }
+}
+
+/** A URL that may be called, as far as its text tells. */
+export interface Target {
+  readonly url: URL
+  /** A name without trailing dot, or an IP literal without brackets. */
+  readonly host: string
+}
+
+const maxLength = 2048
+
+const notPublic = new TargetRefused({ reason: "target is not a public address" })
+
+/** `localhost` and what is below it never reach a resolver: RFC 6761, section 6.3. */
+const isLocalhost = (host: string) => host === "localhost" || host.endsWith(".localhost")
+
+// The URL parser has turned every spelling of an IPv4 address (decimal, octal, hex, short, full-width, percent-encoded)
+// into four decimal numbers, and refuses zones: only its result is looked at.
+const parse = (text: string): Either.Either<Target, TargetRefused> => {
+  const refuse = (reason: string) => Either.left(new TargetRefused({ reason }))
+  if (text.length > maxLength) return refuse(`must be at most ${maxLength} characters`)
+  if (!URL.canParse(text)) return refuse("must be an absolute URL, e.g. https://example.com/webhooks")
+  const url = new URL(text)
+  if (url.protocol !== "https:") return refuse("must begin with https://")
+  if (url.username !== "" || url.password !== "") return refuse("must not contain a user name or a password")
+  if (url.port === "0") return refuse("must not have port 0")
+  const host = url.hostname.replace(/^\[|\]$|\.$/g, "")
+  // Resolvers do not agree on what an empty label means: `127.0.0.1..` is an address to one and a name to another.
+  return host.split(".").includes("") ? refuse("must name a host") : Either.right({ url, host })
+}
+
+export interface Guard {
+  /** What the text of a URL tells: form, host name, IP literals. Asks no resolver. */
+  readonly check: (url: string) => Either.Either<Target, TargetRefused>
+  /** The addresses that a connection to the target may be made to, and no others. */
+  readonly addresses: (target: Target) => Effect.Effect<ReadonlyArray<string>, TargetRefused | NameNotResolved>
+}
+
+/** The addresses of this machine, as they are at the moment: some of them may be public. */
+export class OwnAddresses extends Context.Reference<OwnAddresses>()("tilld/Webhooks/OwnAddresses", {
+  defaultValue: () => (): ReadonlyArray<string> =>
+    Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address))
+}) {}
+
+/**
+ * Keeps webhooks away from this machine, its network and its cloud: only public addresses of other machines are called,
+ * and what `webhooks.allow_targets` adds to them; metadata addresses and `webhooks.deny_targets` never.
+ */
+export class TargetGuard extends Context.Tag("tilld/Webhooks/TargetGuard")<TargetGuard, Guard>() {
+  static readonly layer = Layer.effect(
+    TargetGuard,
+    Effect.gen(function* () {
+      const resolver = yield* Resolver
+      const { allowTargets, denyTargets } = (yield* Settings).webhooks
+      const [allowed, denied] = [allowTargets.map(parseBlock), denyTargets.map(parseBlock)]
+      const ownAddresses = yield* OwnAddresses
+      const isOwn = (bytes: IpBytes): boolean =>
+        ownAddresses().some((own) => parseAddress(own)?.toString() === bytes.toString())
+
+      const passes = (address: string): boolean => {
+        const bytes = parseAddress(address)
+        const isIn = (blocks: ReadonlyArray<Block>) =>
+          bytes !== undefined && blocks.some((block) => within(bytes, block))
+        if (bytes === undefined || isMetadata(bytes) || isIn(denied)) return false
+        return isIn(allowed) || (isPublic(bytes) && !isOwn(bytes))
+      }
+      const localhost = ["127.0.0.1", "::1"].filter(passes)
+
+      const check = (text: string): Either.Either<Target, TargetRefused> =>
+        Either.filterOrLeft(
+          parse(text),
+          ({ host }) => (isLocalhost(host) ? localhost.length > 0 : isIP(host) === 0 || passes(host)),
+          () => notPublic
+        )
+
+      const addresses = Effect.fn("TargetGuard.addresses")(function* ({ host }: Target) {
+        if (isLocalhost(host)) return localhost.length > 0 ? localhost : yield* notPublic
+        const resolved = isIP(host) === 0 ? yield* resolver.resolve(host) : [host]
+        if (resolved.every(passes)) return resolved
+        yield* Effect.logWarning("refused a webhook target that is not public").pipe(
+          Effect.annotateLogs({ host, addresses: resolved.filter((address) => !passes(address)).join(" ") })
+        )
+        return yield* notPublic
+      })
+
+      return { check, addresses }
+    })
+  )
+}

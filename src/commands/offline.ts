@@ -1,0 +1,81 @@
+import { existsSync } from "node:fs"
+import { Console, Effect, Layer } from "effect"
+import type { Actor } from "../Auth/audit.ts"
+import { Accounts, Keys } from "../Auth.ts"
+import { chained, plain, sealed, sending } from "../Control/handlers.ts"
+import { Invocation } from "../Control/Invocation.ts"
+import { CreateAccount, CreateKey, NotUnderstood } from "../Control/requests.ts"
+import { Outbox } from "../Events/Outbox.ts"
+import { notedJumps } from "../Payments/addresses/jumps.ts"
+import { Settlement } from "../Payments/Settlement.ts"
+import { Secrets } from "../Secrets.ts"
+import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
+import * as InstanceLock from "../Sql/InstanceLock.ts"
+import * as Sql from "../Sql.ts"
+import { StoreUnusable } from "../Sql.ts"
+import { SigningKeys } from "../Webhooks/SigningKeys.ts"
+
+/** Read in only for what needs the chains. */
+const app = Effect.promise(() => import("../App.ts"))
+
+const storeLayer = (settings: SettingsShape) =>
+  Settlement.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer, notedJumps)),
+    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(Layer.succeed(Settings, settings))
+  )
+
+/** What makes the database: one may want it before the daemon has run for the first time. */
+const first: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
+
+const noDatabase = (path: string) =>
+  new StoreUnusable({
+    message:
+      `There is no database ${path}: name the configuration of the tilld that you mean with --config or TILLD_CONFIG; ` +
+      "for a new one, tilld serve makes the database"
+  })
+
+/** The lock of a database that is there, or that `tag` may make. */
+const lock = Effect.fnUntraced(function* (path: string, command: string, tag: string) {
+  const makes = first.has(tag)
+  // A daemon that starts for the first time has the lock before it has the database.
+  if (!makes && !existsSync(path) && !existsSync(`${path}.lock`)) return yield* noDatabase(path)
+  yield* InstanceLock.acquire(path, command)
+  if (existsSync(path)) return
+  if (!makes) return yield* noDatabase(path)
+  yield* Console.error(`Making the database ${path}`)
+})
+
+/**
+ * Does what a request asks for as the only process that works on the database; `command` names it to others meanwhile.
+ * The master key is read only if it is needed.
+ */
+export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
+  settings: SettingsShape,
+  command: string,
+  tag: string,
+  input: unknown
+) {
+  const { env, user: who } = yield* Invocation
+  const actor: Actor = { via: "direct", who }
+  yield* lock(settings.database.path, command, tag)
+  const chainedHandler = chained.get(tag)
+  if (chainedHandler !== undefined) {
+    const { repairLayer } = yield* app
+    return yield* Effect.provide(chainedHandler.handle(input, actor), repairLayer(settings))
+  }
+  const store = storeLayer(settings)
+  const plainHandler = plain.get(tag)
+  if (plainHandler !== undefined) return yield* Effect.provide(plainHandler.handle(input, actor), store)
+  const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
+  const sealedHandler = sealed.get(tag)
+  if (sealedHandler !== undefined)
+    return yield* Effect.provide(sealedHandler.handle(input, actor), Layer.provideMerge(SigningKeys.layer, secrets))
+  const sendingHandler = sending.get(tag)
+  if (sendingHandler === undefined) return yield* NotUnderstood.of()
+  const { sendingLayer } = yield* app
+  return yield* Effect.provide(
+    sendingHandler.handle(input, actor),
+    Layer.provide(sendingLayer, secrets).pipe(Layer.merge(store))
+  )
+}, Effect.scoped)

@@ -1,0 +1,114 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, TestClock } from "effect"
+import { operatorHealthHandlers } from "../../src/Admin/health.ts"
+import { healthHandlers } from "../../src/Admin/readiness.ts"
+import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
+import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { testSettingsLayer } from "../lib/settings.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+const providers = [{ host: "rpc.example:8545", healthy: false, reason: "no answer" }]
+const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2, providers: [] }
+const polygon: ChainHealth = { chain: "polygon", mode: "test", ready: false, reason: "no answer", providers }
+const dispatcher = { due: 3, oldestDueMillis: 1_500 }
+
+const input = { headers: {} as never, path: {} as never, query: {} as never, payload: {} as never }
+
+const emptyStore = Layer.unwrapScoped(
+  Effect.map(temporaryDatabase, (path) => Layer.merge(Sql.layer(path), testSettingsLayer(path)))
+)
+
+/** Health of chains as `look` gives it. */
+const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
+  Layer.mergeAll(
+    Layer.mock(Chains, {
+      behind: () => 0,
+      wake: () => {},
+      refresh: () => Effect.void,
+      exclusively: () => () => Effect.die("not asked for"),
+      health: look
+    }),
+    Layer.mock(Dispatcher, { health: Effect.succeed(dispatcher) }),
+    Workers.layer,
+    emptyStore
+  )
+
+it.scoped("everybody is told what is ready by name; the operator also why not, by whom it is read and what waits", () =>
+  Effect.gen(function* () {
+    const workers = yield* Workers
+    yield* Effect.forkScoped(workers.worker("expiry", "1 second")(Effect.never))
+    const [told, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
+    expect(yield* told.ready(input)).toMatchObject({
+      status: 503,
+      body: {
+        ready: false,
+        chains: [
+          { chain: "base", mode: "test", ready: true },
+          { chain: "polygon", mode: "test", ready: false }
+        ],
+        workers: [{ name: "expiry", ready: true }]
+      }
+    })
+    expect(JSON.stringify(yield* told.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag/)
+    expect(yield* full.ready(input)).toEqual({
+      status: 503,
+      body: {
+        ready: false,
+        chains: [base, polygon],
+        workers: [{ name: "expiry", ready: true }],
+        dispatcher,
+        accounts: []
+      }
+    })
+  }).pipe(Effect.provide(of(Effect.succeed([base, polygon]))))
+)
+
+it.scoped("ready is every chain and every worker", () =>
+  Effect.gen(function* () {
+    const workers = yield* Workers
+    const [told, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
+    expect(yield* told.ready(input)).toMatchObject({ status: 200, body: { ready: true } })
+    yield* Effect.forkScoped(workers.worker("expiry", "1 second")(Effect.never))
+    yield* TestClock.adjust("21 seconds")
+    expect(yield* told.ready(input)).toMatchObject({
+      status: 503,
+      body: { ready: false, workers: [{ name: "expiry", ready: false }] }
+    })
+    expect(yield* full.ready(input)).toMatchObject({
+      status: 503,
+      body: { workers: [{ ready: false, reason: "a tick has not ended for 21 seconds" }] }
+    })
+  }).pipe(Effect.provide(of(Effect.succeed([base]))))
+)
+
+it.scoped("whoever asks within a second is given the same answer, and nothing is looked up", () => {
+  let looks = 0
+  const look = Effect.delay(
+    Effect.sync(() => {
+      looks += 1
+      return [base]
+    }),
+    "100 millis"
+  )
+  return Effect.gen(function* () {
+    const { ready } = yield* healthHandlers
+    const first = yield* Effect.fork(ready(input))
+    const others = yield* Effect.fork(Effect.all([ready(input), ready(input)], { concurrency: "unbounded" }))
+    yield* Effect.yieldNow()
+    // Its client goes away: the others wait for the same look.
+    yield* Fiber.interrupt(first)
+    yield* TestClock.adjust("100 millis")
+    const [one, other] = yield* Fiber.join(others)
+    expect(one).toBe(other)
+    yield* TestClock.adjust("899 millis")
+    expect(yield* ready(input)).toBe(one)
+    expect(looks).toBe(1)
+    yield* TestClock.adjust("1 millis")
+    const later = yield* Effect.fork(ready(input))
+    yield* TestClock.adjust("100 millis")
+    expect(yield* Fiber.join(later)).not.toBe(one)
+    expect(looks).toBe(2)
+  }).pipe(Effect.provide(of(look)))
+})

@@ -1,0 +1,208 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Either } from "effect"
+import { attribute, type Change, candidates, type Placed, traced } from "../../../src/Chains/balances/attribution.ts"
+import { type Outcome, simulateBlock, traceTransaction } from "../../../src/Chains/rpc/balanceCalls.ts"
+import type { Call } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/scan/transfers.ts"
+
+const alice = `0x${"a1".repeat(20)}`
+const bob = `0x${"b2".repeat(20)}`
+const contract = `0x${"c3".repeat(20)}`
+const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
+const block = { number: 7, hash: hash(700), time: 70 }
+
+const transaction = (n: number, over: Partial<Placed> = {}): Placed => ({
+  hash: hash(n),
+  blockHash: block.hash,
+  transactionIndex: n,
+  from: bob,
+  to: contract,
+  value: 0n,
+  gas: 100_000n,
+  input: "0x12345678",
+  block,
+  ...over
+})
+const naming = (address: string) => `0x12345678${address.slice(2).toUpperCase().padStart(64, "0")}`
+const outcomes = (transactions: ReadonlyArray<Placed>, over: Partial<Outcome> = {}) =>
+  new Map(
+    transactions.map((one) => [
+      one.hash,
+      { hash: one.hash, blockHash: block.hash, succeeded: true, fee: 10n, ...over } satisfies Outcome
+    ])
+  )
+const change = (difference: bigint, over: Partial<Change> = {}): Change => ({
+  address: alice,
+  currency: "ETH",
+  difference,
+  credits: [],
+  ...over
+})
+const told = (of: Change, transactions: ReadonlyArray<Placed>, over: Partial<Outcome> = {}) => {
+  const { rest, transfers } = attribute(of, transactions, outcomes(transactions, over))
+  return { rest, transfers: transfers.map(({ amount, position }) => `${position} ${amount}`) }
+}
+const credit = (position: string, amount: bigint) => ({
+  number: block.number,
+  blockHash: block.hash,
+  position,
+  txHash: hash(1),
+  amount
+})
+
+describe("which transactions brought money", () => {
+  const paid = [transaction(1, { to: alice, value: 5n }), transaction(2, { to: alice, value: 5n })] as const
+
+  it("those that pay the address themselves, each one apart", () => {
+    expect(told(change(10n), paid)).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
+    // What is in the ledger is not told again.
+    expect(told(change(10n, { credits: [credit("tx:1", 5n)] }), paid)).toEqual({ rest: 0n, transfers: ["tx:2 5"] })
+    expect(told(change(0n), paid, { succeeded: false })).toEqual({ rest: 0n, transfers: [] })
+    // One that carries nothing brings nothing.
+    expect(told(change(5n), [paid[0], transaction(2, { to: alice })])).toEqual({ rest: 0n, transfers: ["tx:1 5"] })
+    // The same place in another block is another transaction.
+    const earlier = { ...credit("tx:1", 5n), blockHash: hash(600) }
+    expect(told(change(10n, { credits: [earlier] }), paid.slice(0, 1)).transfers).toEqual(["tx:1 5"])
+  })
+
+  it("then the only one that succeeded and names it, for all that is left", () => {
+    const named = transaction(3, { input: naming(alice) })
+    expect(told(change(12n), [...paid, named])).toEqual({
+      rest: 0n,
+      transfers: ["tx:1 5", "tx:2 5", `call:${named.hash} 2`]
+    })
+    expect(told(change(2n), [named, transaction(4, { input: naming(bob) })]).rest).toBe(0n)
+    // Two of them, none, or one that is known already: no telling by this.
+    expect(told(change(2n), [named, transaction(4, { input: naming(alice) })])).toEqual({ rest: 2n, transfers: [] })
+    expect(told(change(2n), [])).toEqual({ rest: 2n, transfers: [] })
+    expect(told(change(6n, { credits: [credit(`call:${named.hash}`, 4n)] }), [named])).toEqual({
+      rest: 2n,
+      transfers: []
+    })
+    expect(told(change(2n), [named], { succeeded: false })).toEqual({ rest: 2n, transfers: [] })
+    // A token's transfer names the address too, and nothing is left to be told.
+    expect(told(change(10n), [...paid, named])).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
+  })
+
+  it("what the address's own transactions took is added to the difference", () => {
+    const spent = transaction(5, { from: alice, to: bob, value: 30n })
+    expect(told(change(-40n), [spent])).toEqual({ rest: 0n, transfers: [] })
+    expect(told(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
+    // One that fails costs its fee.
+    expect(told(change(-10n), [spent], { succeeded: false }).rest).toBe(0n)
+    // What it sends to itself comes from nobody.
+    expect(told(change(-10n), [transaction(6, { from: alice, to: alice, value: 9n })])).toEqual({
+      rest: 0n,
+      transfers: []
+    })
+    // A lower balance than can be explained is no fault.
+    expect(told(change(-100n), []).rest).toBe(-100n)
+  })
+
+  it("what is traced is tried where it is likeliest first, and never what cannot be", () => {
+    const named = transaction(1, { input: naming(alice) })
+    const carrying = transaction(2, { value: 5n })
+    const other = transaction(3)
+    const all = [other, carrying, transaction(4, { gas: 21_000n }), transaction(5, { to: alice }), named]
+    expect(candidates(change(1n), all)).toEqual([named, carrying, other])
+    expect(candidates(change(1n, { credits: [credit(`call:${named.hash}`, 1n)] }), all)).toEqual([carrying, other])
+  })
+
+  it("one receipt a transaction, of what it moved to the address", () => {
+    const moves = [
+      { from: contract, to: alice, amount: 2n },
+      { from: contract, to: alice, amount: 3n },
+      { from: alice, to: alice, amount: 50n },
+      { from: contract, to: bob, amount: 70n }
+    ]
+    expect(
+      traced(change(5n), [
+        [transaction(1), moves],
+        [transaction(2), []]
+      ])
+    ).toEqual([
+      {
+        blockNumber: 7,
+        blockHash: block.hash,
+        blockTime: 70,
+        txHash: hash(1),
+        position: `call:${hash(1)}`,
+        address: alice,
+        currency: "ETH",
+        amount: 5n
+      }
+    ])
+  })
+})
+
+const decoded = <A>(call: Call<A>, answer: unknown): A | string => Either.merge(call.decode(answer))
+
+describe("what nodes say of a transaction's moves", () => {
+  const frame = (type: string, to: string, value: string, over: object = {}) => ({
+    type,
+    from: contract,
+    to,
+    value,
+    ...over
+  })
+  const trace = traceTransaction(hash(1))
+
+  it("counts frames that pay, on every level, and nothing below an error", () => {
+    const moves = decoded(trace, {
+      ...frame("CALL", contract, "0x1", { from: bob }),
+      calls: [
+        frame("CALL", alice, "0x2"),
+        frame("SELFDESTRUCT", alice, "0x3"),
+        frame("DELEGATECALL", alice, "0x4"),
+        frame("CALLCODE", alice, "0x4"),
+        frame("STATICCALL", alice, "0x0", { value: undefined }),
+        frame("CALL", alice, "0x5", { error: "out of gas", calls: [frame("CALL", alice, "0x6")] }),
+        frame("DELEGATECALL", contract, "0x0", { calls: [frame("CREATE2", alice, "0x7")] })
+      ]
+    })
+    expect(moves).toHaveLength(4)
+    expect(moves).toEqual(
+      expect.arrayContaining([
+        { from: bob, to: contract, amount: 1n },
+        { from: contract, to: alice, amount: 2n },
+        { from: contract, to: alice, amount: 3n },
+        { from: contract, to: alice, amount: 7n }
+      ])
+    )
+    const failed = { ...frame("CALL", alice, "0x1"), error: "execution reverted", calls: [frame("CALL", alice, "0x2")] }
+    expect(decoded(trace, failed)).toEqual([])
+  })
+
+  it("reads a thousand levels, and refuses what is no trace", () => {
+    let deep: object = frame("CALL", alice, "0x1")
+    for (let i = 0; i < 1024; i++) deep = frame("CALL", contract, "0x0", { calls: [deep] })
+    expect(decoded(trace, deep)).toEqual([{ from: contract, to: alice, amount: 1n }])
+    for (const bad of [null, [], {}, "0x", frame("CALL", "0x1", "0x1"), { ...frame("CALL", alice, "1"), calls: [] }]) {
+      expect(typeof decoded(trace, bad)).toBe("string")
+    }
+    expect(typeof decoded(trace, { ...frame("CALL", alice, "0x1"), calls: [{ type: "CALL" }] })).toBe("string")
+  })
+
+  it("takes from a simulation what stands for coins, and nobody's token", () => {
+    const topic = (address: string) => `0x${address.slice(2).padStart(64, "0")}`
+    const log = (address: string) => ({
+      address,
+      topics: [transferTopic, topic(contract), topic(alice)],
+      data: hash(9)
+    })
+    const call = simulateBlock(block, [transaction(1), transaction(2)])
+    const coins = `0x${"e".repeat(40)}`
+    const answer = (calls: ReadonlyArray<object>) => [{ number: "0x7", calls }]
+    expect(
+      decoded(
+        call,
+        answer([
+          { status: "0x1", logs: [log(coins), log(contract)] },
+          { status: "0x0", logs: [] }
+        ])
+      )
+    ).toEqual([[{ from: contract, to: alice, amount: 9n }], []])
+    expect(decoded(call, answer([{ status: "0x1", logs: [] }]))).toBe("not as many results as calls")
+    expect(typeof decoded(call, [])).toBe("string")
+  })
+})

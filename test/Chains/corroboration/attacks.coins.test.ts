@@ -1,0 +1,204 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Settlement } from "../../../src/Payments/Settlement.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { alice, aroundSomeReal, second, watchedPayment, withReceipts } from "../around.ts"
+import { stateOf, untilOver } from "../lying.ts"
+import { ModelChain } from "../ModelChain.ts"
+
+// One provider lies about coins of which nobody can tell a transaction: they count as the honest ones have them.
+
+const seconds = (count: number) => Effect.repeatN(second, count - 1)
+
+/** What an address holds at a block by a node's word; undefined where it says nothing. */
+type Held = (block: number) => { readonly balance: number; readonly nonce?: number } | undefined
+
+/** Nodes of one chain, one of which lies: of alice each tells what is given. */
+const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelChain) => Held) => {
+  const liar = new ModelChain(10)
+  const others = Array.from({ length: count - 1 }, () => liar.twin())
+  const nodes = [...others.slice(0, place), liar, ...others.slice(place)]
+  for (const [i, node] of nodes.entries()) {
+    node.host = `node-${i}`
+    withReceipts(node)
+    const held = node === liar ? lie(liar) : honest
+    const { distort } = node
+    node.distort = (request, answer) => {
+      const { method, params } = request
+      const isAsked = method === "eth_getBalance" || method === "eth_getTransactionCount"
+      if (answer === null || !isAsked) return answer === null ? null : distort(request, answer)
+      if (String(params[0]).toLowerCase() !== alice.toLowerCase()) return answer
+      const told = held(node.numberOf(params[1]))
+      if (told === undefined) return null
+      return `0x${(method === "eth_getBalance" ? told.balance : (told.nonce ?? 0)).toString(16)}`
+    }
+  }
+  return { liar, others, nodes }
+}
+
+/** The liar makes up more of blocks whose states the others have no more, with each search when payments are to end. */
+const makingUpAnew = (count: number, place: number, honest: Held) => {
+  let told = 0
+  const made = nodesOf(count, place, honest, (node) => (block) => ({
+    balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200))
+  }))
+  const { liar, others } = made
+  for (const node of others) node.oldestState = 360
+  // Each search begins with the logs.
+  liar.intercept = (batch) => {
+    if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
+  }
+  return made
+}
+
+const watchedCoins = (amount = 5n) =>
+  Effect.gen(function* () {
+    yield* Effect.forkScoped((yield* Settlement).expire)
+    return yield* watchedPayment(alice, { amount })
+  })
+
+/** What two providers have, by its block. */
+const agreed = Effect.flatMap(Reader, (reader) =>
+  reader.all(
+    "SELECT block_number AS block, amount FROM receipts WHERE canonical = 1 AND agreed = 1 ORDER BY block_number"
+  )
+)
+
+describe("coins without a transaction", () => {
+  it.scoped.each([2, 3])(
+    "that one of %d has told of while the others were behind are not agreed to by itself, once another one serves",
+    (count) => {
+      const { liar, nodes, others } = nodesOf(
+        count,
+        0,
+        () => ({ balance: 0 }),
+        () => (block) => ({ balance: block >= 30 ? 3 : 0 })
+      )
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins()
+        for (const node of others) node.behind = 1
+        liar.mineMany(20)
+        yield* seconds(40)
+        expect(yield* stateOf(id)).toBe("detecting 3")
+        for (const node of others) node.behind = 0
+        liar.failure = "rate_limited"
+        yield* seconds(3)
+        liar.failure = undefined
+        for (let i = 0; i < 200; i++) {
+          if (i % 10 === 0) liar.mine()
+          yield* second
+        }
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 3" : "expired")
+        expect(yield* agreed).toEqual([])
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([2, 3])("are not counted twice for a state that one of %d has made up between", (count) => {
+    let lies = false
+    let low = 1_000_000
+    const { liar, nodes } = nodesOf(
+      count,
+      0,
+      (block) => ({ balance: block >= 12 ? 2 : 0 }),
+      (node) => (block) => {
+        if (lies && block === node.height) low = Math.min(low, block)
+        return block === low ? { balance: 0, nonce: 1 } : { balance: block >= 12 ? 2 : 0 }
+      }
+    )
+    return Effect.gen(function* () {
+      const { id } = yield* watchedCoins()
+      liar.mineMany(20)
+      yield* seconds(60)
+      lies = true
+      liar.mine()
+      yield* seconds(60)
+      lies = false
+      liar.failure = "rate_limited"
+      yield* seconds(3)
+      liar.mineMany(3)
+      yield* seconds(3)
+      liar.failure = undefined
+      for (let i = 0; i < 200; i++) {
+        if (i % 10 === 0) liar.mine()
+        yield* second
+      }
+      yield* untilOver(liar)
+      yield* seconds(60)
+      // What one of two tells of when the payment is to end keeps it open.
+      expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 4" : "failed insufficient_amount 2")
+      expect(yield* agreed).toEqual([{ block: 12, amount: "2" }])
+    }).pipe(aroundSomeReal(nodes))
+  })
+
+  it.scoped(
+    "that the first other provider of three has no states of are shown by the serving one and the second",
+    () => {
+      // They were collected before anybody else could be asked.
+      const held: Held = (block) => (block < 100 ? { balance: block >= 30 ? 3 : 0 } : { balance: 0, nonce: 1 })
+      const { liar: serving, nodes, others } = nodesOf(3, 0, held, () => held)
+      for (const node of others) node.oldestState = 1_000
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins()
+        yield* untilOver(serving)
+        for (const [i, node] of others.entries()) node.oldestState = i === 0 ? 360 : 0
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe("failed insufficient_amount 3")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([0, 1])("of which one of two, at %d, tells more when payments end are not that many", (place) => {
+    const { liar, nodes } = nodesOf(
+      2,
+      place,
+      (block) => ({ balance: block >= 365 ? 3 : 0 }),
+      (node) => (block) => {
+        if (node.height < 380) return block === 364 ? undefined : { balance: block >= 365 ? 3 : 0 }
+        return { balance: block >= 365 ? 4 : 0 }
+      }
+    )
+    return Effect.gen(function* () {
+      const { id } = yield* watchedCoins()
+      yield* untilOver(liar)
+      yield* seconds(120)
+      expect(yield* stateOf(id)).toBe("detecting 4")
+      expect(yield* agreed).toEqual([])
+    }).pipe(aroundSomeReal(nodes))
+  })
+
+  it.scoped.each([
+    [2, 0],
+    [2, 1],
+    [3, 0],
+    [3, 1],
+    [3, 2]
+  ] as const)(
+    "of which one of %d, at %d, makes up more whenever it is asked, of blocks without states, keep no payment open",
+    ([count, place]) => {
+      const { liar, nodes } = makingUpAnew(count, place, () => ({ balance: 0 }))
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins(5_000n)
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toBe("expired")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+
+  it.scoped.each([0, 1])(
+    "that one of two, at %d, denies, and tells others anew whenever it is asked, are awaited",
+    (place) => {
+      const { liar, nodes } = makingUpAnew(2, place, (block) => ({ balance: block >= 365 ? 3_000 : 0 }))
+      return Effect.gen(function* () {
+        const { id } = yield* watchedCoins(5_000n)
+        yield* untilOver(liar)
+        yield* seconds(60)
+        expect(yield* stateOf(id)).toContain("detecting")
+        expect(yield* agreed).toEqual([])
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
+})

@@ -1,0 +1,94 @@
+import { expect, it } from "@effect/vitest"
+import { Clock, Effect, Either, TestClock } from "effect"
+import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
+import { makeClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { Network } from "../../../src/Domain/Chain.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import { errorOf, hash } from "../providing.ts"
+
+const base: Network = { chain: "base", mode: "test" }
+const optimism: Network = { chain: "optimism", mode: "test" }
+/** Seconds: no more than ten minutes are believed of one. */
+const [now, near, far] = [1_000_000, 1_000_600, 1_000_601]
+
+/** A provider in this process whose head is of that time, Unix seconds. */
+const headAt = (host: string, time: number) =>
+  makeClient({
+    host,
+    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+    sendEach: (calls) =>
+      Effect.succeed(
+        calls.map(() =>
+          Either.right({
+            number: "0x1",
+            hash: hash("1"),
+            parentHash: hash("0"),
+            timestamp: `0x${time.toString(16)}`
+          })
+        )
+      )
+  })
+
+const silent = makeClient({
+  host: "second",
+  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+  sendEach: () => errorOf("second", "timeout")
+})
+
+/** One clock, and what it makes of a head of a network, whose first provider serves it. */
+const clock = Effect.gen(function* () {
+  yield* TestClock.setTime(now * 1000)
+  const clock = new HeadClock(600_000, 0)
+  return (network: Network, own: number, other: number | "silent" = own) => {
+    const second = other === "silent" ? silent : headAt("second", other)
+    const { provider, providers } = someProviders(headAt("first", own), second)
+    return Effect.either(clock.check(network, providers, provider, own))
+  }
+})
+
+it.effect("a head that is far ahead of the clock is not believed of one provider, however often it shows it", () =>
+  Effect.gen(function* () {
+    const check = yield* clock
+    expect(yield* check(base, near, now)).toEqual(Either.right(undefined))
+    for (let i = 0; i < 3; i++) {
+      const found = yield* check(base, far + i, near)
+      expect(Either.isLeft(found) && found.left).toMatchObject({ host: "first", reason: "inconsistent" })
+      yield* TestClock.adjust("1 second")
+    }
+  })
+)
+
+it.effect(
+  "a head that another provider shows far ahead too, or another chain of late where that is silent, tells that the clock is behind",
+  () =>
+    Effect.gen(function* () {
+      const check = yield* clock
+      const behind = expect.stringContaining("this machine's clock is")
+      expect(yield* check(base, far, far)).toEqual(Either.right(behind))
+      expect(yield* check(optimism, far + 60, "silent")).toEqual(Either.right(behind))
+      // One company may serve both chains, and lie on both.
+      expect(Either.isLeft(yield* check(optimism, far + 60, now))).toBe(true)
+      // What one chain has shown counts for five minutes.
+      yield* TestClock.adjust("301 seconds")
+      expect(Either.isLeft(yield* check(base, far + 301, "silent"))).toBe(true)
+    })
+)
+
+it("a clock that has been set since the last look is behind by what it is behind now", () => {
+  const [shown, hour] = [1_000_000, 3_600]
+  let [set, passed] = [shown - hour, 0]
+  const clock = Object.assign(Clock.make(), {
+    unsafeCurrentTimeMillis: () => (set + passed) * 1000,
+    unsafeCurrentTimeNanos: () => BigInt(passed) * 1_000_000_000n
+  })
+  const heads = new HeadClock(600_000, 0)
+  const behind = () => heads.behind(base, clock)
+  expect(behind()).toBeUndefined()
+  heads.note(base, shown, clock)
+  passed = 5
+  expect(behind()).toBe(hour * 1000)
+  set = shown
+  expect(behind()).toBe(0)
+  set = shown - 60
+  expect(behind()).toBe(60_000)
+})

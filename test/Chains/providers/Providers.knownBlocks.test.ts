@@ -1,0 +1,84 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { WrongChain } from "../../../src/Chains/providers/chainIdentity.ts"
+import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
+import { examineProviders } from "../../../src/Doctor/providers.ts"
+import { testChain } from "../../lib/settings.ts"
+import { currentHost, hash, Node, now, providersOf, quiet } from "../providing.ts"
+
+/** A network that is known by its first block and one behind it. */
+const knownBlocks = [
+  { number: 0, hash: hash("a") },
+  { number: 500, hash: hash("5") }
+]
+const ofKnown = (nodes: ReadonlyArray<Node>, stored?: string) => providersOf(nodes, stored, { knownBlocks })
+
+it.effect.each<[string, (node: Node) => unknown, string]>([
+  ["first block", (node) => Object.assign(node, { genesis: hash("b") }), `its first block is ${hash("b")}`],
+  ["later block", (node) => node.kept.set(500, hash("6")), `its block 500 is ${hash("6")}, and that of`]
+])("who has another %s than the network serves another chain, also where nothing is stored", ([, forge, reason]) => {
+  const [a, b] = [new Node("a"), new Node("b")]
+  forge(a)
+  b.kept.set(500, hash("5"))
+  return Effect.gen(function* () {
+    const providers = yield* ofKnown([a, b])
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(providers.health(yield* now)).toEqual([
+      { host: "a", healthy: false, reason: expect.stringContaining(reason) },
+      { host: "b", healthy: true }
+    ])
+    // Nor is it one to be heard about which chain this is.
+    expect(yield* providers.agree(yield* providers.current)).toEqual({ genesis: hash("a") })
+    const alone = yield* ofKnown([a])
+    expect(yield* Effect.flip(alone.current)).toBeInstanceOf(WrongChain)
+  }).pipe(quiet)
+})
+
+it.effect("a node that has let go of the first block is known by the later one", () => {
+  const [a, b] = [new Node("a"), new Node("b")]
+  for (const node of [a, b]) node.genesis = undefined
+  a.kept.set(500, hash("6"))
+  b.kept.set(500, hash("5"))
+  return Effect.gen(function* () {
+    const providers = yield* ofKnown([a, b])
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(yield* providers.agree(yield* providers.current)).toEqual({ genesis: hash("a") })
+  }).pipe(quiet)
+})
+
+it.effect("a node that has neither passes by its chain id, and each is asked for them once", () => {
+  const node = new Node("a")
+  node.genesis = undefined
+  return Effect.gen(function* () {
+    const providers = yield* ofKnown([node])
+    expect(yield* currentHost(providers)).toBe("a")
+    expect(yield* currentHost(providers)).toBe("a")
+    expect(node.asked).toEqual(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByNumber"])
+  }).pipe(quiet)
+})
+
+it.effect("a database that was begun on another chain than the network is not gone on with", () => {
+  const node = new Node("a")
+  return Effect.gen(function* () {
+    const providers = yield* ofKnown([node], hash("b"))
+    expect(yield* Effect.flip(providers.current)).toBeInstanceOf(WrongChain)
+    node.genesis = hash("b")
+    const others = yield* ofKnown([node], hash("b"))
+    expect(yield* Effect.flip(others.current)).toBeInstanceOf(WrongChain)
+  }).pipe(quiet)
+})
+
+it.effect("doctor fails for a provider of another chain with the network's id", () => {
+  const node = new Node("a")
+  node.genesis = hash("b")
+  return Effect.gen(function* () {
+    const { findings, usable } = yield* examineProviders(testChain({ chainId: 77, knownBlocks }))
+    expect(usable).toEqual([])
+    expect(findings[0]).toEqual({
+      status: "fail",
+      name: "base.test a blocks",
+      finding: `it serves another chain: its block 0 is ${hash("b")}, not ${hash("a")}`,
+      remedy: "check rpc_urls"
+    })
+  }).pipe(Effect.provide(Layer.succeed(Rpc, { client: () => node.client })))
+})

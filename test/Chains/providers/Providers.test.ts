@@ -1,0 +1,294 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit, TestClock } from "effect"
+import { currentHost, errorOf, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
+
+describe("one of several providers", () => {
+  it.effect("serves, first come first, and is asked for its chain once", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      expect(yield* currentHost(providers)).toBe("a")
+      expect(yield* currentHost(providers)).toBe("a")
+      expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+      expect(b.asked).toEqual([])
+      expect(providers.all.map(({ client, index }) => [client.host, index])).toEqual([
+        ["a", 0],
+        ["b", 1]
+      ])
+    }).pipe(quiet)
+  })
+
+  it.effect("takes over when another fails, and keeps serving until it fails itself", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      yield* fail(providers, "unreachable")
+      expect(yield* wait(providers)).toBe(0)
+      expect(yield* currentHost(providers)).toBe("b")
+      yield* TestClock.adjust("1 minute")
+      expect(yield* currentHost(providers)).toBe("b")
+      a.asked = []
+      yield* fail(providers, "timeout")
+      expect(yield* currentHost(providers)).toBe("a")
+      // What it serves may have changed; how the chain began has not.
+      expect(a.asked).toEqual(["eth_chainId"])
+    }).pipe(quiet)
+  })
+
+  it.effect("is passed over when it fails the check", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    a.failure = "unreachable"
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      expect(yield* currentHost(providers)).toBe("b")
+      expect(yield* currentHost(providers)).toBe("b")
+      expect(a.asked).toEqual(["eth_chainId"])
+    }).pipe(quiet)
+  })
+
+  it.effect("comes back when it is the next that can be asked", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
+      yield* fail(providers, "unreachable")
+      const error = yield* Effect.flip(providers.current)
+      // Of several reasons, the one that is over first.
+      expect(error).toMatchObject({ host: "b", reason: "unreachable" })
+      const left = yield* wait(providers)
+      expect(left).toBeGreaterThanOrEqual(200)
+      expect(left).toBeLessThanOrEqual(300)
+      yield* TestClock.adjust(left)
+      expect(yield* currentHost(providers)).toBe("b")
+    }).pipe(quiet)
+  })
+})
+
+describe("a single provider", () => {
+  it.effect("is asked again after 250 ms, then half as often each time, and every ten seconds at last", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      const waits: Array<number> = []
+      for (let i = 0; i < 9; i++) {
+        yield* fail(providers, "unreachable")
+        const before = node.asked.length
+        expect((yield* Effect.flip(providers.current)).message).toContain("as the test wants")
+        expect(node.asked).toHaveLength(before)
+        waits.push(yield* wait(providers))
+        yield* TestClock.adjust(waits.at(-1) ?? 0)
+      }
+      for (const [i, waited] of waits.entries()) {
+        expect(waited).toBeGreaterThanOrEqual(Math.min(10_000, 250 * 2 ** i) * 0.8)
+        expect(waited).toBeLessThanOrEqual(Math.min(10_000, 300 * 2 ** i))
+      }
+      // Not in step with everybody else whom the same trouble has met.
+      expect(waits.slice(0, 5)).not.toEqual([250, 500, 1000, 2000, 4000])
+      providers.succeeded(yield* providers.current)
+      yield* fail(providers, "unreachable")
+      expect(yield* wait(providers)).toBeLessThanOrEqual(300)
+    }).pipe(quiet)
+  })
+
+  it.effect.each<[number, number]>([
+    [2000, 2000],
+    [300_000, 300_000],
+    [3_600_000, 300_000]
+  ])("that wants %i ms is left alone for %i ms", ([retryAfter, expected]) => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      yield* fail(providers, "rate_limited", { retryAfter })
+      expect(yield* wait(providers)).toBe(expected)
+      yield* TestClock.adjust(expected - 1)
+      expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "rate_limited" })
+      yield* TestClock.adjust(1)
+      expect(yield* currentHost(providers)).toBe("a")
+    }).pipe(quiet)
+  })
+
+  it.effect("that wants no time gets some", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      yield* fail(providers, "rate_limited", { retryAfter: 0 })
+      expect(yield* wait(providers)).toBeGreaterThanOrEqual(200)
+    }).pipe(quiet)
+  })
+
+  it.effect("is not left alone longer because the clock was set back", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(10_000_000)
+      const providers = yield* providersOf([node], hash("a"))
+      yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
+      yield* TestClock.setTime(5_000_000)
+      expect(yield* wait(providers)).toBe(0)
+      expect(yield* currentHost(providers)).toBe("a")
+    }).pipe(quiet)
+  })
+
+  it.effect("is needed", () =>
+    Effect.map(Effect.exit(providersOf([], hash("a"))), (exit) =>
+      expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain("chains.base.test has no rpc_urls")
+    )
+  )
+})
+
+describe("a provider that is behind", () => {
+  it.effect("leaves the work to another for five seconds, and is not checked again", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      yield* fail(providers, "behind")
+      const serving = yield* providers.current
+      expect(hostOf(serving)).toBe("b")
+      yield* TestClock.adjust(4999)
+      expect(yield* providers.other(serving)).toBeUndefined()
+      a.asked = []
+      yield* TestClock.adjust(1)
+      expect(hostOf(yield* providers.other(serving))).toBe("a")
+      expect(a.asked).toEqual([])
+    }).pipe(quiet)
+  })
+
+  it.effect("is used where there is no other, and says so", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      for (const nodes of [[a], [a, b]]) {
+        b.failure = "unreachable"
+        const providers = yield* providersOf(nodes, hash("a"))
+        for (let i = 0; i < 3; i++) {
+          const provider = yield* fail(providers, "behind")
+          expect(hostOf(provider)).toBe("a")
+          expect(yield* currentHost(providers)).toBe("a")
+          expect(yield* wait(providers)).toBe(0)
+        }
+        const [first] = providers.health(yield* now)
+        expect(first).toMatchObject({ healthy: false, reason: expect.stringContaining("(behind)") })
+        providers.succeeded(yield* providers.current)
+        expect(providers.health(yield* now)[0]).toEqual({ host: "a", healthy: true })
+        // It was no failure: the first that is one is followed by the shortest wait.
+        yield* fail(providers, "unreachable")
+        expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "unreachable" })
+        expect(yield* wait(providers)).toBeLessThanOrEqual(300)
+      }
+    }).pipe(quiet)
+  })
+})
+
+describe("another provider", () => {
+  it.effect("is checked before it is asked, and found behind those that are put aside", () => {
+    const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
+    b.failure = "unreachable"
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b, c], hash("a"))
+      const first = yield* providers.current
+      const other = yield* providers.other(first)
+      expect(hostOf(other)).toBe("c")
+      expect(c.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+      expect(yield* currentHost(providers)).toBe("a")
+      c.asked = []
+      b.asked = []
+      expect(hostOf(yield* providers.other(first))).toBe("c")
+      expect([b.asked, c.asked]).toEqual([[], []])
+      if (other !== undefined) yield* providers.failed(other, errorOf("c", "refused"))
+      expect(yield* providers.other(first)).toBeUndefined()
+      // That another fails changes nothing for the one that serves.
+      expect(yield* currentHost(providers)).toBe("a")
+    }).pipe(quiet)
+  })
+
+  it.effect("is none of one", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      expect(yield* providers.other(yield* providers.current)).toBeUndefined()
+    }).pipe(quiet)
+  })
+})
+
+describe("a part that is too large", () => {
+  it.effect("leaves the provider alone for as long as it wants", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      const { span } = yield* providers.current
+      const error = errorOf("a", "range", { retryAfter: 60_000 })
+      span.failed(error)
+      const [provider] = providers.all
+      if (provider !== undefined) yield* providers.failed(provider, error)
+      expect(yield* wait(providers)).toBe(60_000)
+    }).pipe(quiet)
+  })
+
+  it.effect("is no reason to leave the provider alone while parts become smaller", () => {
+    const [a, b] = [new Node("a"), new Node("b")]
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([a, b], hash("a"))
+      const { span } = yield* providers.current
+      const sizes: Array<number> = []
+      while (span.blocks > 1) {
+        const error = errorOf("a", "range")
+        span.failed(error)
+        yield* providers.failed(yield* providers.current, error)
+        expect(yield* currentHost(providers)).toBe("a")
+        sizes.push(span.blocks)
+      }
+      expect(sizes).toEqual([1000, 500, 250, 125, 62, 31, 15, 7, 3, 1])
+      expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+      yield* fail(providers, "range")
+      expect(yield* currentHost(providers)).toBe("b")
+    }).pipe(quiet)
+  })
+
+  it.effect("is one again once it went well in between", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const providers = yield* providersOf([node], hash("a"))
+      const provider = yield* fail(providers, "too_large")
+      expect(yield* currentHost(providers)).toBe("a")
+      providers.succeeded(provider)
+      yield* fail(providers, "too_large")
+      expect(yield* currentHost(providers)).toBe("a")
+      yield* fail(providers, "too_large")
+      expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "too_large" })
+    }).pipe(quiet)
+  })
+
+  it.effect("has more blocks where only logs are read", () => {
+    const node = new Node("a")
+    return Effect.gen(function* () {
+      const spans = yield* Effect.forEach(
+        ["ethereum", "polygon"] as const,
+        (chain) => Effect.map(providersOf([node], undefined, { chain }), (providers) => providers.all[0]?.span.blocks),
+        { concurrency: 1 }
+      )
+      expect(spans).toEqual([100, 2000])
+    }).pipe(quiet)
+  })
+})
+
+it.effect("health names why a provider is not used, until it may be again", () => {
+  const [a, b] = [new Node("a"), new Node("b")]
+  return Effect.gen(function* () {
+    const providers = yield* providersOf([a, b], hash("a"))
+    const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
+    expect(yield* healthy).toEqual([true, true])
+    yield* fail(providers, "rate_limited", { retryAfter: 5000 })
+    const [first] = providers.health(yield* now)
+    expect(first?.reason).toContain("eth_getLogs at a failed (rate_limited)")
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(yield* healthy).toEqual([false, true])
+    yield* TestClock.adjust("5 seconds")
+    expect(yield* healthy).toEqual([true, true])
+    // The one that serves must have been right since.
+    yield* fail(providers, "unreachable")
+    yield* fail(providers, "unreachable")
+    yield* TestClock.adjust("1 second")
+    expect(yield* currentHost(providers)).toBe("a")
+    expect(yield* healthy).toEqual([false, true])
+    providers.succeeded(yield* providers.current)
+    expect(yield* healthy).toEqual([true, true])
+  }).pipe(quiet)
+})

@@ -1,0 +1,30 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { minedTransaction } from "../../../src/Chains/providers/minedTransaction.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import { alice } from "../around.ts"
+import { coin, ModelChain } from "../ModelChain.ts"
+
+it.effect("a transaction that is in a block is found, where the chain's provider answers of it and of no other", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(3)
+    const { aside, providers } = someProviders(chain.client)
+    const good = coin(alice, 1n)
+    const bad = coin(alice, 2n, { fails: true })
+    const { hash: blockHash } = chain.mine(good, bad)
+    chain.mineMany(2)
+    const found = { blockHash, blockNumber: 4, confirmations: 3 }
+    expect(yield* minedTransaction(providers, good.hash)).toEqual({ ...found, succeeded: true })
+    expect(yield* minedTransaction(providers, bad.hash)).toEqual({ ...found, succeeded: false })
+    expect(yield* minedTransaction(providers, coin(alice, 3n).hash)).toBeUndefined()
+
+    chain.distort = ({ method }, answer) =>
+      method === "eth_getTransactionReceipt" ? { ...(answer as object), transactionHash: bad.hash } : answer
+    expect(yield* minedTransaction(providers, good.hash)).toBeUndefined()
+    expect(aside).toEqual([])
+
+    chain.failure = "timeout"
+    expect(yield* Effect.flip(minedTransaction(providers, good.hash))).toMatchObject({ reason: "timeout" })
+    expect(aside).toEqual(["timeout"])
+  })
+)

@@ -1,0 +1,45 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
+import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
+import { key, provider } from "../httpNode.ts"
+
+it.scopedLive("no part of a provider's URL that may be a key is shown, though the provider says it", () =>
+  Effect.gen(function* () {
+    const secrets = [key, "the-user", "the-password", "key-in-query"]
+    const asked: Array<string | undefined> = []
+    const { url } = yield* provider((_, response, request) => {
+      asked.push(request.url)
+      response.writeHead(401).end(`unknown: ${secrets.join(" ")}`)
+    })
+    const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
+    const client = (yield* Rpc).client(Redacted.make(full))
+    const error = yield* Effect.flip(client.send([{ method: "a", params: [] }]))
+    expect(error).toMatchObject({ reason: "http", detail: "HTTP 401: unknown: *** *** *** ***" })
+    expect(asked).toEqual([`/v2/${key}?apikey=key-in-query`])
+  }).pipe(Effect.provide(Rpc.layer))
+)
+
+it("the words of a provider, which may tell of the operator's account, are not for those who need no key", () => {
+  const reasons: Readonly<Record<RpcReason, "theirs" | "ours">> = {
+    unreachable: "ours",
+    timeout: "ours",
+    http: "theirs",
+    rate_limited: "theirs",
+    range: "theirs",
+    too_large: "theirs",
+    state: "theirs",
+    unsupported: "theirs",
+    refused: "theirs",
+    missing: "theirs",
+    behind: "ours",
+    inconsistent: "ours",
+    garbage: "theirs",
+    contradicted: "ours"
+  }
+  for (const [reason, whose] of Object.entries(reasons) as ReadonlyArray<[RpcReason, string]>) {
+    const { message, summary } = new RpcError({ host: "a", method: "eth_call", reason, detail: "of account 7" })
+    expect(message).toContain(`eth_call at a failed (${reason}): of account 7. Remedy: `)
+    expect(summary).toBe(`eth_call at a failed (${reason})${whose === "ours" ? ": of account 7" : ""}`)
+  }
+})

@@ -1,0 +1,279 @@
+import type { ServerResponse } from "node:http"
+import { describe, expect, it } from "@effect/vitest"
+import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, TestClock } from "effect"
+import { Rpc, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import { answering, type Call, clientFor, type Handler, key, provider, results, twoCalls } from "../httpNode.ts"
+
+const eachOfTwo = (client: RpcClient) =>
+  client.sendEach([
+    { method: "a", params: [] },
+    { method: "bb", params: [1] }
+  ])
+
+/** Answers with a text around a list of a list of a list. */
+const nested =
+  (around: (deep: string) => string, status = 200): Handler =>
+  (_, response) =>
+    response.writeHead(status).end(around(`${"[".repeat(5_000)}${"]".repeat(5_000)}`))
+
+describe("Rpc", () => {
+  it.scopedLive("gives results in the order of the calls, whatever the order of the answers", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(answering((calls) => results(calls).reverse()))
+      expect(yield* twoCalls(yield* clientFor(url))).toEqual(["0x1", "0x2"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scoped.each([
+    ["a status", (_: ReadonlyArray<Call>, response: ServerResponse) => void response.writeHead(429).end()],
+    [
+      "an answer to one call",
+      answering(([first, ...rest]) => [
+        { id: first?.id, error: { code: -32005, message: "rate limit" } },
+        ...results(rest)
+      ])
+    ]
+  ] as const)(
+    "after a refusal by %s, sends half as many calls a second, and none at once that are more",
+    ([, refuse]) =>
+      Effect.gen(function* () {
+        const batches: Array<number> = []
+        const { url } = yield* provider((calls, ...rest) => {
+          const answer = batches.push(calls.length) === 1 ? refuse : answering(results)
+          answer(calls, ...rest)
+        })
+        const client = yield* clientFor(url)
+        const calls = Arr.replicate({ method: "a", params: [] }, 100)
+        yield* Effect.either(client.sendEach(calls))
+        const held = yield* Effect.fork(client.send(calls))
+        // Fifty calls at fifty a second. The deadlines of the answers before are cancelled.
+        while (!Chunk.contains(yield* TestClock.sleeps(), 1_000)) yield* Effect.yieldNow()
+        expect(batches).toEqual([100, 50])
+        yield* TestClock.adjust(1_000)
+        expect(yield* Fiber.join(held)).toHaveLength(100)
+        expect(batches).toEqual([100, 50, 50])
+      }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("keeps its connection", () =>
+    Effect.gen(function* () {
+      const { connections, url } = yield* provider(answering(results))
+      const client = yield* clientFor(url)
+      yield* Effect.repeatN(twoCalls(client), 9)
+      // The next call may leave before the last answer's connection is free again.
+      expect(connections()).toBeLessThanOrEqual(2)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("sends user and password as a header, and not to anybody else", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider((calls, response, request) =>
+        answering(() =>
+          results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
+        )(calls, response, request)
+      )
+      const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
+      expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
+      expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[RpcError["reason"], string, Handler]>([
+    ["refused", "one error for all", answering(() => ({ id: null, error: { code: -32600, message: "no batches" } }))],
+    ["refused", "one error for all, in a list", answering(() => [{ id: null, error: { message: "no batches" } }])],
+    ["rate_limited", "too many calls", answering(() => ({ error: { code: -32005, message: "too many" } }))],
+    ["state", "words beside the message", answering(() => ({ error: { message: "no", data: "missing trie node" } }))],
+    ["garbage", "an answer twice", answering((calls) => [results(calls)[0], results(calls)[0]])],
+    ["garbage", "an answer to another call", answering((calls) => [...results(calls), { id: 7, result: "0x1" }])],
+    ["garbage", "an answer without a result", answering((calls) => calls.map(({ id }) => ({ id })))],
+    ["garbage", "a list of nothing", answering(() => [null])],
+    ["garbage", "one result for all", answering(() => ({ id: 0, result: "0x1" }))],
+    ["garbage", "no JSON", (_, response) => response.end("<html>")],
+    ["garbage", "half of an answer", (_, response) => response.end('[{"id":0,')],
+    ["rate_limited", "HTTP 429", (_, response) => response.writeHead(429).end("block range is too wide")],
+    ["http", "HTTP 500", (_, response) => response.writeHead(500).end("oops")],
+    ["http", "HTTP 401", (_, response) => response.writeHead(401).end('{"error":{"message":"no key"}}')],
+    [
+      "unsupported",
+      "HTTP 404",
+      (_, response) => response.writeHead(404).end('[{"error":{"code":-32601,"message":"no"}}]')
+    ],
+    ["unsupported", "HTTP 403", (_, response) => response.writeHead(403).end("rpc method is not whitelisted")],
+    ["http", "a redirect", (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
+    ["unreachable", "a closed connection", (_, response) => response.destroy()],
+    ["too_large", "33 MiB", (_, response) => response.end(Buffer.alloc(33 * 1024 * 1024, 32))],
+    [
+      "too_large",
+      "129 KiB where two numbers are asked for",
+      (_, response) => response.end(Buffer.alloc(129 * 1024, 32))
+    ],
+    ["too_large", "more values than two numbers have", answering(() => Array.from({ length: 4_001 }, () => 1))],
+    ["garbage", "a result 3,000 deep", nested((depth) => `[{"id":0,"result":${depth}},{"id":1,"result":1}]`)],
+    ["garbage", "error.data 5,000 deep", nested((depth) => `[{"id":0,"error":{"message":"no","data":${depth}}}]`)],
+    ["garbage", "one error for all, 5,000 deep", nested((depth) => `{"error":${depth}}`)],
+    ["http", "HTTP 500, 5,000 deep", nested((depth) => `{"error":{"code":-32000,"data":${depth}}}`, 500)],
+    ["http", "HTTP 502 with a page of 1 MiB", (_, response) => response.writeHead(502).end("<p>".repeat(350_000))],
+    ["rate_limited", "HTTP 503, deep", nested((depth) => `{"error":{"message":"rate limit","data":${depth}}}`, 503)]
+  ])("is %s: %s", ([reason, , handle]) =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(handle)
+      const client = yield* clientFor(url)
+      const error = yield* Effect.flip(twoCalls(client))
+      expect(error.reason).toBe(reason)
+      expect(error.message).toContain(`a, bb at ${client.host} failed (${reason})`)
+      expect(error.message).toContain("Remedy: ")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  const oneOfTwo = answering((calls) =>
+    calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { message: "missing trie node" } }))
+  )
+
+  it.scopedLive("fails a batch with the error of one call, and names that call", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(oneOfTwo)
+      const error = yield* Effect.flip(twoCalls(yield* clientFor(url)))
+      expect([error.reason, error.method]).toEqual(["state", "bb"])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("keeps the answers beside the error of one call for those who want each", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(oneOfTwo)
+      const [one, other] = yield* eachOfTwo(yield* clientFor(url))
+      expect(one).toEqual(Either.right("0x1"))
+      expect(other?.pipe(Either.flip, Either.getOrThrow)).toMatchObject({ reason: "state", method: "bb" })
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("calls what is left out missing, unless the provider says what is wrong", () =>
+    Effect.gen(function* () {
+      const silent = yield* provider(answering((calls) => results(calls).slice(1)))
+      const client = yield* clientFor(silent.url)
+      expect(yield* Effect.flip(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
+      expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
+      const talking = yield* provider(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
+      expect((yield* Effect.flip(twoCalls(yield* clientFor(talking.url)))).reason).toBe("rate_limited")
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("learns the limit that an error names, with HTTP 200 and with others", () =>
+    Effect.gen(function* () {
+      const error = { code: -32614, message: "eth_getLogs is limited to a 10,000 range" }
+      for (const status of [200, 413]) {
+        for (const body of [{ error }, [{ id: 0, error }]]) {
+          const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
+          expect(yield* Effect.flip(twoCalls(yield* clientFor(url)))).toMatchObject({
+            reason: "range",
+            maxBlocks: 10_000
+          })
+        }
+      }
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[string, (calls: ReadonlyArray<Call>, most: number) => [status: number, body: unknown]]>([
+    ["all calls", (_, most) => [500, { error: { code: 31, message: `Batch of more than ${most} requests are not` } }]],
+    ["no call", (_, most) => [200, [{ id: null, error: { message: `batch limit ${most} exceeded` } }]]],
+    ["the first call", (_, most) => [200, [{ id: 0, error: { message: `batch limit ${most} exceeded` } }]]]
+  ])("learns how many calls a batch may have, from an error for %s", ([, refuse]) =>
+    Effect.gen(function* () {
+      const sizes: Array<number> = []
+      const { url } = yield* provider((calls, response) => {
+        sizes.push(calls.length)
+        const most = sizes.length < 3 && sizes[0] === 10 ? 3 : 2
+        const [status, body] = calls.length > most ? refuse(calls, most) : [200, results(calls)]
+        response.writeHead(status).end(JSON.stringify(body))
+      })
+      const client = yield* clientFor(url)
+      const calls = ["a", "bb", "ccc", "dddd", "eeeee"].map((method) => ({ method, params: [] }))
+      const expected = ["0x1", "0x2", "0x3", "0x4", "0x5"]
+      expect(yield* client.send([...calls, ...calls])).toEqual([...expected, ...expected])
+      // The second part finds that the limit is lower meanwhile.
+      expect(sizes.splice(0)).toEqual([10, 3, 3, 2, 1, 2, 1, 1])
+      expect(yield* client.send(calls)).toEqual(expected)
+      expect(sizes).toEqual([2, 2, 1])
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("is not fooled by a limit that was kept", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
+      const client = yield* clientFor(url)
+      expect((yield* Effect.flip(twoCalls(client))).reason).toBe("refused")
+      expect(client.counters.batches).toBe(1)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive.each<[number, string | undefined, number | undefined]>([
+    [429, "7", 7000],
+    [503, "120", 120_000],
+    [429, "Thu, 01 Jan 1970 00:00:00 GMT", 0],
+    [429, "soon", undefined],
+    [429, undefined, undefined],
+    [500, "7", undefined]
+  ])("HTTP %i with Retry-After %s asks for %o ms", ([status, header, expected]) =>
+    Effect.gen(function* () {
+      const { url } = yield* provider((_, response) =>
+        response.writeHead(status, header === undefined ? {} : { "retry-after": header }).end()
+      )
+      const error = yield* Effect.flip(twoCalls(yield* clientFor(url)))
+      expect(error.reason).toBe(status === 429 ? "rate_limited" : "http")
+      expect(error.retryAfter).toBe(expected)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("reads a date in Retry-After", () =>
+    Effect.gen(function* () {
+      const later = DateTime.add(yield* DateTime.now, { seconds: 60 })
+      const { url } = yield* provider((_, response) =>
+        response.writeHead(503, { "retry-after": DateTime.toDateUtc(later).toUTCString() }).end()
+      )
+      const { retryAfter } = yield* Effect.flip(twoCalls(yield* clientFor(url)))
+      // The date has whole seconds.
+      expect(retryAfter).toBeGreaterThan(50_000)
+      expect(retryAfter).toBeLessThanOrEqual(60_000)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("counts calls, batches and bytes, of failures too", () =>
+    Effect.gen(function* () {
+      const bodies: Array<[sent: number, received: number]> = []
+      const { url } = yield* provider((calls, response, request) => {
+        const body = bodies.length === 0 ? JSON.stringify(results(calls)) : "höh?"
+        bodies.push([Number(request.headers["content-length"]), Buffer.byteLength(body)])
+        response.writeHead(bodies.length === 1 ? 200 : 500).end(body)
+      })
+      const client = yield* clientFor(url)
+      expect(client.counters).toEqual({ calls: 0, batches: 0, sent: 0, received: 0 })
+      yield* twoCalls(client)
+      yield* Effect.flip(client.sendEach([{ method: "c", params: ["ü"] }]))
+      const sum = (which: 0 | 1) => bodies.reduce((all, body) => all + body[which], 0)
+      expect(client.counters).toEqual({ calls: 3, batches: 2, sent: sum(0), received: sum(1) })
+      expect(sum(0)).toBeGreaterThan(100)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  it.scopedLive("never shows the key, whatever the provider says", () =>
+    Effect.gen(function* () {
+      const { url } = yield* provider(
+        answering(() => ({ error: { code: 1, message: `no such project ${key}: ${"x".repeat(1000)}` } }))
+      )
+      const client = yield* clientFor(url)
+      const exit = yield* Effect.exit(twoCalls(client))
+      const error = Option.getOrThrow(Cause.failureOption(Exit.isFailure(exit) ? exit.cause : Cause.empty))
+      for (const shown of [
+        error.message,
+        error.detail,
+        String(error),
+        JSON.stringify(error),
+        Cause.pretty(Exit.isFailure(exit) ? exit.cause : Cause.empty)
+      ]) {
+        expect(shown).not.toContain(key)
+      }
+      expect(error.detail).toContain("no such project ***")
+      expect(error.message.length).toBeLessThan(600)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+})

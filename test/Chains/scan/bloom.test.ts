@@ -1,0 +1,107 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
+import { ask, getHeader } from "../../../src/Chains/rpc/calls.ts"
+import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
+import { addLogs, bloomBytes, isWithin, promises } from "../../../src/Chains/scan/bloom.ts"
+import { transferTopic } from "../../../src/Chains/scan/transfers.ts"
+import { localTokens } from "../../../src/Sandbox/Contracts.ts"
+import { startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
+import { alice, around, reason, second, usdc } from "../around.ts"
+import { ModelChain, token } from "../ModelChain.ts"
+import { committedTo, ledger, pass, pay, scanned, watch } from "../world.ts"
+
+const topicOf = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
+const bob = `0x${"b0b".padStart(40, "0")}` as Address
+
+/** A bloom of these items, by the words of the yellow paper: a number of 2,048 bits. */
+const bloomOf = (...items: ReadonlyArray<string>): string => {
+  let bloom = 0n
+  for (const item of items) {
+    const hash = hexToBytes(keccak256(item as Hex))
+    for (const at of [0, 2, 4]) bloom |= 1n << BigInt(((hash[at] ?? 0) * 256 + (hash[at + 1] ?? 0)) % 2048)
+  }
+  return toHex(bloom, { size: 256 })
+}
+
+const filter = (...receivers: ReadonlyArray<string>) => ({
+  address: [usdc],
+  topics: [transferTopic, null, receivers.map(topicOf)]
+})
+
+describe("a block's bloom", () => {
+  it("has no bits but those of its logs", () => {
+    const bits = new Uint8Array(bloomBytes)
+    const log = { address: usdc, topics: [transferTopic, topicOf(alice)] }
+    addLogs(bits, [log, "no log", { address: "0x", topics: [7] }, { topics: undefined }])
+    expect(toHex(bits)).toBe(bloomOf(usdc, transferTopic, topicOf(alice)))
+    expect(isWithin(bloomOf(usdc, topicOf(alice)), bits)).toBe(true)
+    expect(isWithin(bloomOf(usdc, topicOf(bob)), bits)).toBe(false)
+    addLogs(bits, [{ ...log, topics: [topicOf(bob)] }])
+    expect(isWithin(bloomOf(usdc, topicOf(bob), topicOf(alice)), bits)).toBe(true)
+  })
+
+  it("promises a log when it has the contract, the topic and one of the receivers", () => {
+    const bloom = bloomOf(usdc, transferTopic, topicOf(alice))
+    expect(promises(bloom, filter(bob, alice))).toBe(true)
+    expect(promises(bloom, filter(bob))).toBe(false)
+    expect(promises(bloomOf(transferTopic, topicOf(alice)), filter(alice))).toBe(false)
+    expect(promises(bloomOf(usdc, topicOf(alice)), filter(alice))).toBe(false)
+    expect(promises(bloom, { address: [usdc], topics: [transferTopic] })).toBe(true)
+    expect(promises(toHex(0n, { size: 256 }), filter(alice))).toBe(false)
+  })
+
+  it("that promises nearly everything promises nothing", () => {
+    expect(promises(`0x${"f".repeat(512)}`, filter(alice))).toBe(false)
+  })
+
+  it("promises nothing where it is likely to say so by chance: the fuller it is, and the more receivers would do", () => {
+    const others = Array.from({ length: 120 }, (_, i) => `0x${(i + 1).toString(16).padStart(64, "e")}`)
+    const bloom = bloomOf(usdc, transferTopic, topicOf(alice), ...others)
+    const many = Array.from({ length: 499 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
+    expect(promises(bloom, filter(alice))).toBe(true)
+    expect(promises(bloom, filter(alice, ...many))).toBe(false)
+    expect(promises(bloomOf(usdc, transferTopic, topicOf(alice)), filter(alice, ...many))).toBe(true)
+  })
+
+  it.scopedLive("is read as a real node writes it", () =>
+    Effect.gen(function* () {
+      const chain = yield* startLocalChain({ chain: "ethereum", chainId: 31_338, tokens: ["USDC"] })
+      const { client } = yield* Effect.map(Rpc, (rpc) => ({ client: rpc.client(Redacted.make(chain.url)) }))
+      yield* chain.payToken({ symbol: "USDC", to: alice as Address, amount: 5n })
+      yield* chain.mine()
+      const [header] = yield* ask(client, [getHeader((yield* chain.head).number)])
+      const contract = { address: [localTokens.USDC.address.toLowerCase()] }
+      const promised = (receiver: string) =>
+        promises(header.logsBloom ?? "", { ...contract, topics: [transferTopic, null, [topicOf(receiver)]] })
+      expect(promised(alice)).toBe(true)
+      expect(promised(bob)).toBe(false)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+})
+
+it.scoped("an answer without the logs that the bloom promises is not believed when the block alone has them", () => {
+  const chain = new ModelChain(10)
+  const bloom = bloomOf(usdc, transferTopic, topicOf(alice))
+  let forgets = true
+  chain.distort = ({ method, params }, answer) => {
+    if (method === "eth_getBlockByNumber" && answer !== null) return { ...(answer as object), logsBloom: bloom }
+    const isRange = method === "eth_getLogs" && !Object.hasOwn(params[0] as object, "blockHash")
+    return isRange && forgets ? [] : answer
+  }
+  return Effect.gen(function* () {
+    yield* pay(alice)
+    yield* watch
+    // Promised by every block, and none has any: then there is none.
+    yield* committedTo(10)
+    chain.mine(token(usdc, alice, 5n))
+    yield* second
+    expect(yield* reason).toContain("the logs of block 11 were left out")
+    yield* pass("1 minute")
+    expect(yield* scanned).toMatchObject({ head_number: 10 })
+    forgets = false
+    yield* pass("10 seconds")
+    yield* committedTo(11)
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+  }).pipe(around(chain))
+})

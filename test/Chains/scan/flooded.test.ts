@@ -1,0 +1,158 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { rescan } from "../../../src/Chains/repair/repair.ts"
+import { Chains } from "../../../src/Chains.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { address, alice, around, aroundTwo, health, second, upTo, usdc, watchedPayment } from "../around.ts"
+import { capped, cappedInUnknownWords, cut, ModelChain, token } from "../ModelChain.ts"
+import { ledger, until } from "../world.ts"
+
+/** Every way that a provider may keep its answers small. */
+const caps = [
+  ["names its cap", capped(1_000)],
+  ["refuses in words that nobody knows", cappedInUnknownWords(1_000)],
+  ["cuts its answers", cut(1_000)]
+] as const
+
+/** A payment to alice, beside so many watched addresses that all transfers are looked at. */
+const watchMany = Effect.gen(function* () {
+  const matchSet = yield* MatchSet
+  for (let i = 1; i <= 1_200; i++) matchSet.add("test", `0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
+  yield* watchedPayment(alice)
+})
+
+/** A block with more transfers than any answer may have, the last of them to alice. */
+const flood = (chain: ModelChain) =>
+  chain.mine(...Array.from({ length: 1_500 }, () => token(usdc, address(0xbad), 1n)), token(usdc, alice, 5n))
+
+/** Such a block, and some around it. */
+const mineFlood = (chain: ModelChain) => {
+  chain.mineMany(5)
+  flood(chain)
+  chain.mineMany(5)
+}
+
+/** A node whose cap is below what alice alone gets, and that serves no receipts of blocks. */
+const stingy = (chain: ModelChain) => {
+  chain.logCap = capped(10)
+  chain.unserved.add("eth_getBlockReceipts").add("eth_getBlockByHash")
+}
+const dust = Array.from({ length: 12 }, () => token(usdc, alice, 1n))
+
+const amounts = Effect.map(ledger, (rows) =>
+  rows.filter(({ canonical }) => canonical === 1).map(({ amount }) => amount)
+)
+const forgotten = Effect.flatMap(Writer, (writer) =>
+  writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
+)
+/** Lets seconds pass until this is there. */
+const meanwhile = <A, E, R>(what: Effect.Effect<A, E, R>) => Effect.raceFirst(what, Effect.forever(second))
+
+describe("a block with more logs than a provider gives at once", () => {
+  it.scoped.each(caps)("is read by the tick, of a provider that %s", ([, cap]) => {
+    const chain = new ModelChain(10)
+    chain.logCap = cap
+    return Effect.gen(function* () {
+      yield* watchMany
+      mineFlood(chain)
+      yield* meanwhile(upTo(21))
+      expect(yield* amounts).toEqual(["5"])
+      // What is mined from then on is read in one part again: growth is slow, and never ends at a block a call.
+      chain.mineMany(6)
+      yield* meanwhile(upTo(27))
+      chain.batches.length = 0
+      chain.mineMany(2)
+      yield* meanwhile(upTo(29))
+      expect(chain.count("eth_getLogs")).toBe(1)
+    }).pipe(around(chain))
+  })
+
+  it.scoped.each(caps)("is read by the verification pass, of a provider that %s", ([, cap]) => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      yield* watchMany
+      mineFlood(first)
+      yield* meanwhile(upTo(21))
+      yield* forgotten
+      first.logCap = cap
+      other.logCap = cap
+      first.mineMany(30)
+      for (let i = 0; i < 70; i++) yield* second
+      yield* upTo(51)
+      expect(yield* amounts).toEqual(["5"])
+      const reader = yield* Reader
+      expect(yield* reader.get("SELECT verified_number FROM scans")).toEqual({ verified_number: 39 })
+      expect((yield* health)?.providers.every(({ healthy }) => healthy)).toBe(true)
+    }).pipe(aroundTwo(first, other))
+  })
+
+  it.scoped.each(caps)("is read by a rescan, of a provider that %s", ([, cap]) => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watchMany
+      mineFlood(chain)
+      yield* meanwhile(upTo(21))
+      yield* forgotten
+      chain.logCap = cap
+      const { exclusively } = yield* Chains
+      const done = yield* rescan(exclusively({ chain: "ethereum", mode: "test" }), { from: 1 }, "1 minute")
+      expect(done).toMatchObject({ through: 21, receipts: 1, added: 1 })
+      expect(yield* amounts).toEqual(["5"])
+    }).pipe(around(chain))
+  })
+
+  it.scoped("is read at once of another provider when one gives it in no way", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    stingy(first)
+    return Effect.gen(function* () {
+      yield* watchMany
+      first.mineMany(5)
+      first.mine(...dust)
+      first.mineMany(5)
+      yield* second
+      // In no more time than that.
+      yield* upTo(21)
+      expect((yield* amounts).length).toBe(12)
+      expect(first.count("eth_getBlockByHash")).toBeGreaterThan(0)
+    }).pipe(aroundTwo(first, other))
+  })
+
+  it.scoped("is waited for, and health names it, when nobody gives it", () => {
+    const chain = new ModelChain(10)
+    stingy(chain)
+    return Effect.gen(function* () {
+      yield* watchMany
+      chain.mineMany(5)
+      chain.mine(...dust)
+      chain.mineMany(5)
+      yield* second
+      const reason = "every way to read the logs of block 16 at model failed (refused)"
+      yield* meanwhile(until(health, (now) => now?.reason === reason))
+      expect(yield* health).toMatchObject({ head: 15, lagBlocks: 6 })
+      expect(yield* amounts).toEqual([])
+      // Nothing was skipped: it goes on where it stopped.
+      chain.logCap = undefined
+      yield* meanwhile(upTo(21))
+      expect((yield* amounts).length).toBe(12)
+    }).pipe(around(chain))
+  })
+
+  it.scoped("costs a bounded number of calls, whatever was asked for with it", () => {
+    const chain = new ModelChain(10)
+    chain.logCap = capped(1_000)
+    return Effect.gen(function* () {
+      yield* watchMany
+      chain.batches.length = 0
+      flood(chain)
+      yield* meanwhile(upTo(11))
+      // The logs with the block; the block alone, each of two contracts, three lists of receivers at once.
+      const from = chain.batches.findIndex((batch) => batch.some(({ method }) => method === "eth_getLogs"))
+      expect(chain.batches.slice(from).map(({ length }) => length)).toEqual([2, 1, 1, 1, 3])
+      expect(chain.count("eth_getLogs")).toBe(6)
+      expect(yield* amounts).toEqual(["5"])
+    }).pipe(around(chain))
+  })
+})

@@ -1,0 +1,83 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { alice, around, upTo, usdc, watchedPayment, withTokens } from "../around.ts"
+import { coin, ModelChain, token } from "../ModelChain.ts"
+import { ledger, pass } from "../world.ts"
+
+it.scoped("a block that is replaced after its logs were asked for loses no transfer", () => {
+  const chain = new ModelChain(10)
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    // More blocks than one batch has: the last of them are read after the logs.
+    chain.mineMany(15)
+    let replaced = false
+    chain.intercept = (batch) => {
+      if (replaced || batch.some(({ method }) => method === "eth_getLogs")) return
+      if (!batch.some(({ params: [number, full] }) => number === "0x19" && full === true)) return
+      replaced = true
+      chain.rollback(1)
+      chain.mine(token(usdc, alice, 5n))
+    }
+    yield* pass("10 seconds")
+    yield* upTo(25)
+    expect(replaced).toBe(true)
+    expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([25])
+  }).pipe(around(chain))
+})
+
+it.scoped("what is replaced together with the last block that was read is taken back, however far the head is", () => {
+  const chain = new ModelChain(10)
+  const ofLogs = { ...withTokens, chain: "base" as const, confirmations: 5 }
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
+    chain.mine(token(usdc, alice, 5n))
+    yield* pass("1 second")
+    yield* upTo(11)
+    // More blocks than are read at once: the end of the range is asked for, and with it the last block that was read.
+    let replaced = false
+    chain.intercept = (batch) => {
+      const numbers = batch.map(({ params: [number] }) => number)
+      if (replaced || batch.length !== 2 || !numbers.includes("0xb") || numbers.includes("latest")) return
+      replaced = true
+      chain.rollback(chain.height - 10)
+      chain.mineMany(2_101)
+    }
+    chain.mineMany(2_100)
+    yield* pass("10 seconds")
+    yield* upTo(2_111)
+    expect(replaced).toBe(true)
+    expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([0])
+  }).pipe(around(chain, ofLogs))
+})
+
+/** The test's clock, as a system has it whose time is set back by `millis` at some moment. */
+const setBack =
+  (by: { millis: number }) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Effect.clock, (clock) =>
+      Effect.withClock(
+        effect,
+        Object.assign(Object.create(clock), {
+          currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now - by.millis),
+          unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() - by.millis
+        })
+      )
+    )
+
+it.scoped("a clock that is set back during a tick does not put the watcher to sleep", () => {
+  const chain = new ModelChain(10)
+  const by = { millis: 0 }
+  const test = Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    chain.intercept = () => {
+      by.millis = 2 * 3_600_000
+    }
+    chain.mine(coin(alice, 1n))
+    yield* TestClock.adjust("2 seconds")
+    chain.mine(coin(alice, 2n))
+    yield* TestClock.adjust("2 minutes")
+    yield* upTo(12)
+    expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([11, 12])
+  }).pipe(around(chain), setBack(by))
+  return Effect.zipRight(TestClock.setTime(10 * 3_600_000), test)
+})

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { makeStandsStill } from "../../../src/Chains/providers/standsStill.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
+import { ModelChain, token } from "../ModelChain.ts"
+import { ledger, pass } from "../world.ts"
+
+/** Mines a block that the provider does not follow. */
+const without = (still: ModelChain) =>
+  Effect.sync(() => {
+    still.mine()
+    still.behind++
+  })
+
+describe("a provider whose head stands still", () => {
+  it.scoped("while another one goes on is put aside, after 15 seconds, and what came meanwhile is read", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice, { currency: "USDC" })
+      yield* next(first)
+      first.mine(token(usdc, alice, 5n))
+      first.behind = 1
+      yield* without(first)
+      for (let i = 0; i < 14; i++) yield* second
+      expect(yield* upTo(11)).toMatchObject({ ready: true, providers: [{ healthy: true }, { healthy: true }] })
+      yield* second
+      yield* second
+      expect(yield* upTo(13)).toMatchObject({ providers: [{ healthy: false }, { healthy: true }] })
+      expect((yield* health)?.providers[0]?.reason).toContain("its head stands at 11, and another provider's at 13")
+      expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+    }).pipe(aroundTwo(first, other))
+  })
+
+  it.scoped("goes on where the other one is no more than a block ahead, or does not answer", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* without(first)
+      yield* pass("20 seconds")
+      expect(yield* upTo(10)).toMatchObject({ ready: true, providers: [{ healthy: true }, { healthy: true }] })
+      other.failure = "timeout"
+      yield* without(first)
+      yield* pass("20 seconds")
+      expect(yield* upTo(10)).toMatchObject({ ready: true, providers: [{ healthy: true }, {}] })
+      other.failure = undefined
+      // It is asked again each 15 seconds.
+      yield* pass("30 seconds")
+      yield* upTo(12)
+    }).pipe(aroundTwo(first, other))
+  })
+})
+
+it.effect(
+  "a provider that stands still at a block or above it is not behind that block: it has another in its place",
+  () => {
+    const chain = new ModelChain(10)
+    const { aside, provider, providers } = someProviders(chain.client, new ModelChain(12).client)
+    const standsStill = makeStandsStill(providers)
+    return Effect.gen(function* () {
+      // The chain may stand still as a whole.
+      for (let i = 0; i < 3; i++) {
+        expect(yield* standsStill(provider, 10)).toBe(false)
+        yield* TestClock.adjust("1 minute")
+      }
+      expect(yield* standsStill(provider, 11)).toBe(true)
+      expect(aside).toEqual(["behind"])
+    })
+  }
+)

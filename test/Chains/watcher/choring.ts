@@ -1,0 +1,53 @@
+import { Effect, TestClock } from "effect"
+import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
+import { FarAhead } from "../../../src/Chains/providers/farAhead.ts"
+import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { Watch } from "../../../src/Chains/scan/watch.ts"
+import { makeChores } from "../../../src/Chains/watcher/chores.ts"
+import type { BlockRef } from "../../../src/Domain/Receipt.ts"
+import { Reader, Writer } from "../../../src/Sql.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import type { BalanceModel } from "../balances/BalanceModel.ts"
+import { alice, base, network, noting, receipts, scanTo } from "../balances/oracleWorld.ts"
+import { settings } from "../world.ts"
+
+/**
+ * The chores of a watcher that has read all of the model, whose first provider serves. `run` does what is due, `mined`
+ * after a block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
+ */
+export const choring = Effect.fnUntraced(function* (
+  model: BalanceModel,
+  ...clients: readonly [RpcClient, ...Array<RpcClient>]
+) {
+  const { aside, provider, providers } = someProviders(...clients)
+  const watched = new AddressSet()
+  watched.add(alice)
+  const watch: Watch = {
+    network,
+    chain: base,
+    contracts: new Map(),
+    watched,
+    providers,
+    reader: yield* Reader,
+    writer: yield* Writer,
+    settlement: noting().settlement,
+    farAhead: new FarAhead(providers),
+    headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
+    solePatience: 600_000
+  }
+  const chores = makeChores(watch, settings([base]).payments)
+  const run = (head: BlockRef) => chores.run(provider, head, true)
+  const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
+    Effect.gen(function* () {
+      model.mine(deeds, time)
+      yield* scanTo(model.head)
+      return yield* run(model.head)
+    })
+  const next = (...deeds: Parameters<BalanceModel["mine"]>[0]) =>
+    Effect.zipRight(TestClock.adjust(base.balanceInterval), mined(deeds))
+  return { aside, mined, next, run }
+})
+
+/** Address, position and amount of each canonical receipt, by block and position. */
+export const kept = Effect.map(receipts, (rows) => rows.map((row) => [row.address, row.position, row.amount]))

@@ -1,0 +1,112 @@
+import { expect, it } from "@effect/vitest"
+import { Duration, Effect, TestClock } from "effect"
+import type { Payment } from "../../../src/Domain/Payment.ts"
+import { Settlement } from "../../../src/Payments/Settlement.ts"
+import { temporaryDatabase } from "../../lib/store.ts"
+import { alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
+import { ModelChain, modelRpc, token } from "../ModelChain.ts"
+import { pass, pay, paymentById, realSettlement, until, watch, world } from "../world.ts"
+
+// Within the tolerance of 15 minutes: this machine's clock is 14 minutes behind, and nobody says so.
+
+const tolerance = { clockTolerance: Duration.minutes(15) }
+const ahead = 84
+const patient = { ...withTokens, pollInterval: Duration.seconds(10) }
+const tenMinutes = pay(alice, { currency: "USDC", amount: 5n, expiresIn: 600_000 })
+const statusOf = ({ id }: Payment) => Effect.map(paymentById(id), (payment) => payment?.status)
+
+const watched = Effect.gen(function* () {
+  yield* Effect.forkScoped((yield* Settlement).expire)
+  yield* watch
+  yield* until(health, (now) => now?.head === ahead)
+})
+
+/** Made after the watcher's first look at the chain, or before it. */
+const made = {
+  "a look": Effect.zipRight(watched, tenMinutes),
+  "no look yet": Effect.zipLeft(tenMinutes, watched)
+}
+
+/** Lets so many minutes go by, on this clock and on the chain's. */
+const minutes = (chain: ModelChain, count: number) =>
+  Effect.repeatN(
+    Effect.suspend(() => {
+      chain.mine()
+      return pass("10 seconds")
+    }),
+    count * 6 - 1
+  )
+
+it.scoped.each(["a look", "no look yet"] as const)(
+  "a payment of ten minutes that is made after %s has its ten minutes, and no more",
+  (after) => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      const payment = yield* made[after]
+      yield* minutes(chain, 10)
+      expect(yield* statusOf(payment)).toBe("pending")
+      // Its grace of a minute, and the confirmations.
+      yield* minutes(chain, 2)
+      expect(yield* statusOf(payment)).toBe("expired")
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)
+
+it.scoped.each(["a look", "no look yet"] as const)(
+  "a payment that is made after %s is paid in time nine minutes later",
+  (after) => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      const payment = yield* made[after]
+      yield* minutes(chain, 9)
+      chain.mine(token(usdc, alice, 5n))
+      yield* minutes(chain, 1)
+      expect(yield* statusOf(payment)).toBe("confirmed")
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)
+
+it.scoped("a payment that an earlier run has made by a clock that was right keeps its time", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const rpc = modelRpc({ "model:ethereum": new ModelChain(ahead) })
+    const run = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+      Effect.scoped(Effect.provide(test, world(path, [patient], rpc, realSettlement, tolerance)))
+    yield* TestClock.setTime(840_000)
+    const { id } = yield* run(made["a look"])
+    yield* TestClock.setTime(0)
+    const payment = yield* run(Effect.zipRight(watched, paymentById(id)))
+    expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_440_000, undefined])
+  })
+)
+
+it.scoped(
+  "a clock that is set back between a payment and the first look adds no more than the payment's own time",
+  () => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(800_000)
+      const { id } = yield* tenMinutes
+      yield* TestClock.setTime(0)
+      yield* watched
+      const payment = yield* paymentById(id)
+      // The chain's head is of second 840 by then: ten minutes from there are the most that it can need.
+      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_400_000, 1_440_000])
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)
+
+it.scoped(
+  "a payment that was made later than the head, by a clock that has been set back since, keeps its time",
+  () => {
+    const chain = new ModelChain(ahead)
+    return Effect.gen(function* () {
+      yield* TestClock.setTime(900_000)
+      const { id } = yield* tenMinutes
+      yield* TestClock.setTime(0)
+      yield* watched
+      const payment = yield* paymentById(id)
+      expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_500_000, undefined])
+    }).pipe(aroundSomeReal([chain], patient, tolerance))
+  }
+)

@@ -1,0 +1,137 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, TestClock } from "effect"
+import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
+import type { Derive, Range } from "../../../src/Payments/addresses/derivingThread.ts"
+import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
+import { NoThread } from "../../../src/Sql/thread.ts"
+
+const addressOf = (index: number) => `address ${index}`
+
+const byThread: Derive = ({ count, from }) =>
+  Effect.succeed(Array.from({ length: count }, (_, i) => addressOf(from + i)))
+
+/** A pool whose wallet counts how often each address is derived here, and which tells what it asks others for. */
+const observedPool = (derive: Derive = byThread) => {
+  const derived = new Map<number, number>()
+  const wanted = { addresses: 0, vetting: 0 }
+  const asked: Array<Omit<Range, "external">> = []
+  const wallet = {
+    fingerprint: "wallet",
+    external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },
+    address: (index: number) => {
+      derived.set(index, (derived.get(index) ?? 0) + 1)
+      return addressOf(index)
+    }
+  }
+  const observed: Derive = (range) => {
+    asked.push({ from: range.from, count: range.count })
+    return derive(range)
+  }
+  const pool = new AddressPool(wallet, "test", observed, 200, (what) => {
+    wanted[what] += 1
+  })
+  const take = (count: number, from: number) => {
+    for (let index = from; index < from + count; index++) {
+      expect(pool.address(index)).toBe(addressOf(index))
+      pool.passed(index)
+    }
+  }
+  return { pool, derived, wanted, asked, take }
+}
+
+it.live("an address is derived once, also when they are taken faster than a refill goes", () =>
+  Effect.gen(function* () {
+    const { derived, pool, take, wanted } = observedPool()
+    pool.startAt(0)
+    const refill = yield* Effect.fork(pool.refill)
+    for (let turn = 0; turn < 20; turn++) {
+      take(200, turn * 200)
+      yield* eventLoopTurn
+    }
+    yield* Fiber.join(refill)
+    expect(Math.max(...derived.values())).toBe(1)
+    yield* pool.refill
+    // And the first of the thread's once more, to compare it.
+    expect(derived.size).toBe(4001)
+
+    const before = wanted.addresses
+    for (let index = 4000; index < 4501; index++) pool.passed(index)
+    expect(wanted.addresses).toBe(before + 1)
+  })
+)
+
+it("addresses that were asked about are not derived again when they are taken", () => {
+  const { derived, pool } = observedPool()
+  pool.startAt(7)
+  const unvetted = pool.unvetted()
+  expect(unvetted.map(({ index }) => index).slice(0, 2)).toEqual([7, 8])
+  expect(pool.address(7)).toBe(addressOf(7))
+  expect(derived.get(7)).toBe(1)
+})
+
+it.effect("a refill soon after the last one is the thread's; what is taken meanwhile is left out", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool((range) =>
+      Effect.zipRight(
+        Effect.sync(() => take(10, 600)),
+        byThread(range)
+      )
+    )
+    pool.startAt(0)
+    yield* pool.refill
+    expect(asked).toEqual([])
+    take(600, 0)
+    yield* TestClock.adjust("4 seconds")
+    yield* pool.refill
+    expect(asked).toEqual([{ from: 1000, count: 600 }])
+    // The first of the thread's is compared.
+    expect(derived.size).toBe(1001)
+    take(990, 610)
+    expect(derived.size).toBe(1001)
+
+    yield* TestClock.adjust("1 minute")
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(2001)
+  })
+)
+
+it.effect("addresses of another wallet are never handed out, whatever the thread says", () =>
+  Effect.gen(function* () {
+    const { pool, take } = observedPool(({ count }) => Effect.succeed(Array.from({ length: count }, () => "theirs")))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    expect(Exit.isFailure(yield* Effect.exit(pool.refill))).toBe(true)
+    take(1000, 600)
+  })
+)
+
+it.effect("without a thread a burst's refill is done here", () =>
+  Effect.gen(function* () {
+    const { asked, derived, pool, take } = observedPool(() => Effect.fail(new NoThread({ cause: "none" })))
+    pool.startAt(0)
+    yield* pool.refill
+    take(600, 0)
+    yield* pool.refill
+    expect(asked).toHaveLength(1)
+    expect(derived.size).toBe(1600)
+  })
+)
+
+it("asks about more when few are vetted ahead, and goes on behind what has a history", () => {
+  const { pool, take, wanted } = observedPool()
+  const range = () => pool.unvetted().map(({ index }) => index)
+  pool.startAt(0)
+  expect([range()[0], range().length]).toEqual([0, 200])
+  pool.vettedTo(200)
+  expect(range()).toEqual([])
+  const before = wanted.vetting
+  take(100, 0)
+  expect(wanted.vetting).toBe(before)
+  take(1, 100)
+  expect(wanted.vetting).toBe(before + 1)
+  pool.skip(250)
+  expect([range()[0], range().at(-1)]).toEqual([200, 450])
+  expect(pool.unvetted(440).map(({ index }) => index)).toEqual(Array.from({ length: 11 }, (_, i) => 440 + i))
+})

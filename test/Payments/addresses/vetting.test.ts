@@ -1,0 +1,88 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, HashMap, Layer, Logger, LogLevel, Option, TestClock } from "effect"
+import type { History } from "../../../src/Chains/balances/History.ts"
+import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
+import { temporaryDatabase } from "../../lib/store.ts"
+import { byTwo, owner, runningWith, take, wallet } from "./addressing.ts"
+
+// What one provider alone claims of addresses.
+
+const indexOf = new Map(Array.from({ length: 2000 }, (_, index) => [wallet.address(index), index]))
+const settled = Effect.repeatN(
+  Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+  500
+)
+
+/** A chain of which one provider alone claims `claimed`, and two confirm `confirmed`; the last index of each question. */
+const alone = (
+  path: string,
+  claimed: (index: number) => boolean,
+  confirmed: (index: number) => boolean = () => false
+) => {
+  const asked: Array<number> = []
+  const errors: Array<unknown> = []
+  const vet: History["Type"]["vet"] = (_mode, addresses, found) =>
+    Effect.sync(() => {
+      const of = (which: (index: number) => boolean) =>
+        addresses.filter((address) => which(indexOf.get(address) ?? Number.NaN))
+      asked.push(indexOf.get(addresses.at(-1) ?? "") ?? Number.NaN)
+      found(byTwo(of(confirmed)))
+      found({ chain: "base", addresses: of((index) => claimed(index) && !confirmed(index)), isConfirmed: false })
+      return []
+    })
+  const logger = Logger.make(({ annotations, logLevel }) => {
+    if (logLevel === LogLevel.Error) errors.push(Option.getOrUndefined(HashMap.get(annotations, "chain")))
+  })
+  return { asked, errors, layer: Layer.provideMerge(runningWith(path, vet), Logger.add(logger)) }
+}
+
+it.effect("a provider that nobody confirms skips 1,000 indexes in all, however many payments follow", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { asked, errors, layer } = alone(path, () => true)
+    yield* Effect.gen(function* () {
+      const addresses = yield* Addresses
+      yield* Effect.forkScoped(addresses.run)
+      yield* addresses.ready(owner)
+      const indexes: Array<number> = []
+      for (let i = 0; i < 3; i++) {
+        indexes.push((yield* take).index)
+        yield* TestClock.adjust("1 hour")
+        yield* settled
+      }
+      expect(indexes).toEqual([1000, 1001, 1002])
+      expect(asked.length).toBeGreaterThan(3)
+      expect(Math.max(...asked)).toBeLessThan(1300)
+      expect(errors).toEqual(["base"])
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("few addresses that nobody confirms, far apart, do not draw the look-ahead on without end", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { asked, layer } = alone(path, (index) => index % 200 === 199)
+    yield* Effect.gen(function* () {
+      const addresses = yield* Addresses
+      yield* addresses.ready(owner)
+      expect((yield* take).index).toBe(0)
+      expect(Math.max(...asked)).toBeLessThan(1300)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("what two providers say counts however far one of them went alone", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    const { layer } = alone(
+      path,
+      () => true,
+      (index) => index >= 1000 && index < 1100
+    )
+    yield* Effect.gen(function* () {
+      const addresses = yield* Addresses
+      yield* addresses.ready(owner)
+      expect((yield* take).index).toBe(1100)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  }).pipe(Effect.scoped)
+)

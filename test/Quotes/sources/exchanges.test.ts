@@ -1,0 +1,238 @@
+import { createServer, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { BigDecimal, Clock, DateTime, Effect } from "effect"
+import type { QuoteCurrency } from "../../../src/Domain/Quote.ts"
+import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
+import { makeGet } from "../../../src/Quotes/sources/get.ts"
+import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
+import type { PriceSource, Reading } from "../../../src/Quotes/sources/PriceSource.ts"
+
+type Respond = (response: ServerResponse, url: string) => void
+
+const json =
+  (body: unknown, headers: Readonly<Record<string, string>> = {}): Respond =>
+  (response) =>
+    response
+      .writeHead(200, { "content-type": "application/json", ...headers })
+      .end(typeof body === "string" ? body : JSON.stringify(body))
+
+/** A server on this machine that answers as it is told. */
+const serverThat = Effect.fnUntraced(function* (respond: Respond) {
+  const asked: Array<string> = []
+  const agents: Array<string | undefined> = []
+  const server = yield* Effect.acquireRelease(
+    Effect.async<ReturnType<typeof createServer>>((resume) => {
+      const made = createServer((request, response) => {
+        asked.push(request.url ?? "")
+        agents.push(request.headers["user-agent"])
+        respond(response, request.url ?? "")
+      })
+      made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
+    }),
+    (made) =>
+      Effect.async<void>((resume) => {
+        made.closeAllConnections()
+        made.close(() => resume(Effect.void))
+      })
+  )
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, agents }
+})
+
+const read = (make: (get: Effect.Effect.Success<typeof makeGet>, url: string) => PriceSource, respond: Respond) =>
+  Effect.gen(function* () {
+    const { agents, asked, url } = yield* serverThat(respond)
+    const get = yield* makeGet
+    return { reading: yield* Effect.either(make(get, url).read), asked, agents }
+  })
+
+/** Prices by symbol, or why there are none. */
+const readPrices = (make: Parameters<typeof read>[0], respond: Respond) =>
+  Effect.map(read(make, respond), ({ reading }) =>
+    reading._tag === "Left" ? reading.left.reason : pricesOf(reading.right)
+  )
+
+const pricesOf = ({ points, refused }: Reading) => ({
+  ...Object.fromEntries(points.map(({ price, symbol }): [QuoteCurrency, string] => [symbol, BigDecimal.format(price)])),
+  refused: refused.map(({ symbol }) => symbol)
+})
+
+const rates = (over: Readonly<Record<string, string>> = {}) => ({
+  data: {
+    currency: "USD",
+    rates: {
+      ETH: "0.0004",
+      USDC: "1.0",
+      USDT: "1.001",
+      DAI: "1",
+      WBTC: "0.00001",
+      POL: "4",
+      MATIC: "9",
+      EUR: "0.8",
+      GBP: "0.75",
+      MXN: "18.5",
+      ...over
+    }
+  }
+})
+
+const market = (ask: unknown, bid: unknown) => ({ a: [ask, "1", "1.000"], b: [bid, "1", "1.000"], c: ["7", "0.1"] })
+const tickers = (over: Readonly<Record<string, unknown>> = {}) => ({
+  error: [],
+  result: {
+    XETHZUSD: market("2500.10", "2500.00"),
+    USDCUSD: market("1.0001", "0.9999"),
+    USDTZUSD: market("0.9995", "0.9993"),
+    DAIUSD: market("1", "1"),
+    WBTCUSD: market("100000", "99000"),
+    POLUSD: market("0.25", "0.25"),
+    ZEURZUSD: market("1.25", "1.25"),
+    ZGBPZUSD: market("1.30", "1.28"),
+    ...over
+  }
+})
+
+describe("Coinbase", () => {
+  it.scopedLive("gives all prices in one request, as the inverse of what a dollar buys", () =>
+    Effect.gen(function* () {
+      const { agents, asked, reading } = yield* read(makeCoinbase, json(rates()))
+      expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
+        ETH: "2500",
+        USDC: "1",
+        USDT: "0.999000999001",
+        DAI: "1",
+        WBTC: "100000",
+        MATIC: "0.25",
+        EUR: "1.25",
+        GBP: "1.33333333333",
+        MXN: "0.0540540540541",
+        refused: []
+      })
+      expect(asked).toEqual(["/v2/exchange-rates?currency=USD"])
+      expect(agents).toEqual(["tilld"])
+    })
+  )
+
+  it.scopedLive("knows MATIC by its old name, and takes numbers digit for digit", () =>
+    Effect.gen(function* () {
+      const body = '{"data":{"currency":"USD","rates":{"MATIC":4.0,"ETH":0.000333333333333333333333,"DAI":1e-1}}}'
+      const prices = yield* readPrices(makeCoinbase, json(body))
+      expect(prices).toMatchObject({ MATIC: "0.25", ETH: "3000", DAI: "10" })
+    })
+  )
+
+  it.scopedLive("refuses what is not above zero, and gives the others", () =>
+    Effect.gen(function* () {
+      const bad = { ETH: "0", DAI: "-1", WBTC: "NaN", EUR: "0x1", GBP: "", MXN: "1e400" }
+      expect(yield* readPrices(makeCoinbase, json(rates(bad)))).toEqual({
+        USDC: "1",
+        USDT: "0.999000999001",
+        MATIC: "0.25",
+        refused: ["ETH", "DAI", "WBTC", "EUR", "GBP", "MXN"]
+      })
+    })
+  )
+
+  it.scopedLive("must be asked for dollars", () =>
+    Effect.gen(function* () {
+      const euros = { data: { ...rates().data, currency: "EUR" } }
+      expect(yield* readPrices(makeCoinbase, json(euros))).toBe("its answer has no rates")
+      expect(yield* readPrices(makeCoinbase, json("[]"))).toBe("its answer has no rates")
+    })
+  )
+})
+
+describe("Kraken", () => {
+  it.scopedLive("gives the middle of bid and ask, under its own names", () =>
+    Effect.gen(function* () {
+      const { asked, reading } = yield* read(makeKraken, json(tickers()))
+      expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
+        ETH: "2500.05",
+        USDC: "1",
+        USDT: "0.9994",
+        DAI: "1",
+        WBTC: "99500",
+        MATIC: "0.25",
+        EUR: "1.25",
+        GBP: "1.29",
+        refused: []
+      })
+      expect(asked).toEqual(["/0/public/Ticker?pair=ETHUSD,USDCUSD,USDTUSD,DAIUSD,WBTCUSD,POLUSD,EURUSD,GBPUSD"])
+    })
+  )
+
+  it.scopedLive("refuses single markets that are absent, empty, or too wide", () =>
+    Effect.gen(function* () {
+      const bad = {
+        XETHZUSD: undefined,
+        USDCUSD: market("0", "0"),
+        USDTZUSD: market("-1", "1"),
+        DAIUSD: { a: [], b: ["1"] },
+        WBTCUSD: market("102.01", "100"),
+        POLUSD: market("1", "1.01")
+      }
+      expect(yield* readPrices(makeKraken, json(tickers(bad)))).toEqual({
+        EUR: "1.25",
+        GBP: "1.29",
+        refused: ["ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"]
+      })
+    })
+  )
+
+  it.scopedLive("is not believed when it reports an error", () =>
+    Effect.gen(function* () {
+      const bad = { ...tickers(), error: ["EQuery:Unknown asset pair"] }
+      expect(yield* readPrices(makeKraken, json(bad))).toBe("it answers with an error")
+      expect(yield* readPrices(makeKraken, json({ error: [] }))).toBe("it answers with an error")
+      expect(yield* readPrices(makeKraken, json({ result: {} }))).toBe("its answer is no ticker")
+    })
+  )
+})
+
+describe("a server that is not well", () => {
+  const failures: ReadonlyArray<readonly [what: string, respond: Respond, reason: RegExp]> = [
+    ["HTML", json("<html>Just a moment…</html>"), /^its answer is no JSON$/],
+    ["a status", (response) => response.writeHead(503).end("{}"), /^HTTP 503$/],
+    ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(), /^HTTP 302$/],
+    [
+      "half an answer",
+      (response) => void response.writeHead(200).write('{"data":', () => response.destroy()),
+      /^no answer \(/
+    ],
+    ["2 MB", json(`{"data":"${"x".repeat(2_000_000)}"}`), /^more than 1048576 bytes$/],
+    ["deep nesting", json("[".repeat(250_000) + "]".repeat(250_000)), /^its answer (is no JSON|has no rates)$/],
+    ["silence", () => undefined, /^no answer within 5s$/],
+    // Headers come, and then a byte now and then.
+    ["dripping", (response) => void response.writeHead(200).write("{"), /^no answer within 5s$/]
+  ]
+  it.scopedLive.each(failures)("%s", ([, respond, reason]) =>
+    Effect.gen(function* () {
+      expect(yield* readPrices(makeCoinbase, respond)).toMatch(reason)
+    })
+  )
+
+  it.scopedLive("is no server", () =>
+    Effect.gen(function* () {
+      const get = yield* makeGet
+      const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
+      expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)
+    })
+  )
+
+  const observed = (headers: Readonly<Record<string, string>>) =>
+    Effect.gen(function* () {
+      const before = yield* Clock.currentTimeMillis
+      const { reading } = yield* read(makeCoinbase, json(rates(), headers))
+      const [point] = reading._tag === "Right" ? reading.right.points : []
+      return { secondsOld: Math.round((before - (point?.observedAt ?? 0)) / 1000), maxAge: point?.maxAge }
+    })
+
+  it.scopedLive("gives answers that are as old as a cache on the way says", () =>
+    Effect.gen(function* () {
+      expect((yield* observed({})).secondsOld).toBeLessThanOrEqual(1)
+      expect(yield* observed({ age: "600" })).toEqual({ secondsOld: 600, maxAge: 120_000 })
+      const date = DateTime.toDateUtc(DateTime.subtract(yield* DateTime.now, { hours: 1 })).toUTCString()
+      expect((yield* observed({ date })).secondsOld).toBeGreaterThanOrEqual(3_598)
+    })
+  )
+})

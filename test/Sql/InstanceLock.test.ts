@@ -1,0 +1,95 @@
+import { chmodSync, existsSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { acquire, InstanceLocked } from "../../src/Sql/InstanceLock.ts"
+import { StoreUnusable } from "../../src/Sql.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+import { start } from "../lib/tilld.ts"
+
+const typescript = new URL("../../scripts/typescript.mjs", import.meta.url).href
+const holderFile = fileURLToPath(new URL("../lib/lockHolder.ts", import.meta.url))
+
+/** Another process that holds the lock of the database. */
+const startHolder = (database: string) =>
+  Effect.tap(start(process.execPath, ["--import", typescript, holderFile, database]), ({ line }) => line(/^held$/))
+
+it.scopedLive("a second holder is refused, and told who is there", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const holder = yield* startHolder(database)
+    const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
+    expect(refused).toBeInstanceOf(InstanceLocked)
+    expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
+  })
+)
+
+it.scopedLive("two names of one database have one lock", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(database, "")
+    symlinkSync(database, `${database}.link`)
+    yield* acquire(database, "serve")
+    const refused = yield* Effect.flip(Effect.scoped(acquire(`${database}.link`, "serve")))
+    expect(refused).toBeInstanceOf(InstanceLocked)
+  })
+)
+
+it.scopedLive("nobody but the owner and its group can open what is locked, also where it was made otherwise", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(`${database}.lock`, "")
+    chmodSync(`${database}.lock`, 0o666)
+    yield* Effect.scoped(acquire(database, "serve"))
+    expect(statSync(`${database}.lock`).mode & 0o777).toBe(0o640)
+  })
+)
+
+it.scopedLive("a holder that is killed frees it at once", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    const holder = yield* startHolder(database)
+    expect(yield* holder.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" })
+    expect(existsSync(`${database}.pid`)).toBe(true)
+    yield* acquire(database, "serve")
+  })
+)
+
+it.scopedLive("the scope's end frees it, also within one process", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* acquire(database, "serve")
+        const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+        expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
+      })
+    )
+    expect(existsSync(`${database}.pid`)).toBe(false)
+    yield* acquire(database, "serve")
+  })
+)
+
+it.scopedLive("what a dead holder left behind names nobody", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    yield* acquire(database, "serve")
+    // No process has this number, Linux stops at 2^22.
+    for (const text of ["99999999 serve\n", "0 serve\n", "-1 serve", "nonsense", ""]) {
+      writeFileSync(`${database}.pid`, text)
+      const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
+      expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: undefined })
+      expect(refused.message).not.toContain("99999999")
+    }
+  })
+)
+
+it.scopedLive("a folder that cannot be worked in is a clear error", () =>
+  Effect.gen(function* () {
+    const database = yield* temporaryDatabase
+    writeFileSync(database, "")
+    const refused = yield* Effect.flip(acquire(`${database}/tilld.db`, "serve"))
+    expect(refused).toBeInstanceOf(StoreUnusable)
+    expect(refused.message).toContain(database)
+  })
+)

@@ -1,0 +1,42 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
+import { NoThread, threadOf } from "../../src/Sql/thread.ts"
+
+const running = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`)
+
+// It answers the first question when it is asked the second one.
+const late = running(`
+  import { parentPort } from "node:worker_threads"
+  let held
+  parentPort.on("message", (question) => {
+    if (held !== undefined || question !== "first") parentPort.postMessage("answer to " + (held ?? question))
+    held = question
+  })
+`)
+
+// It answers one question, or dies of it.
+const dying = running(`
+  import { parentPort } from "node:worker_threads"
+  parentPort.once("message", (question) => {
+    if (question === "die") throw new Error("no")
+    parentPort.postMessage("answer to " + question)
+  })
+`)
+
+it.scoped("an answer that comes too late is no answer to the next question", () =>
+  Effect.gen(function* () {
+    const ask = yield* threadOf<string, string>(late, "10 seconds")
+    const first = yield* Effect.fork(Effect.flip(ask("first")))
+    yield* TestClock.adjust("10 seconds")
+    expect(yield* Fiber.join(first)).toBeInstanceOf(NoThread)
+    expect(yield* ask("second")).toBe("answer to second")
+  })
+)
+
+it.scoped("a thread that dies is followed by another one, at once", () =>
+  Effect.gen(function* () {
+    const ask = yield* threadOf<string, string>(dying, "10 seconds")
+    expect(yield* Effect.flip(ask("die"))).toBeInstanceOf(NoThread)
+    expect(yield* ask("second")).toBe("answer to second")
+  })
+)

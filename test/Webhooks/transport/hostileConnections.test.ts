@@ -1,0 +1,148 @@
+import { writeFileSync } from "node:fs"
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import { join } from "node:path"
+import type { TlsOptions } from "node:tls"
+import { expect, it } from "@effect/vitest"
+import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
+import { clientWith } from "../../lib/deliveryClient.ts"
+import { against, head, says, startRawReceiver } from "../../lib/rawReceiver.ts"
+import { temporaryFolder } from "../../lib/store.ts"
+
+/** A TCP server that is told of each connection, and a client whose targets it may be. */
+const againstTcp = (accept: (socket: Socket) => void) =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    const dialled = yield* Deferred.make<void>()
+    const left = yield* Deferred.make<void>()
+    const server = createServer((socket) => {
+      sockets.add(socket.on("error", () => undefined))
+      // An end is heard of only by who reads.
+      socket.resume().once("close", () => Deferred.unsafeDone(left, Effect.void))
+      Deferred.unsafeDone(dialled, Effect.void)
+      accept(socket)
+    })
+    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+    yield* Effect.acquireRelease(listening, () =>
+      Effect.sync(() => {
+        server.close()
+        for (const socket of sockets) socket.destroy()
+      })
+    )
+    const client = yield* clientWith("")
+    const { port } = server.address() as AddressInfo
+    const url = `https://127.0.0.1:${port}/`
+    const post = client.post({ url, headers: {}, body: Buffer.from("{}") })
+    return { post, dialled: Deferred.await(dialled), left: Deferred.await(left) }
+  })
+
+it.scopedLive.each<[string, (socket: Socket) => void, string]>([
+  ["plain HTTP", (socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), "tls"],
+  ["another protocol", (socket) => socket.write("220 mail.example ESMTP\r\n"), "tls"],
+  ["an end", (socket) => socket.end(), "connection reset"],
+  ["a reset", (socket) => socket.once("data", () => socket.resetAndDestroy()), "connection reset"],
+  ["an alert", (socket) => socket.end(Buffer.from("15030300020228", "hex")), "tls"]
+])("in place of a handshake %s", ([, accept, error]) =>
+  Effect.gen(function* () {
+    const { post } = yield* againstTcp(accept)
+    expect(yield* post).toMatchObject({ error })
+  })
+)
+
+it.scopedLive.each<[string, TlsOptions]>([
+  ["TLS 1.1 at most", { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" }],
+  ["HTTP/2 only", { ALPNProtocols: ["h2"] }],
+  ["certificates of clients", { requestCert: true, rejectUnauthorized: true, maxVersion: "TLSv1.2" }]
+])("a receiver that knows %s gets nothing", ([, options]) =>
+  Effect.gen(function* () {
+    const { connections, post } = yield* against(says(head(204)), options)
+    expect(yield* post).toMatchObject({ error: "tls" })
+    expect(connections()).toBe(0)
+  })
+)
+
+it.scopedLive.each<[string, { past: boolean; ofOurs: boolean }]>([
+  ["that has expired", { past: true, ofOurs: true }],
+  ["that nobody has signed but itself", { past: false, ofOurs: false }]
+])("a certificate %s is no receiver's", ([, { ofOurs, past }]) =>
+  Effect.gen(function* () {
+    const now = yield* DateTime.now
+    const { default: selfsigned } = yield* Effect.promise(() => import("selfsigned"))
+    const made = yield* Effect.promise(() =>
+      selfsigned.generate([{ name: "commonName", value: "127.0.0.1" }], {
+        keyType: "ec",
+        curve: "P-256",
+        algorithm: "sha256",
+        notBeforeDate: DateTime.toDate(DateTime.subtract(now, { days: 10 })),
+        notAfterDate: DateTime.toDate(past ? DateTime.subtract(now, { days: 1 }) : DateTime.add(now, { days: 1 })),
+        extensions: [
+          { name: "basicConstraints", cA: ofOurs, critical: true },
+          { name: "subjectAltName", altNames: [{ type: 7, ip: "127.0.0.1" }] }
+        ]
+      })
+    )
+    const certified = { key: made.private, certificate: made.cert }
+    const { connections, port } = yield* startRawReceiver(certified, says(head(204)))
+    const caFile = join(yield* temporaryFolder, "ca.pem")
+    writeFileSync(caFile, made.cert)
+    const client = yield* clientWith(ofOurs ? caFile : "")
+    const url = `https://127.0.0.1:${port}/`
+    expect(yield* client.post({ url, headers: {}, body: Buffer.from("{}") })).toMatchObject({ error: "tls" })
+    expect(connections()).toBe(0)
+  })
+)
+
+// Sockets do not follow the test clock, deadlines do: the clock is moved once the receiver was reached.
+it.scoped("a handshake that never ends is cut after 30 seconds", () =>
+  Effect.gen(function* () {
+    const { dialled, left, post } = yield* againstTcp(() => undefined)
+    const fiber = yield* Effect.fork(post)
+    yield* dialled
+    yield* TestClock.adjust(29_999)
+    expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+    yield* TestClock.adjust(1)
+    expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
+    yield* left
+  })
+)
+
+it.scoped("whoever stops waiting within a handshake leaves no connection", () =>
+  Effect.gen(function* () {
+    const { dialled, left, post } = yield* againstTcp(() => undefined)
+    const fiber = yield* Effect.fork(post)
+    yield* dialled
+    yield* Fiber.interrupt(fiber)
+    yield* left
+  })
+)
+
+it.scoped("a head that drips is cut after 30 seconds, however much has come", () =>
+  Effect.gen(function* () {
+    const { post, take } = yield* against(says("HTTP/1.1 200 OK\r\n"))
+    const fiber = yield* Effect.fork(post)
+    const { socket } = yield* take
+    for (let second = 1; second < 30; second++) {
+      yield* TestClock.adjust("1 second")
+      socket.write(`x-drip: ${second}\r\n`)
+    }
+    yield* TestClock.adjust(999)
+    expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+    yield* TestClock.adjust(1)
+    expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
+  })
+)
+
+it.scoped("a body that goes on dripping is dropped after 5 seconds; its status stands", () =>
+  Effect.gen(function* () {
+    const { post, take } = yield* against(says(head(202), "d"))
+    const fiber = yield* Effect.fork(post)
+    const { socket } = yield* take
+    const drip = Effect.zipRight(
+      TestClock.adjust("1 second"),
+      Effect.sync(() => socket.write("d"))
+    )
+    // When the head arrives is the socket's secret: the clock moves on until the body's time is over.
+    const outcome = yield* Effect.raceFirst(Fiber.join(fiber), Effect.forever(drip))
+    expect(outcome).toMatchObject({ status: 202, bodyStart: expect.stringMatching(/^d*$/) })
+    expect(yield* Clock.currentTimeMillis).toBeLessThan(30_000)
+  })
+)

@@ -1,0 +1,56 @@
+import { expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import ipaddr from "ipaddr.js"
+import { isMetadata, isPublic } from "../../../src/Webhooks/transport/publicAddress.ts"
+import { addresses, stated, toBytes } from "../../lib/registries.ts"
+
+it("agrees with the registries at the edges of every block, and anywhere", () => {
+  return fc.assert(
+    fc.property(addresses, ({ bits, value }) => {
+      expect(isPublic(toBytes(value, bits))).toBe(stated(value, bits))
+    }),
+    { numRuns: 20_000 }
+  )
+})
+
+const bytesOf = (address: string) => ipaddr.parse(address).toByteArray()
+
+it.each(["8.8.8.8", "192.88.100.1", "223.255.255.255", "2606:4700:4700::1111", "64:ff9b::5db8:d822", "168.63.129.17"])(
+  "%s is public",
+  (address) => {
+    expect(isPublic(bytesOf(address))).toBe(true)
+    expect(isMetadata(bytesOf(address))).toBe(false)
+  }
+)
+
+it.each([
+  "169.254.169.254",
+  "169.254.170.2",
+  "100.100.100.200",
+  "168.63.129.16",
+  "192.0.0.192",
+  "fd00:ec2::254",
+  "fd20:ce::254",
+  "fd00:c1::a9fe:a9fe",
+  "fd00:42::42",
+  "fd00:a9fe:a9fe::1",
+  "fd00:100::100:200",
+  "fe80::a9fe:a9fe",
+  // 169.254.169.254 in the clothes of IPv6: compatible, mapped, translated, NAT64 of each length, 6to4, Teredo's server
+  // and its client, ISATAP.
+  "::a9fe:a9fe",
+  "::ffff:169.254.169.254",
+  "::ffff:0:a9fe:a9fe",
+  "64:ff9b::a9fe:a9fe",
+  "64:ff9b:1:a9fe:a9:fe00::",
+  "64:ff9b:1:a9:fe:a9fe::",
+  "64:ff9b:1:0:a9:fea9:fe00::",
+  "64:ff9b:1::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
+  "2001:0:a9fe:a9fe::1",
+  "2001:0:808:808::5601:5601",
+  "2606:4700::5efe:a9fe:a9fe",
+  "2606:4700::200:5efe:a9fe:a9fe"
+])("%s is metadata", (address) => {
+  expect(isMetadata(bytesOf(address))).toBe(true)
+})
