@@ -1,7 +1,6 @@
 import { HttpApi } from "@effect/platform"
-import { DocumentsApi } from "./Documents/Api.ts"
 import { EventsApi } from "./Events/Api.ts"
-import { HealthApi } from "./Http/Api.ts"
+import { DocumentsApi, HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"

@@ -12,7 +12,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses, jumpsLayer } from "./Payments/addresses/Addresses.ts"
 import { refuseSharedWallets } from "./Payments/addresses/sharedWallets.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
-import { Settlement } from "./Payments/Settlement.ts"
+import { settlementLayer } from "./Payments/Settlement.ts"
 import { Payments } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
@@ -23,6 +23,7 @@ import { Metrics } from "./Telemetry/Metrics.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import * as Telemetry from "./Telemetry.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
+import { DeliveryBell } from "./Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "./Webhooks/SigningKeys.ts"
 import { DeliveryClient } from "./Webhooks/transport/DeliveryClient.ts"
 import { Resolver } from "./Webhooks/transport/Resolver.ts"
@@ -38,9 +39,11 @@ export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, Rpc.layer)),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),
-    Layer.provideMerge(Layer.mergeAll(Outbox.layer, DeliveryClient.layer, SigningKeys.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), DeliveryClient.layer, SigningKeys.layer)
+    ),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
     Layer.provideMerge(
@@ -72,8 +75,8 @@ export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.lay
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, Rpc.layer)),
-    Layer.provideMerge(Outbox.layer),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

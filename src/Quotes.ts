@@ -17,10 +17,11 @@ import {
   RateUnavailable
 } from "./Domain/Quote.ts"
 import { iso } from "./Domain/Timestamp.ts"
-import { grossOf, networkFeeOf, rateOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
+import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
 import { type Priced, refusalOf } from "./Quotes/refusal.ts"
+import { rateOf } from "./Quotes/sources/rate.ts"
 import { chainOf, problemsOf, transferGas, transferred } from "./Quotes/terms.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"

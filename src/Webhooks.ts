@@ -5,10 +5,10 @@ import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import type { Endpoint } from "./Domain/Webhook.ts"
-import { Outbox } from "./Events/Outbox.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { DeliveryBell } from "./Webhooks/queue/DeliveryBell.ts"
 import * as EndpointsRepo from "./Webhooks/queue/EndpointsRepo.ts"
 import { releaseEndpoint } from "./Webhooks/queue/ReleaseRepo.ts"
 import { endpointContext } from "./Webhooks/SigningKeys.ts"
@@ -58,7 +58,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
     Effect.gen(function* () {
       const guard = yield* TargetGuard
       const secrets = yield* Secrets
-      const outbox = yield* Outbox
+      const bell = yield* DeliveryBell
       const reader = yield* Reader
       const writer = yield* Writer
       const { quotaBytes } = (yield* Settings).accounts
@@ -88,7 +88,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       })
 
       const release = (endpoint: EndpointId): Effect.Effect<void, StoreUnavailable> =>
-        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseAtOnce), outbox.announce)), {
+        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseAtOnce), bell.ring)), {
           until: (nothingLeft) => nothingLeft
         })
 

@@ -2,8 +2,8 @@ import { Clock, Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
-import { Outbox } from "../Events/Outbox.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
+import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
 import * as RedeliveryRepo from "../Webhooks/queue/RedeliveryRepo.ts"
@@ -47,10 +47,10 @@ export const show = reading(
 
 /** Stores the order, and has the dispatcher look afterwards. */
 const commit = Effect.fnUntraced(function* <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) {
-  const outbox = yield* Outbox
+  const bell = yield* DeliveryBell
   const writer = yield* Writer
   const now = yield* Clock.currentTimeMillis
-  return yield* writer.write(Effect.zipLeft(order(now), outbox.announce))
+  return yield* writer.write(Effect.zipLeft(order(now), bell.ring))
 })
 
 export const redeliver = administering(

@@ -1,13 +1,14 @@
 import type { Accounts, Keys } from "../Auth.ts"
 import type { MatchSet } from "../Chains/ledger/MatchSet.ts"
+import type { Settlement } from "../Chains/ledger/Settlement.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
 import type { Chains } from "../Chains.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import type { Jumps } from "../Payments/addresses/jumps.ts"
-import type { Settlement } from "../Payments/Settlement.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Settings } from "../Settings.ts"
 import type { Reader, Writer } from "../Sql.ts"
+import type { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import type { SigningKeys } from "../Webhooks/SigningKeys.ts"
 import type { DeliveryClient } from "../Webhooks/transport/DeliveryClient.ts"
 import * as AccountHandlers from "./accountHandlers.ts"
@@ -20,10 +21,10 @@ import * as PaymentRequests from "./paymentRequests.ts"
 import * as RepairHandlers from "./repairHandlers.ts"
 import * as Requests from "./requests.ts"
 
-type PlainServices = Accounts | Jumps | Keys | Outbox | Reader | Settings | Settlement | Writer
+type PlainServices = Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys | Writer
-type ChainedServices = Chains | MatchSet | Networks | Outbox | Reader | Settings | Writer
+type ChainedServices = Chains | DeliveryBell | MatchSet | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([

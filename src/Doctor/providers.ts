@@ -7,10 +7,19 @@ import {
   simulateBlock,
   traceTransaction
 } from "../Chains/rpc/balanceCalls.ts"
-import { ask, type Call, decoder, getChainId, getHead, getLogs, Hash, type Header } from "../Chains/rpc/calls.ts"
+import {
+  ask,
+  type Call,
+  decoder,
+  getChainId,
+  getHead,
+  getLogs,
+  Hash,
+  type Header,
+  transferTopic
+} from "../Chains/rpc/calls.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
-import { transferTopic } from "../Chains/scan/transfers.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Documents } from "../Documents.ts"
+import type { DocumentsApi } from "../Http/Api.ts"
 import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
 import { revalidated } from "../Http/revalidation.ts"
 import { Settings } from "../Settings.ts"
-import type { DocumentsApi } from "./Api.ts"
 
 /** The page needs nothing but its style, and is nobody's frame. */
 const pageHeaders = {

@@ -6,6 +6,7 @@ import { type Payment, toObject } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
+import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 
 /** Where a transition becomes an event and its deliveries, in the transaction of the transition itself. */
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<
@@ -13,10 +14,6 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   {
     /** Tells of the status that `payment` has now reached, `at` Unix milliseconds. */
     readonly publish: (tx: Tx["Type"], payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable>
-    /** Deliveries are made due in this transaction: the dispatcher hears of it after the commit. */
-    readonly announce: Effect.Effect<void, never, Tx>
-    /** Completes once deliveries have been committed since it last did: what wakes the dispatcher. */
-    readonly newDeliveries: Effect.Effect<void>
     /** Listens until the scope closes: what it gives completes once events of the owner have been committed since it last did. */
     readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
@@ -24,9 +21,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   static readonly layer = Layer.effect(
     Outbox,
     Effect.gen(function* () {
-      const bell = yield* Queue.sliding<void>(1)
-      const ring = () => void bell.unsafeOffer(undefined)
-      const announce = Effect.map(Tx, (tx) => tx.afterCommit(ring))
+      const { ring } = yield* DeliveryBell
       const listeners = makeListeners()
 
       const publish = Effect.fnUntraced(function* (tx: Tx["Type"], payment: Payment, at: number) {
@@ -52,10 +47,10 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           payment.webhookUrl,
           at
         )
-        if (deliveries > 0) tx.afterCommit(ring)
+        if (deliveries > 0) yield* Effect.provideService(ring, Tx, tx)
       })
 
-      return { publish, announce, newDeliveries: Queue.take(bell), listen: listeners.listen }
+      return { publish, listen: listeners.listen }
     })
   )
 }

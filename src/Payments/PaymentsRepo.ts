@@ -5,6 +5,7 @@ import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { FailureReason, NewPayment, Payment, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
+import type { AddressSource } from "./addresses/Addresses.ts"
 
 interface PaymentRow {
   readonly sequence: number
@@ -63,12 +64,6 @@ const fromRow = (row: PaymentRow): Payment => ({
   failureReason: row.failure_reason ?? undefined,
   endedAt: row.ended_at ?? undefined
 })
-
-/** Where a payment's address comes from. */
-export interface AddressSource {
-  readonly wallet: string
-  readonly index: number
-}
 
 /**
  * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already

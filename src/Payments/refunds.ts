@@ -1,10 +1,10 @@
 import { Clock, Effect } from "effect"
+import { Settlement } from "../Chains/ledger/Settlement.ts"
 import { isNamed, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import { type Decided, decided } from "./decisions.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
-import { Settlement } from "./Settlement.ts"
 
 // What operators have sent back with a wallet of their own. Money may arrive between their look at the exceptions and the
 // command: only what is named, or the one exception that is open, is closed, and no more of it than was named.

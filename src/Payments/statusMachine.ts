@@ -1,6 +1,7 @@
 import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
 
@@ -23,7 +24,7 @@ export interface Horizon {
   readonly safe: number | undefined
   readonly finalized: number | undefined
   /** The tag that the payment's value asks for besides the confirmations. */
-  readonly requires: "safe" | "finalized" | undefined
+  readonly requires: FinalityTag | undefined
   /** The chains of the mode that answer have been compared past the payment's deadline as well. */
   readonly elsewhereChecked: boolean
   /**
@@ -48,9 +49,6 @@ export interface Step {
 
 /** Block times run behind the clock by ten minutes at most, and a clock that is wrong may be a quarter of an hour ahead. */
 const blockTimeLag = Duration.toMillis("25 minutes")
-
-/** Where no chain tells what is final: this many times the confirmations deep. */
-const finalDepth = 4
 
 const kinds = ["tx", "log", "call", "unattributed"]
 
@@ -226,17 +224,6 @@ export const advance = (
   }
   return steps
 }
-
-/**
- * Nothing at or below this block is expected to be replaced any more. The tag, where no policy needs it, is one provider's
- * word: it makes no block final that is not deep.
- */
-export const finalBlock = ({
-  confirmations,
-  finalized,
-  head
-}: Pick<Horizon, "confirmations" | "finalized" | "head">): number =>
-  Math.min(finalized ?? head, head - finalDepth * confirmations)
 
 /**
  * What becomes of a confirmed payment whose money a reorg took: failed, once every block that it was taken from has a

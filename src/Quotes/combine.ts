@@ -1,8 +1,8 @@
 import { BigDecimal, Duration, Order } from "effect"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
-import { rateOf } from "./arithmetic.ts"
 import { showDecimal } from "./sources/decimal.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
+import { rateOf } from "./sources/rate.ts"
 
 /** What a source last said of a currency. */
 export interface Told extends PricePoint {

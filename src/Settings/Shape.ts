@@ -1,6 +1,7 @@
 import type { Duration, Redacted } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
+import type { FinalityPolicy } from "../Domain/Finality.ts"
 import type { KnownBlock } from "./knownBlocks.ts"
 
 /** A token contract whose transfers are credited. */
@@ -18,12 +19,6 @@ export interface WrongToken {
   readonly address: string
 }
 
-/** Payments worth more than `aboveUsd` (a decimal) wait for this tag besides the confirmations. */
-export interface Policy {
-  readonly aboveUsd: string
-  readonly require: "safe" | "finalized"
-}
-
 export interface ChainSettings extends Network {
   /** At least one. Secret: providers put their keys into the URL. */
   readonly rpcUrls: ReadonlyArray<Redacted.Redacted<string>>
@@ -36,7 +31,7 @@ export interface ChainSettings extends Network {
   readonly startBlock: "latest" | number
   readonly tokens: ReadonlyArray<TokenSettings>
   readonly wrongTokens: ReadonlyArray<WrongToken>
-  readonly policies: ReadonlyArray<Policy>
+  readonly policies: ReadonlyArray<FinalityPolicy>
   /** What the public network is known by; none for any other. */
   readonly knownBlocks: ReadonlyArray<KnownBlock>
 }

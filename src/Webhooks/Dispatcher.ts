@@ -1,11 +1,11 @@
 import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
-import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { Slot } from "./queue/AccountLanes.ts"
 import { type Attempt, type DueDelivery, dueDelivery } from "./queue/DeliveriesRepo.ts"
+import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
 import { outcomeClass, outcomeClasses, secretUnreadable } from "./queue/outcomes.ts"
@@ -101,7 +101,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const { concurrency, concurrencyPerEndpoint } = (yield* Settings).webhooks
       const reader = yield* Reader
       const writer = yield* Writer
-      const outbox = yield* Outbox
+      const bell = yield* DeliveryBell
       const alive = (yield* Workers).worker("dispatcher", "10 seconds")
       const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, countWith(yield* Metrics))
 
@@ -132,7 +132,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
           yield* Number.isFinite(wait) ? Effect.timeoutOption(change, Duration.millis(wait)) : change
         })
 
-        const listen = Effect.map(outbox.newDeliveries, () => {
+        const listen = Effect.map(bell.heard, () => {
           queue.wake()
           changed.unsafeOffer(undefined)
         })

@@ -1,8 +1,8 @@
 import { Options } from "@effect/cli"
 import { Data, Effect, Option } from "effect"
-import type { Place } from "../Control/ask.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
+import type { Place } from "./ask.ts"
 
 /** The command line asks for something that cannot be. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}

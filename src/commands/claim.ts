@@ -1,7 +1,7 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
-import { ask } from "../Control/ask.ts"
 import { Claim } from "../Control/requests.ts"
+import { ask } from "./ask.ts"
 import { common, placeOf } from "./Invocation.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"

@@ -1,6 +1,5 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Clock, Data, Effect, Option } from "effect"
-import { ask } from "../Control/ask.ts"
 import {
   ListDeliveries,
   ListedStatus,
@@ -15,6 +14,7 @@ import { latestMoment } from "../Control/requests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
+import { ask } from "./ask.ts"
 import { type Common, common, placeOf, UsageError } from "./Invocation.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"

@@ -7,20 +7,23 @@ import { Invocation } from "../Control/Invocation.ts"
 import { CreateAccount, CreateKey, NotUnderstood } from "../Control/requests.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { notedJumps } from "../Payments/addresses/jumps.ts"
-import { Settlement } from "../Payments/Settlement.ts"
+import { settlementLayer } from "../Payments/Settlement.ts"
 import { Secrets } from "../Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
 import { StoreUnusable } from "../Sql.ts"
+import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 
 /** Read in only for what needs the chains. */
 const app = Effect.promise(() => import("../App.ts"))
 
 const storeLayer = (settings: SettingsShape) =>
-  Settlement.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Outbox.layer, notedJumps)),
+  settlementLayer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(Accounts.layer, Keys.layer, Layer.provideMerge(Outbox.layer, DeliveryBell.layer), notedJumps)
+    ),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

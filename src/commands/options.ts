@@ -1,11 +1,11 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
-import type { Place } from "../Control/ask.ts"
 import { longestPage, nameLength } from "../Control/requests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/values.ts"
+import type { Place } from "./ask.ts"
 import { UsageError } from "./Invocation.ts"
 
 /** A value of the command line that is refused: exit 2. */

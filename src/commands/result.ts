@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { ask } from "../Control/ask.ts"
+import { ask } from "./ask.ts"
 import { type Common, placeOf } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 

@@ -1,6 +1,5 @@
 import { Effect, type Redacted } from "effect"
 import { audited } from "../Auth/audit.ts"
-import { whileLocked } from "../Control/ask.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { rotate } from "../Control/rotateSecrets.ts"
 import { fingerprintOf } from "../Secrets.ts"
@@ -8,6 +7,7 @@ import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
+import { whileLocked } from "./ask.ts"
 
 /** Changes the master key as the only process that works on the database. */
 export const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { Effect, Either, Layer, Queue, Redacted } from "effect"
+import { transferTopic } from "../../src/Chains/rpc/calls.ts"
 import { classify } from "../../src/Chains/rpc/limits.ts"
 import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
-import { transferTopic } from "../../src/Chains/scan/transfers.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 
 const hex = (value: number | bigint): string => `0x${value.toString(16)}`

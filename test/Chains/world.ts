@@ -15,6 +15,7 @@ import {
 } from "effect"
 import type { Touched } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { type ScanResult, Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { defectMessage } from "../../src/Chains/watcher/defects.ts"
@@ -25,7 +26,7 @@ import { AccountId, newPaymentId, type PaymentId } from "../../src/Domain/Ids.ts
 import type { PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
-import { type ScanResult, Settlement } from "../../src/Payments/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -111,14 +112,12 @@ export const realSettlement = Layer.effect(
     }
   })
 ).pipe(
-  Layer.provide(Settlement.layer),
+  Layer.provide(settlementLayer),
   Layer.provide(
     Layer.effect(
       Outbox,
       Effect.map(Announced, (announced) => ({
         publish: (_, payment) => Effect.sync(() => void announced.push(payment.status)),
-        announce: Effect.void,
-        newDeliveries: Effect.never,
         listen: () => Effect.succeed(Effect.never)
       }))
     )

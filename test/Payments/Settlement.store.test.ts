@@ -2,7 +2,8 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import * as Balances from "../../src/Chains/balances/BalancesRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { StoreUnavailable, type Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { block, confirmations, lastOnTime, layer, look, network, start, untilExpired } from "./settling.ts"
@@ -19,7 +20,7 @@ it.scoped("payments that are over when the store is full end a second after it h
             isFull ? new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }) : writer.write(command)
         )
     })
-    const { expire, settle } = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+    const { expire, settle } = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
       Effect.provide(Layer.merge(full, testSettingsLayer("")))
     )
     yield* Effect.forkScoped(expire)

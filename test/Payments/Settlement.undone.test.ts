@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import {
@@ -72,7 +73,7 @@ it.scoped("a payment that was undone while nobody looked is found after a restar
     const payment = yield* confirmedOnce
     const writer = yield* Writer
     yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
-    const { settle } = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+    const { settle } = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
       Effect.provide(testSettingsLayer(""))
     )
     yield* writer.write(

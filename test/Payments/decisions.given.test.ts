@@ -2,11 +2,12 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import * as WatchedRepo from "../../src/Chains/ledger/WatchedRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import { accept } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { asked, besideNode, end, hash, layer, look, mined, ofTwoChains, refunded, start, untold } from "./deciding.ts"
@@ -153,7 +154,7 @@ it.scoped(
       expect(yield* look(id)).toEqual(failed)
       mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
       yield* accept(id, hash("1"))
-      const restarted = yield* Effect.provide(Settlement, Layer.fresh(Settlement.layer)).pipe(
+      const restarted = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
         Effect.provide(testSettingsLayer(""))
       )
       const writer = yield* Writer

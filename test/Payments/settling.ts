@@ -2,14 +2,16 @@ import { Array as Arr, Effect, Layer, Logger, TestClock } from "effect"
 import { getAddress, numberToHex, pad } from "viem"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -39,8 +41,8 @@ const hearNothingYet = Effect.sync(() => {
 export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
   Layer.unwrapScoped(
     Effect.map(temporaryDatabase, (path) =>
-      Settlement.layer.pipe(
-        Layer.provideMerge(Outbox.layer),
+      settlementLayer.pipe(
+        Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
         Layer.provideMerge(Sql.layer(path)),
         Layer.provideMerge(testSettingsLayer(path, over)),
         Layer.provideMerge(heard),

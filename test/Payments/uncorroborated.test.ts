@@ -4,8 +4,8 @@ import * as AgreementRepo from "../../src/Chains/corroboration/AgreementRepo.ts"
 import * as Doubts from "../../src/Chains/corroboration/DoubtsRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   alarms,

@@ -4,14 +4,16 @@ import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { commitReading } from "../../src/Chains/watcher/commit.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { count, type Figure, median, millis, times } from "./Figure.ts"
@@ -101,8 +103,8 @@ const measured = (share: bigint) =>
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tilld-dust-"))),
     (folder) => {
       const path = join(folder, "tilld.db")
-      const layer = Settlement.layer.pipe(
-        Layer.provideMerge(Outbox.layer),
+      const layer = settlementLayer.pipe(
+        Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
         Layer.provideMerge(Sql.layer(path)),
         Layer.provideMerge(testSettingsLayer(path))
       )

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto"
 import { Either } from "effect"
 import { AddressSet } from "../../src/Chains/ledger/AddressSet.ts"
-import { strayBlock, tokenTransfers, transferTopic } from "../../src/Chains/scan/transfers.ts"
+import { transferTopic } from "../../src/Chains/rpc/calls.ts"
+import { strayBlock, tokenTransfers } from "../../src/Chains/scan/transfers.ts"
 
 const logs = 5_000
 const addresses = 100_000

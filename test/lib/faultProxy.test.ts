@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { request } from "undici"
+import { transferTopic } from "../../src/Chains/rpc/calls.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../src/Chains/rpc/RpcError.ts"
-import { transferTopic } from "../../src/Chains/scan/transfers.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { type FaultName, faultNames, plansOf, providersWords, startFaultProxy } from "./faultProxy.ts"
 

@@ -9,6 +9,7 @@ import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
@@ -99,7 +100,7 @@ export const webhooksOn = <E, R>(
     Layer.provideMerge(client),
     Layer.provideMerge(SigningKeys.layer),
     Layer.provideMerge(TargetGuard.layer),
-    Layer.provideMerge(Outbox.layer),
+    Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provideMerge(Secrets.layer),
     Layer.provideMerge(stubResolver(names)),
     Layer.provideMerge(settings),

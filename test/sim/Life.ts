@@ -1,6 +1,7 @@
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
 import { History } from "../../src/Chains/balances/History.ts"
 import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import { defectMessage } from "../../src/Chains/watcher/defects.ts"
@@ -13,7 +14,7 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/addresses/Addresses.ts"
 import { BlindJump } from "../../src/Payments/addresses/numbering.ts"
-import { Settlement } from "../../src/Payments/Settlement.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
 import { Quotes } from "../../src/Quotes.ts"
@@ -23,6 +24,7 @@ import type { Db } from "../../src/Sql/Db.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
 import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
@@ -209,9 +211,11 @@ export class Life {
       Layer.provideMerge(Layer.succeed(BlindJump, jump)),
       Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
       Layer.provideMerge(Networks.layer),
-      Layer.provideMerge(Layer.mergeAll(Settlement.layer, MatchSet.layer, rpc)),
+      Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, rpc)),
       Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
-      Layer.provideMerge(Layer.mergeAll(Outbox.layer, receiver, SigningKeys.layer)),
+      Layer.provideMerge(
+        Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), receiver, SigningKeys.layer)
+      ),
       Layer.provideMerge(TargetGuard.layer),
       Layer.provideMerge(noNames),
       Layer.provideMerge(Secrets.layer),

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import type { Settlement } from "../../Payments/Settlement.ts"
 import { Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import type { Settlement } from "../ledger/Settlement.ts"
 import * as Balances from "./BalancesRepo.ts"
 import type { BalanceReading } from "./oracle.ts"
 

@@ -2,13 +2,13 @@ import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { Db } from "../../Sql.ts"
 import type { Provider } from "../providers/Providers.ts"
-import * as Repair from "../repair/RepairRepo.ts"
 import { balanceAt, decodeTransaction, getOutcome, nonceAt, type Transaction } from "../rpc/balanceCalls.ts"
 import { ask, getFullBlock, type Header } from "../rpc/calls.ts"
 import { isRefusal } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Watch } from "../scan/watch.ts"
 import { spent } from "./attribution.ts"
+import * as Income from "./IncomeRepo.ts"
 import { gotBy, movesOf } from "./inside.ts"
 
 /** The transactions that an address sent in a block. */
@@ -39,7 +39,7 @@ const withBlock = Effect.fnUntraced(function* (client: RpcClient, address: strin
 
 /** What came to an address in the blocks between two known balances; undefined where it has spent there, or none is known. */
 const betweenPoints = (reader: Db, network: Network, address: string, { number }: Header) =>
-  Effect.map(Repair.pointsAround(reader, network, address, number), (points): Repair.Income | undefined => {
+  Effect.map(Income.pointsAround(reader, network, address, number), (points): Income.Income | undefined => {
     if (points === undefined || points.before.nonce !== points.after.nonce) return undefined
     const { after, before } = points
     return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
@@ -53,7 +53,7 @@ const ofBlock = Effect.fnUntraced(function* (watch: Watch, provider: Provider, a
       Effect.succeed(undefined)
     )
     if (amount === undefined) continue
-    return { address, after: header.number - 1, upTo: header.number, amount } satisfies Repair.Income
+    return { address, after: header.number - 1, upTo: header.number, amount } satisfies Income.Income
   }
   return undefined
 })
@@ -71,15 +71,15 @@ export const boundsOf = Effect.fn("Chains.boundsOf")(function* (
   header: Header,
   hash: string
 ) {
-  const bounds: Array<Repair.Bound> = []
+  const bounds: Array<Income.Bound> = []
   const incomes = [
     yield* ofBlock(watch, provider, address, header),
     yield* betweenPoints(watch.reader, watch.network, address, header)
   ]
   for (const income of incomes) {
     if (income === undefined) continue
-    const brought: Array<Repair.Part> = []
-    for (const part of yield* Repair.partsOf(watch.reader, watch.network, income)) {
+    const brought: Array<Income.Part> = []
+    for (const part of yield* Income.partsOf(watch.reader, watch.network, income)) {
       if (part.txHash === hash || !part.position.startsWith("call:")) continue
       const moves = yield* movesOf(watch, provider, part.txHash)
       if (moves !== undefined) brought.push({ ...part, amount: gotBy(address, moves) })

@@ -5,13 +5,13 @@ import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { keepIncome } from "../balances/commitBalances.ts"
+import * as Incomes from "../balances/IncomeRepo.ts"
 import type { Income } from "../balances/searchBalances.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { makeStandsStill } from "../providers/standsStill.ts"
-import * as Repair from "../repair/RepairRepo.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { decidesSolely, type Watch } from "../scan/watch.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
@@ -106,7 +106,7 @@ const store = (
       const coin = nativeToken(network.chain)
       for (const one of unknown) {
         // A round at a later block may have seen it already, and not how it came.
-        if (one.currency === coin) yield* Repair.takeFromUnattributed(network, one, settled.number)
+        if (one.currency === coin) yield* Incomes.takeFromUnattributed(network, one, settled.number)
       }
       const touched = [...decided, ...(yield* keepIncome(network, unknown, false))]
       // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.

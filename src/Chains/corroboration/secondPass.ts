@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
+import { finalBlock } from "../../Domain/Finality.ts"
 import type { Scan } from "../../Domain/Receipt.ts"
-import { finalBlock } from "../../Payments/statusMachine.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"

@@ -4,7 +4,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
-import type { Transfer } from "../scan/transfers.ts"
+import type { Transfer } from "./Transfer.ts"
 
 interface ScanRow {
   readonly head_number: number

@@ -1,5 +1,7 @@
 import { Clock, Effect } from "effect"
+import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
@@ -203,4 +205,25 @@ export const lowerTo = ({ chain, mode }: Network, number: number) =>
          WHERE chain = ? AND mode = ? AND canonical = 0 AND block_number > ?)`,
       [...params, chain, mode, number]
     )
+  })
+
+/** Whose an address is that was handed out in a mode: a payment's; undefined of one whose payment is lost. */
+export interface Owner {
+  readonly payment: PaymentId | undefined
+}
+
+/** Those of the addresses that were ever handed out in the mode, as they were given. */
+export const ownersOf = (db: Db, mode: Mode, addresses: Iterable<string>) =>
+  Effect.gen(function* () {
+    const owners = new Map<string, Owner>()
+    for (const address of new Set(addresses)) {
+      const written = getAddress(address as Hex)
+      const row = yield* db.get<{ payment: PaymentId | null }>(
+        `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
+         UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
+        [written, mode, written, mode]
+      )
+      if (row !== undefined) owners.set(address, { payment: row.payment ?? undefined })
+    }
+    return owners
   })

@@ -1,9 +1,9 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import type { ChainSettings } from "../../Settings.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import type { Watch } from "../scan/watch.ts"
 import { headOf } from "./otherHead.ts"
-import type { Provider } from "./Providers.ts"
+import type { Provider, Providers } from "./Providers.ts"
 
 /** A newest block that is older than this is late, and so is a provider whose newest block is that much older. */
 const lateAfter = Duration.toMillis("2 minutes")
@@ -20,7 +20,7 @@ const usualLag = 1
  * lost its peers goes on to answer, and looks like a chain on which nothing happens. Undefined where nobody knows better.
  */
 export const overtaken = Effect.fn("Watcher.overtaken")(function* (
-  { providers }: Watch,
+  { providers }: { readonly providers: Providers },
   provider: Provider,
   head: number
 ) {
@@ -39,7 +39,13 @@ export type Lags = (provider: Provider, head: BlockRef) => Effect.Effect<RpcErro
  * A head that moves may be that of a node which cannot keep up. While its block is late by this machine's clock, another
  * provider is asked for its own once a minute: a newer one alone proves nothing, since anybody can claim it.
  */
-export const makeLags = ({ chain, providers }: Pick<Watch, "chain" | "providers">): Lags => {
+export const makeLags = ({
+  chain,
+  providers
+}: {
+  readonly chain: ChainSettings
+  readonly providers: Providers
+}): Lags => {
   let comparedAt = Number.NEGATIVE_INFINITY
   return Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
     const now = yield* Clock.currentTimeMillis

@@ -6,13 +6,13 @@ import { boundsOf } from "../balances/income.ts"
 import { movesInside, receiptsInside } from "../balances/inside.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
+import { type Owner, ownersOf } from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash } from "../rpc/calls.ts"
+import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash, transferTopic } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { nativeTransfers, type Transfer, transfersAmong, transferTopic } from "../scan/transfers.ts"
-import type { Watch } from "../scan/watch.ts"
-import type { Watcher } from "../watcher/Watcher.ts"
-import * as Repair from "./RepairRepo.ts"
+import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
+import type { Exclusively, Watch } from "../scan/watch.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
 
 const Included = Schema.Struct({
@@ -83,7 +83,7 @@ const nothing = (
   { contracts, network }: Watch,
   hash: string,
   logs: ReadonlyArray<unknown>,
-  ours: ReadonlyMap<string, Repair.Owner>,
+  ours: ReadonlyMap<string, Owner>,
   isTraced: boolean
 ): RepairRefused => {
   const key = `chains.${networkKey(network)}`
@@ -187,7 +187,7 @@ export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provi
     ...(found.to === null ? [] : [found.to]),
     ...(moves ?? []).map(({ to }) => to)
   ]
-  const owners = yield* Repair.ownersOf(watch.reader, watch.network.mode, receivers)
+  const owners = yield* ownersOf(watch.reader, watch.network.mode, receivers)
   const ours = new AddressSet()
   for (const address of owners.keys()) ours.add(address)
   const transfers = [
@@ -216,6 +216,6 @@ export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provi
  *
  * @param hash lower case
  */
-export const claim = Effect.fn("Chains.claim")(function* (exclusively: Watcher["exclusively"], hash: string) {
+export const claim = Effect.fn("Chains.claim")(function* (exclusively: Exclusively, hash: string) {
   return yield* persistently(exclusively, (watch, provider) => claimOnce(watch, provider, hash))
 })

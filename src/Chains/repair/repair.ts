@@ -4,14 +4,14 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { Scan } from "../../Domain/Receipt.ts"
 import { RepairRefused } from "../../Domain/RepairErrors.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import * as Income from "../balances/IncomeRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { refusals } from "../providers/Span.ts"
 import { ask, getHeader } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readRange } from "../scan/range.ts"
-import { isAlone, sourceOf, type Watch } from "../scan/watch.ts"
-import type { Watcher } from "../watcher/Watcher.ts"
+import { type Exclusively, isAlone, sourceOf, type Watch } from "../scan/watch.ts"
 import * as Repair from "./RepairRepo.ts"
 
 /** Between two attempts at the same blocks. */
@@ -32,7 +32,7 @@ export const scanOf = ({ network, reader }: Watch): Effect.Effect<Scan, RepairRe
  * Gives up after some seconds, with the last reason.
  */
 export const persistently = <A, E>(
-  exclusively: Watcher["exclusively"],
+  exclusively: Exclusively,
   work: (watch: Watch, provider: Provider) => Effect.Effect<A, E>
 ) => Effect.retry(exclusively(work), { schedule: tryAgain, while: (error) => !(error instanceof RepairRefused) })
 
@@ -47,7 +47,7 @@ export const checkBranch = (provider: Provider, { head }: Scan) =>
       : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
   )
 
-const tooMuch = ({ address, after, amount, upTo }: Repair.Bound, excess: bigint) =>
+const tooMuch = ({ address, after, amount, upTo }: Income.Bound, excess: bigint) =>
   new RepairRefused({
     message:
       `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
@@ -67,7 +67,7 @@ export const storeRepaired = (
   provider: Provider,
   scan: Scan,
   transfers: ReadonlyArray<Ledger.DatedTransfer>,
-  bounds: ReadonlyArray<Repair.Bound> = []
+  bounds: ReadonlyArray<Income.Bound> = []
 ) =>
   Effect.gen(function* () {
     const { network, settlement } = watch
@@ -81,13 +81,13 @@ export const storeRepaired = (
         const counted = yield* Ledger.countedKeys(tx, network, transfers)
         const added = transfers.filter((transfer) => !counted.has(Ledger.keyOf(transfer)))
         for (const transfer of added) {
-          if (transfer.currency === coin) yield* Repair.takeFromUnattributed(network, transfer)
+          if (transfer.currency === coin) yield* Income.takeFromUnattributed(network, transfer)
         }
         yield* Repair.reopen(network, transfers)
         const touched = yield* Ledger.keepReceipts(network, transfers, isAlone(watch))
         for (const bound of bounds) {
           if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
-          const excess = yield* Repair.keepWithin(network, bound)
+          const excess = yield* Income.keepWithin(network, bound)
           if (excess > 0n) return yield* tooMuch(bound, excess)
         }
         yield* settlement.settle({ network, head: now.head }, new Set(touched))
@@ -159,7 +159,7 @@ const readAgain = Effect.fnUntraced(function* (watch: Watch, provider: Provider,
  * and tells how far it has come.
  */
 export const rescan = Effect.fn("Chains.rescan")(function* (
-  exclusively: Watcher["exclusively"],
+  exclusively: Exclusively,
   range: { readonly from: number; readonly to?: number },
   budget: Duration.DurationInput
 ) {

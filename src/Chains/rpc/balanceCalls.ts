@@ -1,8 +1,7 @@
 import { Either, Predicate, Schema } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { transferTopic } from "../scan/transfers.ts"
-import { Address, type Call, Count, decoder, Hash, Quantity } from "./calls.ts"
+import { Address, type Call, Count, decoder, Hash, Quantity, transferTopic } from "./calls.ts"
 
 /** A block by its hash (EIP-1898), or by its number on what the node takes for the chain. */
 export type At = Pick<BlockRef, "hash"> | number

@@ -1,7 +1,11 @@
 import { Effect, Either, ParseResult, Schema } from "effect"
+import type { FinalityTag } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { RpcClient, RpcRequest } from "./Rpc.ts"
 import { RpcError } from "./RpcError.ts"
+
+/** keccak256("Transfer(address,address,uint256)"), https://eips.ethereum.org/EIPS/eip-20 */
+export const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 
 /** A call and the check of its answer; on the left, what is wrong with the answer. */
 export interface Call<out A> extends RpcRequest {
@@ -144,7 +148,7 @@ const quantity = (value: number): string => `0x${value.toString(16)}`
 export const getHead: Call<Header> = { method: "eth_getBlockByNumber", params: ["latest", false], decode: decodeHeader }
 
 /** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
-export const getTagged = (tag: "safe" | "finalized"): Call<Header> => ({ ...getHead, params: [tag, false] })
+export const getTagged = (tag: FinalityTag): Call<Header> => ({ ...getHead, params: [tag, false] })
 
 export const getHeader = (number: number): Call<Header> => ({
   method: "eth_getBlockByNumber",

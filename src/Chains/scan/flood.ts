@@ -1,6 +1,7 @@
 import { Array as Arr, Effect, Either, Option } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
 import { refusals } from "../providers/Span.ts"
 import {
   ask,
@@ -18,7 +19,7 @@ import type { Reply } from "../rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
 import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type Source, transferFilter } from "./source.ts"
-import { strayBlock, type Transfer, transfersAmong } from "./transfers.ts"
+import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
  * One block that a provider refuses to give the logs of, or may have cut: read in parts, each within the provider's

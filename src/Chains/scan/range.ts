@@ -3,6 +3,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
 import {
   ask,
   badAnswer,
@@ -20,7 +21,7 @@ import type { RpcError } from "../rpc/RpcError.ts"
 import { promises } from "./bloom.ts"
 import { readFlood } from "./flood.ts"
 import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type Source, transferFilter } from "./source.ts"
-import { nativeTransfers, strayBlock, type Transfer, tokenTransfers } from "./transfers.ts"
+import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
 const blocksPerBatch = 10

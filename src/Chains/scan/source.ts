@@ -4,9 +4,10 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import { refusals } from "../providers/Span.ts"
 import type { LogFilter } from "../rpc/calls.ts"
+import { transferTopic } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { type Contracts, transferTopic } from "./transfers.ts"
+import type { Contracts } from "./transfers.ts"
 
 /** What to read a chain for, and from whom. */
 export interface Source {

@@ -2,30 +2,13 @@ import { Either, Predicate, Schema } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
-import { Address, Count, decoder, type FullBlock, Hash, Quantity, Word } from "../rpc/calls.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
+import { Address, Count, decoder, type FullBlock, Hash, Quantity, transferTopic, Word } from "../rpc/calls.ts"
 
-/** keccak256("Transfer(address,address,uint256)"), https://eips.ethereum.org/EIPS/eip-20 */
-export const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 /** Topics are 32 bytes: `0x` and twelve bytes of zeros stand before an address. */
 const addressOffset = 26
 const topicLength = 66
 const addressLength = 42
-
-/** Money that went to a watched address, as a block tells it. */
-export interface Transfer {
-  readonly blockNumber: number
-  readonly blockHash: string
-  readonly txHash: string
-  /** What it is known by in its block at its address: see `Receipt`. */
-  readonly position: string
-  /** The log's or the transaction's index in the block, as this provider numbers them: for order only. */
-  readonly place: number
-  /** The receiving address, lower case. */
-  readonly address: string
-  readonly currency: string
-  /** Base units, above zero. */
-  readonly amount: bigint
-}
 
 /** What a transfer by a contract is recorded as, by the contract's address in lower case. */
 export type Contracts = ReadonlyMap<string, string>

@@ -1,12 +1,14 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import type { Settlement } from "../../Payments/Settlement.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { Db, Writer } from "../../Sql.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
+import type { Settlement } from "../ledger/Settlement.ts"
+import type { WrongChain } from "../providers/chainIdentity.ts"
 import type { FarAhead } from "../providers/farAhead.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
+import type { RpcError } from "../rpc/RpcError.ts"
 import type { Source } from "./source.ts"
 import type { Contracts } from "./transfers.ts"
 
@@ -46,3 +48,8 @@ export const decidesSolely = ({ providers, solePatience }: Watch, provider: Prov
 
 /** Nobody has to be asked about what a chain's only provider says. */
 export const isAlone = ({ providers }: Watch): boolean => providers.all.length < 2
+
+/** Works between two ticks of a network's watcher, with that network's rows to itself, by the provider that serves then. */
+export type Exclusively = <A, E, R>(
+  work: (watch: Watch, provider: Provider) => Effect.Effect<A, E, R>
+) => Effect.Effect<A, E | RpcError | WrongChain, R>

@@ -1,13 +1,13 @@
 import { Clock, Duration, Effect, Queue } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { Settlement } from "../../Payments/Settlement.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
 import { type Agreement, makeAgreement } from "../corroboration/agreement.ts"
 import { finalNumber } from "../corroboration/secondPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { MatchSet } from "../ledger/MatchSet.ts"
+import { Settlement } from "../ledger/Settlement.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import { WrongChain } from "../providers/chainIdentity.ts"
 import { FarAhead } from "../providers/farAhead.ts"
@@ -19,7 +19,7 @@ import type { Provider, Providers } from "../providers/Providers.ts"
 import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
-import { isAlone, type Watch } from "../scan/watch.ts"
+import { type Exclusively, isAlone, type Watch } from "../scan/watch.ts"
 import { type Chores, makeChores, type Trouble } from "./chores.ts"
 import { forgiving, unforgiving } from "./defects.ts"
 import { type Outcome, tick } from "./tick.ts"
@@ -47,9 +47,7 @@ export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
   /** Between two ticks, with the rows of this network to itself. */
-  readonly exclusively: <A, E, R>(
-    work: (watch: Watch, provider: Provider) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | RpcError | WrongChain, R>
+  readonly exclusively: Exclusively
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
   /** What a transfer costs; undefined when it is not known, or older than two minutes. */

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import type { Settlement } from "../../Payments/Settlement.ts"
 import { Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import type { Settlement } from "../ledger/Settlement.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import type { Range } from "../scan/range.ts"
 

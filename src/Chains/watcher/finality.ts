@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect, Either } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
+import { type FinalityTag, requirementOf } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { requirementOf } from "../../Payments/policies.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
@@ -11,8 +11,6 @@ import { ask, getTagged, type Header } from "../rpc/calls.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 import { isAlone, type Watch } from "../scan/watch.ts"
 
-type Tag = "safe" | "finalized"
-
 /** How a node says that it does not know a tag. */
 const unknownTag: ReadonlySet<RpcReason> = new Set(["unsupported", "refused", "missing", "garbage"])
 /** A tag that is further behind the head than this stands still. Seconds of the chain's clock. */
@@ -21,7 +19,7 @@ const usualDelay = Duration.toSeconds("1 hour")
 const stallInterval = Duration.toMillis("1 hour")
 
 /** The newest block with the tag; undefined where the chain or its node knows no such thing. */
-export const findTagged = ({ client }: Pick<Provider, "client">, tag: Tag) =>
+export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTag) =>
   ask(client, [getTagged(tag)]).pipe(
     Effect.map(([header]): Header | undefined => header),
     Effect.catchIf(
@@ -47,19 +45,19 @@ export interface Finality {
 /** Asks for one chain's tags: of another provider too where a policy needs one that the serving provider refuses. */
 export const makeFinality = (watch: Watch): Finality => {
   const { chain, network, providers, reader, writer } = watch
-  const needed = new Set<Tag>(chain.policies.map((policy) => policy.require))
+  const needed = new Set<FinalityTag>(chain.policies.map((policy) => policy.require))
   const policy = `chains.${networkKey(network)}.policy`
-  const named = (tags: ReadonlyArray<Tag>) => tags.map((tag) => `"${tag}"`).join(" and ")
+  const named = (tags: ReadonlyArray<FinalityTag>) => tags.map((tag) => `"${tag}"`).join(" and ")
   let lacking: string | undefined
   let sole: string | undefined
   let stalled: string | undefined
   let told = Number.NEGATIVE_INFINITY
 
   /** Who alone tells a tag, and for how long. */
-  const soles = new Map<Tag, { readonly by: Provider; readonly alone: Lasting }>()
+  const soles = new Map<FinalityTag, { readonly by: Provider; readonly alone: Lasting }>()
 
   /** The tag as the other providers have it. */
-  const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
+  const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
     const known: Array<Claim> = []
     for (const other of yield* providers.others(provider)) {
       const found = yield* Effect.either(findTagged(other, tag))
@@ -70,7 +68,7 @@ export const makeFinality = (watch: Watch): Finality => {
   })
 
   /** Whether one provider alone has told the tag for as long as others are waited for. */
-  const isLeftToIt = Effect.fnUntraced(function* (tag: Tag, by: Provider) {
+  const isLeftToIt = Effect.fnUntraced(function* (tag: FinalityTag, by: Provider) {
     const now = yield* Clock.currentTimeMillis
     const before = soles.get(tag)
     const alone = before?.by === by ? before.alone : new Lasting()
@@ -84,7 +82,7 @@ export const makeFinality = (watch: Watch): Finality => {
    * only one provider tells, its word counts after the patience for a sole one, whether the others are silent or say for
    * the moment that they know no such tag.
    */
-  const find = Effect.fnUntraced(function* (provider: Provider, tag: Tag) {
+  const find = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
     const own = yield* findTagged(provider, tag)
     if (!needed.has(tag) || isAlone(watch)) return { own, any: own, awaits: false }
     const known = yield* elsewhere(provider, tag)
@@ -98,7 +96,7 @@ export const makeFinality = (watch: Watch): Finality => {
     return { own, any: second?.block, awaits: false }
   })
 
-  const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<Tag>) {
+  const noteLack = Effect.fnUntraced(function* (tags: ReadonlyArray<FinalityTag>) {
     const before = lacking
     lacking =
       tags.length === 0
@@ -112,12 +110,17 @@ export const makeFinality = (watch: Watch): Finality => {
   })
 
   /** Whether a payment waits for the tag, with receipts that have their confirmations above block `number`. */
-  const isWaitedFor = (tag: Tag, number: number, head: BlockRef) =>
+  const isWaitedFor = (tag: FinalityTag, number: number, head: BlockRef) =>
     Effect.map(Watched.deepAbove(reader, network, number, head.number - chain.confirmations + 1), (values) =>
       values.some((value) => requirementOf(chain.policies, value) === tag)
     )
 
-  const noteStall = Effect.fnUntraced(function* (tag: Tag, number: number, time: number | undefined, head: BlockRef) {
+  const noteStall = Effect.fnUntraced(function* (
+    tag: FinalityTag,
+    number: number,
+    time: number | undefined,
+    head: BlockRef
+  ) {
     const at = time ?? (yield* Ledger.newestBlockAt(reader, network, number))?.time
     if (at === undefined || head.time - at <= usualDelay || !(yield* isWaitedFor(tag, number, head))) return
     const hours = Math.floor((head.time - at) / 3600)

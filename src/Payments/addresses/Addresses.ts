@@ -5,7 +5,6 @@ import type { Owner } from "../../Domain/Owner.ts"
 import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
-import type { AddressSource } from "../PaymentsRepo.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { derivingThread } from "./derivingThread.ts"
 import { deriveSkipped, Jumps, perform } from "./jumps.ts"
@@ -16,6 +15,12 @@ import * as Repo from "./WalletsRepo.ts"
 
 /** Between two rounds of questions, so that a burst of payments does not become a burst of calls. */
 const vetPace = Duration.seconds(1)
+/** Where a payment's address comes from. */
+export interface AddressSource {
+  readonly wallet: string
+  readonly index: number
+}
+
 /** A power cut may take so much of the mark: less than anybody takes to restore a copy. */
 const syncInterval = Duration.seconds(1)
 

@@ -1,9 +1,9 @@
 import { BigDecimal, Effect, Option, Predicate } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
-import { rateOf } from "../arithmetic.ts"
 import { positiveDecimal } from "./decimal.ts"
 import type { Get } from "./get.ts"
 import { type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+import { rateOf } from "./rate.ts"
 
 const name = "coinbase"
 

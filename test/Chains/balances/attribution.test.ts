@@ -3,7 +3,7 @@ import { Either } from "effect"
 import { attribute, type Change, candidates, type Placed, traced } from "../../../src/Chains/balances/attribution.ts"
 import { type Outcome, simulateBlock, traceTransaction } from "../../../src/Chains/rpc/balanceCalls.ts"
 import type { Call } from "../../../src/Chains/rpc/calls.ts"
-import { transferTopic } from "../../../src/Chains/scan/transfers.ts"
+import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
 
 const alice = `0x${"a1".repeat(20)}`
 const bob = `0x${"b2".repeat(20)}`

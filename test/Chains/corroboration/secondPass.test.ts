@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { secondPass } from "../../../src/Chains/corroboration/secondPass.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
-import { transferTopic } from "../../../src/Chains/scan/transfers.ts"
+import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import {

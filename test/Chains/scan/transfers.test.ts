@@ -3,13 +3,13 @@ import { Duration, Either, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe } from "vitest"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
+import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
 import {
   contractsOf,
   nativeTransfers,
   strayBlock,
   tokenTransfers,
-  transfersAmong,
-  transferTopic
+  transfersAmong
 } from "../../../src/Chains/scan/transfers.ts"
 import type { ChainSettings } from "../../../src/Settings.ts"
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
 import { History } from "../../../src/Chains/balances/History.ts"
+import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../../src/Chains.ts"
-import type { Settlement } from "../../../src/Payments/Settlement.ts"
 import {
   batcherAbi,
   batcherAddress,

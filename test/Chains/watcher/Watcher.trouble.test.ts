@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
+import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import { Chains } from "../../../src/Chains.ts"
-import { Settlement } from "../../../src/Payments/Settlement.ts"
 import { StoreUnavailable } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
+import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import type { Payment } from "../../../src/Domain/Payment.ts"
-import { Settlement } from "../../../src/Payments/Settlement.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
 import { ModelChain, modelRpc, token } from "../ModelChain.ts"

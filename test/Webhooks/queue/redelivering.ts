@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { EndpointId } from "../../../src/Domain/Ids.ts"
-import { Outbox } from "../../../src/Events/Outbox.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../../src/Sql.ts"
+import { DeliveryBell } from "../../../src/Webhooks/queue/DeliveryBell.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { newPayment, publish, untilRecorded } from "../../lib/webhooks.ts"
 import { a, register } from "../endpoints.ts"
@@ -9,9 +9,9 @@ import { a, register } from "../endpoints.ts"
 export const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const outbox = yield* Outbox
+    const bell = yield* DeliveryBell
     const now = yield* Clock.currentTimeMillis
-    return yield* writer.write(Effect.zipLeft(order(now), outbox.announce))
+    return yield* writer.write(Effect.zipLeft(order(now), bell.ring))
   })
 
 /** An event for an endpoint, that was tried once. */

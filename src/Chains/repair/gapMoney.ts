@@ -1,14 +1,14 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { readTokens } from "../balances/tokenBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { sizeErrors } from "../providers/Span.ts"
-import { claimOnce } from "../repair/claim.ts"
-import { ask, badAnswer, getLogs } from "../rpc/calls.ts"
-import { transfersAmong, transferTopic } from "../scan/transfers.ts"
+import { ask, badAnswer, getLogs, transferTopic } from "../rpc/calls.ts"
+import { transfersAmong } from "../scan/transfers.ts"
 import type { Watch } from "../scan/watch.ts"
+import { claimOnce } from "./claim.ts"
 import * as Gaps from "./GapsRepo.ts"
-import { readTokens } from "./tokenBalances.ts"
 
 /** Blocks of one call, which asks for the logs of a few receivers; fewer where the provider refuses. */
 const blocksAtOnce = 10_000

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
+import type { Answer } from "../Control/handler.ts"
+import { Invocation } from "../Control/Invocation.ts"
+import { Forbidden, NotUnderstood } from "../Control/requests.ts"
+import { ControlUnusable, connect, DaemonSilent, Reply, readLine, socketPath } from "../Control/wire.ts"
 import type { SettingsShape } from "../Settings.ts"
-import type { Answer } from "./handler.ts"
-import { Invocation } from "./Invocation.ts"
-import { Forbidden, NotUnderstood } from "./requests.ts"
-import { ControlUnusable, connect, DaemonSilent, Reply, readLine, socketPath } from "./wire.ts"
 
 /** The longest history of a payment fits many times. */
 const answerBytes = 64 * 1024 * 1024
@@ -30,7 +30,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unkn
 })
 
 /** Read in only where no daemon runs: it needs the store and all that works on it. */
-const alone = Effect.promise(() => import("../commands/offline.ts"))
+const alone = Effect.promise(() => import("./offline.ts"))
 
 // A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))

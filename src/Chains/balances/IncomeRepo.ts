@@ -1,0 +1,156 @@
+import { Effect } from "effect"
+import { sum } from "../../Domain/Amount.ts"
+import type { Network } from "../../Domain/Chain.ts"
+import { type Db, Tx } from "../../Sql.ts"
+import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import { ownersOf } from "../ledger/WatchedRepo.ts"
+import type { Point } from "./balances.ts"
+
+interface UnattributedRow {
+  readonly block_hash: string
+  readonly amount: string
+}
+
+/**
+ * Takes money out of the ledger that stands there without a transaction, as much as `transfer`, of the chain's coin and
+ * not in the ledger yet, accounts for: storing the transfer then leaves the sum as it was.
+ *
+ * Such a row was seen at the end of an interval that begins with the balance known before: the transfer is part of it
+ * when its block lies there.
+ *
+ * @param above rows of blocks above this one only: the transfer was found beyond those below
+ */
+export const takeFromUnattributed = (
+  { chain, mode }: Network,
+  transfer: DatedTransfer,
+  above = transfer.blockNumber - 1
+) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const { address, amount, blockNumber, currency } = transfer
+    const owner = (yield* ownersOf(tx, mode, [address])).get(address)
+    const row = yield* tx.get<UnattributedRow>(
+      `SELECT block_hash, amount FROM receipts AS seen
+       WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
+         AND currency = ? AND canonical = 1 AND block_number > ?
+         AND NOT EXISTS (
+           SELECT 1 FROM balances AS known
+           WHERE known.chain = seen.chain AND known.mode = seen.mode AND known.address = seen.address
+             AND known.number >= ? AND known.number < seen.block_number)
+       ORDER BY block_number LIMIT 1`,
+      [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]
+    )
+    if (row === undefined) return
+    const left = BigInt(row.amount) - amount
+    const key = [chain, mode, row.block_hash, address]
+    const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed'"
+    yield* left > 0n
+      ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
+      : tx.run(`DELETE FROM receipts WHERE ${where}`, key)
+  })
+
+interface PointRow {
+  readonly number: number
+  readonly balance: string
+  readonly nonce: number
+}
+
+/** What is known of an address's balance last before a block, and first after it; undefined unless both are. */
+export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
+  Effect.gen(function* () {
+    const point = (which: string) =>
+      Effect.map(
+        db.get<PointRow>(
+          `SELECT number, balance, nonce FROM balances
+           WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
+          [chain, mode, address, number]
+        ),
+        (row): Point | undefined => row && { ...row, balance: BigInt(row.balance) }
+      )
+    const before = yield* point("< ? ORDER BY number DESC")
+    const after = yield* point(">= ? ORDER BY number")
+    return before && after && { before, after }
+  })
+
+/** All of the chain's coin that came to an address in blocks above `after`, up to and with `upTo`. */
+export interface Income {
+  /** Lower case. */
+  readonly address: string
+  readonly after: number
+  readonly upTo: number
+  /** Wei. */
+  readonly amount: bigint
+}
+
+/** A receipt of an income, by its key. */
+export interface Part {
+  readonly blockHash: string
+  readonly position: string
+  readonly txHash: string
+  /** Wei. */
+  readonly amount: bigint
+}
+
+/** What the ledger may have of an address's coins by transactions, and what some of these really brought. */
+export interface Bound extends Income {
+  readonly brought: ReadonlyArray<Part>
+}
+
+interface PartRow {
+  readonly block_hash: string
+  readonly position: string
+  readonly tx_hash: string
+  readonly amount: string
+}
+
+/**
+ * The receipts that an address's income consists of in the ledger, as far as their transactions are known: what is
+ * unattributed may have come before.
+ */
+export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<Income, "amount">) =>
+  Effect.map(
+    db.all<PartRow>(
+      `SELECT block_hash, position, tx_hash, amount FROM receipts
+       WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
+         AND tx_hash IS NOT NULL AND block_number > ? AND block_number <= ?`,
+      [chain, mode, address, after, upTo]
+    ),
+    (rows) =>
+      rows.map(
+        (row): Part => ({
+          blockHash: row.block_hash,
+          position: row.position,
+          txHash: row.tx_hash,
+          amount: BigInt(row.amount)
+        })
+      )
+  )
+
+/**
+ * Takes what the ledger has of an address's coins beyond its income out of receipts that have more than their
+ * transactions brought: the sum is the income then. Gives what is still too much.
+ */
+export const keepWithin = (network: Network, bound: Bound) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const parts = yield* partsOf(tx, network, bound)
+    let excess = sum(parts.map(({ amount }) => amount)) - bound.amount
+    for (const { amount, blockHash, position } of parts) {
+      const really = bound.brought.find((part) => part.blockHash === blockHash && part.position === position)
+      if (excess <= 0n) break
+      if (really === undefined || amount <= really.amount) continue
+      const beyond = amount - really.amount
+      const left = excess < beyond ? amount - excess : really.amount
+      excess -= amount - left
+      const key = [network.chain, network.mode, blockHash, bound.address, position]
+      const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
+      // What is part of a sum stays, and is taken out of it when that is brought up to date.
+      yield* left > 0n
+        ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
+        : Effect.zipRight(
+            tx.run(`UPDATE receipts SET canonical = 0 WHERE ${where} AND dust IS NOT NULL`, key),
+            tx.run(`DELETE FROM receipts WHERE ${where} AND dust IS NULL`, key)
+          )
+    }
+    return excess
+  })

@@ -1,0 +1,15 @@
+/** Money that went to a watched address, as a block tells it. */
+export interface Transfer {
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly txHash: string
+  /** What it is known by in its block at its address: see `Receipt`. */
+  readonly position: string
+  /** The log's or the transaction's index in the block, as this provider numbers them: for order only. */
+  readonly place: number
+  /** The receiving address, lower case. */
+  readonly address: string
+  readonly currency: string
+  /** Base units, above zero. */
+  readonly amount: bigint
+}

@@ -1,0 +1,61 @@
+import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { root } from "./lib/processes.ts"
+
+const config = join(root, "config/tools/dependency-cruiser.cjs")
+const cruiser = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs")
+
+/** The rules that a tree breaks, of the files given by their paths below src. */
+const broken = (files: Readonly<Record<string, string>>): ReadonlyArray<string> => {
+  const folder = mkdtempSync(join(tmpdir(), "tilld-boundaries-"))
+  try {
+    writeFileSync(join(folder, "tsconfig.json"), "{}")
+    for (const [path, text] of Object.entries(files)) {
+      const file = join(folder, "src", path)
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, text)
+    }
+    const args = [cruiser, "--config", config, "--output-type", "json", "src"]
+    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" })
+    const { summary } = JSON.parse(stdout) as {
+      readonly summary: { readonly violations: ReadonlyArray<{ readonly rule: { readonly name: string } }> }
+    }
+    return [...new Set(summary.violations.map(({ rule }) => rule.name))].sort()
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+it("rooms may use the rooms below them", () => {
+  expect(
+    broken({
+      "Payments.ts": 'import { a } from "./Chains/ledger/a.ts"\nexport const b = a\n',
+      "Chains/ledger/a.ts": 'import { c } from "../../Domain/c.ts"\nexport const a = c\n',
+      "Domain/c.ts": "export const c = 1\n"
+    })
+  ).toEqual([])
+})
+
+it("a circle of rooms is refused, though no file is in a circle and one of its imports is of a type", () => {
+  expect(
+    broken({
+      "Payments/pay.ts": 'import { head } from "../Chains/watcher/head.ts"\nexport const pay = head\n',
+      "Payments/Rules.ts": "export type Rules = number\n",
+      "Chains/watcher/head.ts": "export const head = 1\n",
+      "Chains/watcher/tick.ts": 'import type { Rules } from "../../Payments/Rules.ts"\nexport const tick: Rules = 1\n'
+    })
+  ).toEqual(["Chains/watcher-uses-only-rooms-below-it"])
+})
+
+it("a room uses no folder that it is in, and a file of no room is refused", () => {
+  expect(
+    broken({
+      "Webhooks/sign.ts": "export const sign = 1\n",
+      "Webhooks/queue/due.ts": 'import { sign } from "../sign.ts"\nexport const due = sign\n',
+      "Lounge/sofa.ts": 'import { sign } from "../Webhooks/sign.ts"\nexport const sofa = sign\n'
+    })
+  ).toEqual(["Webhooks/queue-uses-only-rooms-below-it", "every-file-has-a-room"])
+})
