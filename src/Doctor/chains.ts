@@ -2,7 +2,7 @@ import { Effect, Either, Redacted } from "effect"
 import { decodeAbiParameters, type Hex, hexToString } from "viem"
 import { usedOn } from "../Chains/balances/History.ts"
 import { balancesByOverride } from "../Chains/rpc/balanceCalls.ts"
-import { ask, getFullBlock, getHead, getHeader, getLogs, transferTopic } from "../Chains/rpc/calls.ts"
+import { sendBatch, getFullBlock, getHead, getHeader, getLogs, transferTopic } from "../Chains/rpc/calls.ts"
 import type { Reply, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { readsFullBlocks } from "../Chains/scan/range.ts"
@@ -124,10 +124,10 @@ const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, 
   const { address } = token ?? { address: `0x${"0".repeat(39)}1` }
   const filter = { address: [address], topics: [transferTopic, null, `0x${"0".repeat(63)}1`] }
   const sizes: Sizes = {
-    look: yield* bytesOf(client, ask(client, [getHead, getHeader(head.number)])),
-    read: yield* bytesOf(client, ask(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])),
-    block: readsFullBlocks(chain) ? yield* bytesOf(client, ask(client, [getFullBlock(head.number)])) : 0,
-    balances: yield* bytesOf(client, ask(client, [balancesByOverride([address], head)]))
+    look: yield* bytesOf(client, sendBatch(client, [getHead, getHeader(head.number)])),
+    read: yield* bytesOf(client, sendBatch(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])),
+    block: readsFullBlocks(chain) ? yield* bytesOf(client, sendBatch(client, [getFullBlock(head.number)])) : 0,
+    balances: yield* bytesOf(client, sendBatch(client, [balancesByOverride([address], head)]))
   }
   return sizes
 })
@@ -141,7 +141,7 @@ export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSetti
   const { client, head } = seen
   const name = `${networkKey(chain)} cost`
   const back = Math.min(measuredBlocks, head.number)
-  const [earlier] = yield* ask(client, [getHeader(head.number - back)])
+  const [earlier] = yield* sendBatch(client, [getHeader(head.number - back)])
   // A local chain may mine many blocks in one second.
   const blockSeconds = Math.max(0.1, (head.time - earlier.time) / Math.max(1, back))
   const { busy, idle } = project(chain, blockSeconds, yield* measureSizes(chain, seen))

@@ -8,7 +8,7 @@ import {
   traceTransaction
 } from "../Chains/rpc/balanceCalls.ts"
 import {
-  ask,
+  sendBatch,
   type Call,
   decoder,
   getChainId,
@@ -54,15 +54,15 @@ const getTransactionHashes = (number: number): Call<ReadonlyArray<string>> => ({
   decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
 })
 
-const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(ask(client, [call]))
+const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(sendBatch(client, [call]))
 
 /** Milliseconds of the middle one of some looks at the head, and what the last one saw. */
 const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
   const taken: Array<number> = []
-  let [head] = yield* ask(client, [getHead])
+  let [head] = yield* sendBatch(client, [getHead])
   for (let i = 0; i < looks; i++) {
     const started = yield* Clock.currentTimeMillis
-    ;[head] = yield* ask(client, [getHead])
+    ;[head] = yield* sendBatch(client, [getHead])
     taken.push((yield* Clock.currentTimeMillis) - started)
   }
   return { head, latency: taken.sort((a, b) => a - b)[Math.floor(looks / 2)] ?? 0 }
@@ -71,7 +71,7 @@ const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
 /** Whether it traces; undefined where there was nothing to trace. */
 const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: Header) {
   for (let number = head.number; number > Math.max(0, head.number - searched); number--) {
-    const [[hash]] = yield* ask(client, [getTransactionHashes(number)])
+    const [[hash]] = yield* sendBatch(client, [getTransactionHashes(number)])
     if (hash !== undefined) return yield* works(client, traceTransaction(hash))
   }
   return undefined
@@ -118,7 +118,7 @@ const largest = Effect.fnUntraced(function* (
 
 const stateDepth = Effect.fn("Doctor.stateDepth")(function* (name: string, { client, head }: Seen) {
   const sizes = depths.filter((depth) => depth <= head.number)
-  const { passed, refused } = yield* largest(sizes, (depth) => ask(client, [balanceAt(nobody, head.number - depth)]))
+  const { passed, refused } = yield* largest(sizes, (depth) => sendBatch(client, [balanceAt(nobody, head.number - depth)]))
   const limit = refused === undefined ? "" : `, and not ${refused.size} blocks back (${refused.error.reason})`
   const finding = `state of ${passed} blocks back${limit}`
   return refused !== undefined && passed < usefulDepth
@@ -135,7 +135,7 @@ const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client,
   const topics = [transferTopic, null, `0x${nobody.slice(2).padStart(64, "0")}`]
   const sizes = ranges.filter((range) => range <= head.number)
   const { passed, refused } = yield* largest(sizes, (range) =>
-    ask(client, [getLogs(head.number - range + 1, head.number, { address: [address], topics })])
+    sendBatch(client, [getLogs(head.number - range + 1, head.number, { address: [address], topics })])
   )
   if (refused === undefined) return ok(name, `logs of ${passed} blocks in one call`)
   const { maxBlocks, reason } = refused.error
@@ -179,7 +179,7 @@ const unusable = (finding: Finding): Look => ({ seen: undefined, findings: [find
 
 const lookAt = Effect.fn("Doctor.provider")(
   function* (name: string, chain: ChainSettings, client: RpcClient) {
-    const [chainId] = yield* ask(client, [getChainId])
+    const [chainId] = yield* sendBatch(client, [getChainId])
     if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
     const known = yield* identity(`${name} blocks`, chain, client)
     const stranger = known.find(({ status }) => status === "fail")

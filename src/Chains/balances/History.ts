@@ -4,7 +4,7 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Networks } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
-import { ask, getHead, getTransactionCount } from "../rpc/calls.ts"
+import { sendBatch, getHead, getTransactionCount } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { readTokens } from "./tokenBalances.ts"
@@ -17,7 +17,7 @@ const confirmWithin = "2 seconds"
 /** Transactions that each of the addresses has sent: who was paid once and has spent it all is known by them alone. */
 const sentBy = (client: RpcClient, addresses: ReadonlyArray<string>) =>
   Effect.map(
-    Effect.forEach(Arr.chunksOf(addresses, callsPerBatch), (part) => ask(client, part.map(getTransactionCount)), {
+    Effect.forEach(Arr.chunksOf(addresses, callsPerBatch), (part) => sendBatch(client, part.map(getTransactionCount)), {
       concurrency: 1
     }),
     (parts) => parts.flat()
@@ -59,7 +59,7 @@ const confirm = Effect.fnUntraced(function* (
   const answers = yield* Effect.forEach(
     yield* providers.others(provider),
     ({ client }) =>
-      Effect.flatMap(ask(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
+      Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
         Effect.timeout(confirmWithin),
         Effect.option
       ),
@@ -107,7 +107,7 @@ export class History extends Context.Tag("tilld/Chains/History")<
             Effect.gen(function* () {
               const { providers } = networks.connected(chain)
               const provider = yield* providers.current
-              const [head] = yield* ask(provider.client, [getHead])
+              const [head] = yield* sendBatch(provider.client, [getHead])
               const claimed = yield* usedOn(chain, provider.client, addresses, head)
               for (const one of claimed.length > 0 ? yield* confirm(chain, providers, provider, claimed) : [])
                 found(one)

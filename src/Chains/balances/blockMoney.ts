@@ -3,7 +3,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { getOutcome, type Outcome } from "../rpc/balanceCalls.ts"
-import { ask, getFullBlock, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getFullBlock, getHeader } from "../rpc/calls.ts"
 import { isRefusal } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
@@ -40,7 +40,7 @@ const changeOf = (deps: OracleDeps, { address, credits, hi, lo }: Interval): Cha
 const fullBlocks = Effect.fnUntraced(function* (client: RpcClient, cache: BlockCache, numbers: ReadonlyArray<number>) {
   const cached = numbers.flatMap((number) => cache.get(number) ?? [])
   if (cached.length === numbers.length) return cached
-  const blocks = yield* ask(client, numbers.map(getFullBlock))
+  const blocks = yield* sendBatch(client, numbers.map(getFullBlock))
   for (const block of blocks.slice(-blocksKept)) cache.set(block.header.number, block)
   for (const oldest of Array.from(cache.keys()).slice(0, -blocksKept)) cache.delete(oldest)
   return blocks
@@ -59,7 +59,7 @@ export const isNamed = (address: string, transaction: unknown): boolean =>
 export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions: ReadonlyArray<Placed>) {
   const outcomes = new Map<string, Outcome>()
   for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
-    const found = yield* ask(
+    const found = yield* sendBatch(
       client,
       part.map(({ hash }) => getOutcome(hash))
     )
@@ -130,7 +130,7 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (
   const { hi, lo } = interval
   const { client } = deps.provider
   const change = changeOf(deps, interval)
-  const [{ hash, number, time }] = yield* ask(client, [getHeader(hi.number)])
+  const [{ hash, number, time }] = yield* sendBatch(client, [getHeader(hi.number)])
   const last: BlockRef = { hash, number, time }
   const since = lo.number + 1
   const unread: Attribution = { transfers: [], rest: unexplained(lo, hi, interval.credits) }

@@ -3,7 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { Db } from "../../Sql.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { balanceAt, decodeTransaction, getOutcome, nonceAt, type Transaction } from "../rpc/balanceCalls.ts"
-import { ask, getFullBlock, type Header } from "../rpc/calls.ts"
+import { sendBatch, getFullBlock, type Header } from "../rpc/calls.ts"
 import { isRefusal } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Watch } from "../scan/watch.ts"
@@ -21,16 +21,16 @@ const sentBy = (address: string, transactions: ReadonlyArray<unknown>): Readonly
 /** What came to an address with one block: what it holds more, and what it has spent there. */
 const withBlock = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number, time }: Header) {
   const block = { hash, number, time }
-  const [before, nonceBefore, after, nonceAfter] = yield* ask(client, [
+  const [before, nonceBefore, after, nonceAfter] = yield* sendBatch(client, [
     balanceAt(address, number - 1),
     nonceAt(address, number - 1),
     balanceAt(address, block),
     nonceAt(address, block)
   ])
   if (nonceBefore === nonceAfter) return after - before
-  const [{ transactions }] = yield* ask(client, [getFullBlock(number)])
+  const [{ transactions }] = yield* sendBatch(client, [getFullBlock(number)])
   const sent = sentBy(address, transactions)
-  const outcomes = yield* ask(
+  const outcomes = yield* sendBatch(
     client,
     sent.map((one) => getOutcome(one.hash))
   )

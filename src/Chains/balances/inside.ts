@@ -4,7 +4,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { decodeTransaction, type Move, traceTransaction } from "../rpc/balanceCalls.ts"
-import { ask, type Header } from "../rpc/calls.ts"
+import { sendBatch, type Header } from "../rpc/calls.ts"
 import { mayBeAble } from "../rpc/packedBalances.ts"
 import type { Watch } from "../scan/watch.ts"
 
@@ -15,7 +15,7 @@ const plainTransfer = 21_000n
 export const movesOf = Effect.fn("Chains.movesOf")(function* ({ providers }: Watch, provider: Provider, hash: string) {
   for (const asked of [provider, yield* providers.other(provider)]) {
     if (asked === undefined || !(yield* mayBeAble(asked.client, "trace"))) continue
-    const traced = yield* Effect.either(ask(asked.client, [traceTransaction(hash)]))
+    const traced = yield* Effect.either(sendBatch(asked.client, [traceTransaction(hash)]))
     if (Either.isRight(traced)) return traced.right[0]
   }
   return undefined

@@ -2,7 +2,7 @@ import { Array as Arr, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { decodeTransaction, type Move, simulateBlock, traceTransaction } from "../rpc/balanceCalls.ts"
-import { ask, badAnswer, type FullBlock, getFullBlock } from "../rpc/calls.ts"
+import { sendBatch, badResponse, type FullBlock, getFullBlock } from "../rpc/calls.ts"
 import { type Ability, learn, mayBeAble } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
@@ -52,13 +52,13 @@ export const transactionsOf = (
     (one) => {
       const decoded = decodeTransaction(one)
       const call = getFullBlock(header.number)
-      if (Either.isLeft(decoded)) return badAnswer(client, call, decoded.left)
+      if (Either.isLeft(decoded)) return badResponse(client, call, decoded.left)
       return decoded.right.blockHash === header.hash
         ? Effect.succeed<Placed>({
             ...decoded.right,
             block: { number: header.number, hash: header.hash, time: header.time }
           })
-        : badAnswer(client, call, `transaction ${decoded.right.hash} names another block`)
+        : badResponse(client, call, `transaction ${decoded.right.hash} names another block`)
     },
     { concurrency: 1 }
   )
@@ -76,7 +76,7 @@ const trace = Effect.fnUntraced(function* (
   for (const likely of Arr.chunksOf(candidates(change, transactions), tracesPerBatch)) {
     const part = likely.slice(0, take(likely.length))
     if (part.length === 0) break
-    const moves = yield* ask(
+    const moves = yield* sendBatch(
       client,
       part.map(({ hash }) => traceTransaction(hash))
     )
@@ -96,7 +96,7 @@ const simulate = Effect.fnUntraced(function* (
   transactions: ReadonlyArray<Placed>,
   wanted: bigint
 ) {
-  const [moves] = yield* ask(client, [simulateBlock(block, transactions)])
+  const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
   const possible = new Set(candidates(change, transactions))
   const found: ReadonlyArray<readonly [Placed, ReadonlyArray<Move>]> = Arr.zip(transactions, moves)
   const transfers = traced(
@@ -157,7 +157,7 @@ export const checkNamed = Effect.fnUntraced(function* (
   const named = told.transfers.find(({ position }) => position.startsWith("call:"))
   if (named?.txHash === undefined || takeTraces(looking, named.blockHash, 1) === 0) return told
   for (const { client } of [deps.provider, ...deps.others]) {
-    const moves = yield* tryAbility(client, "trace", ask(client, [traceTransaction(named.txHash)]))
+    const moves = yield* tryAbility(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
     const got = moves === undefined ? 0n : gotBy(address, moves[0])
     if (got >= named.amount) return told
     if (got > 0n) {

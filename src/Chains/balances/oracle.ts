@@ -5,7 +5,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { unattributed } from "./attribution.ts"
@@ -173,7 +173,7 @@ const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Ask
   const searched = yield* search(round, address, start, hi, others, dust)
   const attributed = searched.transfers.some(({ txHash }) => txHash !== undefined)
   if (!attributed) return nothing
-  const [end] = yield* ask(round.provider.client, [getHeader(hi.number)])
+  const [end] = yield* sendBatch(round.provider.client, [getHeader(hi.number)])
   const rest = ofDust(round, { address, credits: others }, start.number, end, dust)
   const found = { ...searched, transfers: [...searched.transfers, ...rest] }
   return sum(found.transfers.map(({ amount }) => amount)) >= credit.amount
@@ -219,7 +219,7 @@ const isOfOne = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
 
 /** Fails unless the chain still has the block that the round began with: by their numbers, blocks of it were read. */
 const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
-  const [header] = yield* ask(client, [getHeader(at.number)])
+  const [header] = yield* sendBatch(client, [getHeader(at.number)])
   if (header.hash === at.hash) return
   const detail = `block ${at.number} was ${at.hash} and is ${header.hash}`
   return yield* inconsistent(client, "eth_getBlockByNumber", detail)

@@ -2,7 +2,7 @@ import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { balanceAt, nonceAt } from "../rpc/balanceCalls.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { Asked, Known, Point } from "./balances.ts"
@@ -45,7 +45,7 @@ const otherBlock = (number: number, hash: string, found: string): string =>
 
 /** Balance and nonce by the block's number. The header in the same batch shows of which branch they are. */
 const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number }: BlockId) {
-  const [header, balance, nonce] = yield* ask(client, [
+  const [header, balance, nonce] = yield* sendBatch(client, [
     getHeader(number),
     balanceAt(address, number),
     nonceAt(address, number)
@@ -59,7 +59,7 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
  * number only where a node refuses that.
  */
 export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
-  ask(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
+  sendBatch(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
     Effect.map(([balance, nonce]): Point => ({ number: block.number, balance, nonce })),
     Effect.catchIf(
       ({ reason }) => reason === "refused" || reason === "unsupported",
@@ -71,7 +71,7 @@ export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
 const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }: Asking, number: number) {
   const known = number === at.number ? at.hash : hashes.get(number)
   if (known !== undefined) return { number, hash: known }
-  const [{ hash }, tip] = yield* ask(client, [getHeader(number), getHeader(at.number)])
+  const [{ hash }, tip] = yield* sendBatch(client, [getHeader(number), getHeader(at.number)])
   if (tip.hash !== at.hash) {
     return yield* inconsistent(client, "eth_getBlockByNumber", otherBlock(at.number, at.hash, tip.hash))
   }
@@ -144,7 +144,7 @@ export const statesOf = Effect.fnUntraced(function* (
 ) {
   const found: Array<readonly [Asked, State]> = []
   for (const part of Arr.chunksOf(changed, statesPerBatch)) {
-    const states = yield* ask(
+    const states = yield* sendBatch(
       client,
       part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
     )

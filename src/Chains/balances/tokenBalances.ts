@@ -1,6 +1,6 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { tokensByMulticall } from "../rpc/balanceCalls.ts"
-import { ask, getTokenBalance } from "../rpc/calls.ts"
+import { sendBatch, getTokenBalance } from "../rpc/calls.ts"
 import { isRefusal, mayBeAble } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 
@@ -16,7 +16,7 @@ export const readTokens = Effect.fn("Oracle.readTokens")(function* (
 ) {
   if (yield* mayBeAble(client, "multicall")) {
     const parts = Arr.chunksOf(addresses, perMulticall)
-    const packed = yield* Effect.forEach(parts, (part) => ask(client, [tokensByMulticall(contract, part)]), {
+    const packed = yield* Effect.forEach(parts, (part) => sendBatch(client, [tokensByMulticall(contract, part)]), {
       concurrency: 1
     }).pipe(Effect.either)
     if (Either.isRight(packed)) return packed.right.flatMap(([found]) => found)
@@ -25,7 +25,7 @@ export const readTokens = Effect.fn("Oracle.readTokens")(function* (
   const each = yield* Effect.forEach(
     Arr.chunksOf(addresses, callsPerBatch),
     (part) =>
-      ask(
+      sendBatch(
         client,
         part.map((address) => getTokenBalance(contract, address))
       ),

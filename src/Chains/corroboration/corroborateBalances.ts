@@ -8,7 +8,7 @@ import { type Asking, pointAt } from "../balances/states.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, findHeader } from "../rpc/calls.ts"
+import { sendBatch, findHeader } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { Watch } from "../scan/watch.ts"
@@ -157,7 +157,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
 
 /** Denied also by who has another block in the place of its. */
 const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: Unattributed, beside: Doubts.Beside) {
-  const [block] = yield* ask(provider.client, [findHeader(money.blockNumber)])
+  const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
   if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
   return yield* verdictBy(provider, money, beside)
 })
@@ -228,7 +228,7 @@ const isDatedAlike = Effect.fnUntraced(function* (
   const own = { number: blockNumber, hash: blockHash, time: blockTime }
   const blocks = [own, (yield* Ledger.newestBlockAt(reader, network, since)) ?? own]
   const calls = blocks.map(({ number }) => findHeader(number))
-  const headers = yield* Effect.orElseSucceed(ask(client, calls), () => [])
+  const headers = yield* Effect.orElseSucceed(sendBatch(client, calls), () => [])
   return blocks.every(({ hash, time }, i) => headers[i]?.hash === hash && headers[i]?.time === time)
 })
 

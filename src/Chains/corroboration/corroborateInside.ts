@@ -8,7 +8,7 @@ import { lookInside, startLooking, transactionsOf, tryAbility } from "../balance
 import { stateOf } from "../balances/states.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { decodeTransaction, getOutcome, type Outcome, traceTransaction } from "../rpc/balanceCalls.ts"
-import { ask, type Call, type FullBlock, getFullBlock } from "../rpc/calls.ts"
+import { sendBatch, type Call, type FullBlock, getFullBlock } from "../rpc/calls.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { Watch } from "../scan/watch.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
@@ -81,7 +81,7 @@ interface Question {
 const concernsByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Unagreed) {
   const { address, block, came, provider, wanted, watch } = question
   const isEnough = came !== undefined && came.amount >= wanted
-  const traced = yield* tryAbility(provider.client, "trace", ask(provider.client, [traceTransaction(txHash)]))
+  const traced = yield* tryAbility(provider.client, "trace", sendBatch(provider.client, [traceTransaction(txHash)]))
   if (traced !== undefined) {
     const got = gotBy(address, traced[0])
     return isEnough ? got > 0n : got >= amount
@@ -149,7 +149,7 @@ const ofBlock = Effect.fnUntraced(function* (
   receipts: Arr.NonEmptyReadonlyArray<Unagreed>
 ) {
   const { blockHash, blockNumber } = receipts[0]
-  const [block] = (yield* unlessTrouble(ask(provider.client, [getFullBlock(blockNumber)]))) ?? []
+  const [block] = (yield* unlessTrouble(sendBatch(provider.client, [getFullBlock(blockNumber)]))) ?? []
   if (block?.header.hash !== blockHash) return receipts.map((receipt) => ["unable", receipt] as const)
   const verdicts = yield* Effect.forEach(
     Object.values(Arr.groupBy(receipts, ({ address }) => address)),
@@ -177,7 +177,7 @@ export const insideCorroborated = Effect.fn("Chains.insideCorroborated")(functio
   const here: Array<Unagreed> = []
   for (const part of Arr.chunksOf(receipts, callsPerBatch)) {
     const outcomes = yield* unlessTrouble(
-      ask(
+      sendBatch(
         provider.client,
         part.map(({ txHash }) => findOutcome(txHash))
       )

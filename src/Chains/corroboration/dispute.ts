@@ -1,6 +1,6 @@
 import { Duration, Effect, Either } from "effect"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, findHeader } from "../rpc/calls.ts"
+import { sendBatch, findHeader } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { Watch } from "../scan/watch.ts"
 
@@ -11,7 +11,7 @@ export type Dispute =
   | { readonly _tag: "Open"; readonly reason: string }
 
 const hashAt = ({ client }: Provider, number: number) =>
-  Effect.map(Effect.either(ask(client, [findHeader(number)])), (found) =>
+  Effect.map(Effect.either(sendBatch(client, [findHeader(number)])), (found) =>
     Either.isRight(found) ? found.right[0]?.hash : undefined
   )
 

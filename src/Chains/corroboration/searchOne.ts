@@ -4,7 +4,7 @@ import { type Income, searchBalances } from "../balances/searchBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readTokens } from "../scan/range.ts"
 import { sourceOf, type Watch } from "../scan/watch.ts"
@@ -28,7 +28,7 @@ const searchLogs = Effect.fnUntraced(function* (
   const found: Array<DatedTransfer> = []
   for (let from = after; from < settled.number; ) {
     const to = Math.min(settled.number, from + other.span.blocks)
-    const [last] = yield* ask(other.client, [getHeader(to)])
+    const [last] = yield* sendBatch(other.client, [getHeader(to)])
     // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
     if (to === settled.number && last.time !== settled.time) {
       const detail = `block ${to} is of ${last.time} to it, and was read as of ${settled.time}`

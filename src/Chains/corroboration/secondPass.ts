@@ -8,7 +8,7 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { refusals } from "../providers/Span.ts"
-import { ask, getHeader, type Header } from "../rpc/calls.ts"
+import { sendBatch, getHeader, type Header } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readTokens } from "../scan/range.ts"
 import { isAlone, sourceOf, type Watch } from "../scan/watch.ts"
@@ -133,7 +133,7 @@ const missed = Effect.fnUntraced(function* (
   const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
-  const [now, ...headers] = yield* ask(provider.client, [head.number, ...numbers].map(getHeader))
+  const [now, ...headers] = yield* sendBatch(provider.client, [head.number, ...numbers].map(getHeader))
   if (now?.hash !== head.hash) return yield* inconsistent(provider, head)
   const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
   const found = new Map<string, DatedTransfer>()
@@ -238,7 +238,7 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
     const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
     const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
     if (watched.size === 0) return verified
-    const [last] = to === finalized?.number ? [finalized] : yield* ask(provider.client, [getHeader(to)])
+    const [last] = to === finalized?.number ? [finalized] : yield* sendBatch(provider.client, [getHeader(to)])
     const heard = yield* Effect.either(hear(watch, provider, readers, after, last, state))
     if (Either.isLeft(heard)) return isTooLarge(heard.left, after, last) ? yield* read() : yield* heard.left
     const told = heard.right

@@ -4,7 +4,7 @@ import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, badAnswer, type Call, decoder, findHeader, getHead, Hash, type Header } from "../rpc/calls.ts"
+import { sendBatch, badResponse, type Call, decoder, findHeader, getHead, Hash, type Header } from "../rpc/calls.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { Watch } from "../scan/watch.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
@@ -81,7 +81,7 @@ const toldIn = (
   const addresses = new AddressSet()
   for (const { address } of receipts) addresses.add(address)
   return Either.match(transfersAmong(vouched.logs, contracts, addresses), {
-    onLeft: (detail) => badAnswer(client, findVouched(vouched.transactionHash), detail),
+    onLeft: (detail) => badResponse(client, findVouched(vouched.transactionHash), detail),
     onRight: (tokens) =>
       Effect.succeed([
         ...tokens,
@@ -97,7 +97,7 @@ const toldIn = (
 const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Unagreed>) {
   const numbers = [...new Set(unknown.map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
-  const blocks = new Map(Arr.zip(numbers, yield* ask(client, numbers.map(findListed))))
+  const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findListed))))
   return unknown.filter(({ blockHash, blockNumber, txHash }) => {
     const block = blocks.get(blockNumber)
     return block !== undefined && !(block.hash === blockHash && block.transactions.includes(txHash))
@@ -118,7 +118,7 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   const hashes = Object.keys(byHash)
   const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
   const numbers = [...new Set(receipts.map(({ blockNumber }) => blockNumber))]
-  const [head, ...all] = yield* ask(provider.client, [
+  const [head, ...all] = yield* sendBatch(provider.client, [
     getHead,
     ...numbers.map(findHeader),
     ...hashes.map(findVouched),

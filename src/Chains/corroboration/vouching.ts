@@ -3,7 +3,7 @@ import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, findHeader } from "../rpc/calls.ts"
+import { sendBatch, findHeader } from "../rpc/calls.ts"
 import type { Watch } from "../scan/watch.ts"
 import type { Unagreed } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
@@ -77,7 +77,7 @@ const date = Effect.fnUntraced(function* (
   const numbers = [...new Set(undated.flatMap(({ blockNumber, since }) => [blockNumber, since ?? blockNumber]))]
   const headers = yield* Effect.forEach(
     Arr.chunksOf(numbers, headersPerBatch),
-    (part) => ask(client, part.map(findHeader)),
+    (part) => sendBatch(client, part.map(findHeader)),
     { concurrency: 1 }
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))

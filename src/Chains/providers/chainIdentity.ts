@@ -2,7 +2,7 @@ import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import type { KnownBlock } from "../../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import { ask, findHeader, getChainId } from "../rpc/calls.ts"
+import { sendBatch, findHeader, getChainId } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 
@@ -38,7 +38,7 @@ export class WrongChain extends Data.TaggedError("WrongChain")<{
 /** What the node says of an old block; undefined where it has let go of it. */
 const oldBlock = (client: RpcClient, number: number) =>
   Effect.catchIf(
-    Effect.map(ask(client, [findHeader(number)]), ([found]) => found),
+    Effect.map(sendBatch(client, [findHeader(number)]), ([found]) => found),
     ({ reason }) => pruned.has(reason),
     () => Effect.succeed(undefined)
   )
@@ -54,7 +54,7 @@ export const checkIdentity = Effect.fn("Providers.check")(function* (
   client: RpcClient
 ) {
   const { host } = client
-  const [found] = yield* ask(client, [getChainId])
+  const [found] = yield* sendBatch(client, [getChainId])
   if (found !== chainId) return yield* new WrongChain({ network, host, expected: chainId, found })
   const seen: Array<number> = []
   for (const { hash, number } of known) {

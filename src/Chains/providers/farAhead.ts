@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { ask, findHeader } from "../rpc/calls.ts"
+import { sendBatch, findHeader } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -44,7 +44,7 @@ export class FarAhead {
       const { client } = provider
       const theirs = yield* othersHead(this.providers, provider)
       const isNear = theirs !== undefined && number - theirs <= farAhead
-      const again = theirs === undefined ? (yield* ask(client, [findHeader(number)]))[0]?.hash : undefined
+      const again = theirs === undefined ? (yield* sendBatch(client, [findHeader(number)]))[0]?.hash : undefined
       if (isNear || again === hash) {
         this.#believed = number
         return

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Either } from "effect"
 import type { ChainName } from "../../Domain/Chain.ts"
-import { ask, type Call, decoder, getGasPrice, Word } from "../rpc/calls.ts"
+import { sendBatch, type Call, decoder, getGasPrice, Word } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Providers } from "./Providers.ts"
 
@@ -49,7 +49,7 @@ const getL1Fee: Call<bigint> = {
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
   opStack.has(chain)
-    ? ask(client, [getL1Fee]).pipe(
+    ? sendBatch(client, [getL1Fee]).pipe(
         Effect.map(([l1Fee]): Gas => ({ price, l1Fee })),
         Effect.catchAll((error) =>
           Effect.as(
@@ -74,7 +74,7 @@ export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<G
 
   const refresh = Effect.gen(function* () {
     const { client } = yield* providers.current
-    const [price] = yield* ask(client, [getGasPrice])
+    const [price] = yield* sendBatch(client, [getGasPrice])
     return yield* gasOf(chain, client, price)
   }).pipe(
     Effect.timeout(deadline),

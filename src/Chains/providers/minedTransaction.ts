@@ -1,5 +1,5 @@
 import { Effect, Either, Schema } from "effect"
-import { ask, type Call, Count, decoder, getHead, Hash } from "../rpc/calls.ts"
+import { sendBatch, type Call, Count, decoder, getHead, Hash } from "../rpc/calls.ts"
 import type { Providers } from "./Providers.ts"
 
 const Mined = Schema.Struct({
@@ -29,7 +29,7 @@ export interface MinedTransaction {
 /** Asks a chain's provider for a transaction that is in a block; undefined where the chain has none of that hash. */
 export const minedTransaction = Effect.fn("Chains.minedTransaction")(function* (providers: Providers, hash: string) {
   const provider = yield* providers.current
-  const [mined, head] = yield* ask(provider.client, [findMined(hash), getHead]).pipe(
+  const [mined, head] = yield* sendBatch(provider.client, [findMined(hash), getHead]).pipe(
     Effect.tapError((error) => providers.failed(provider, error))
   )
   if (mined?.transactionHash !== hash) return undefined

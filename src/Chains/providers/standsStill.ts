@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Either } from "effect"
-import { ask, getHead, type Header } from "../rpc/calls.ts"
+import { sendBatch, getHead, type Header } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -14,7 +14,7 @@ export type StandsStill = (provider: Provider, deep: number) => Effect.Effect<bo
 const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: Provider, { hash }: Header) {
   for (const { client, index } of all) {
     if (index === provider.index) continue
-    const found = yield* Effect.either(ask(client, [getHead]))
+    const found = yield* Effect.either(sendBatch(client, [getHead]))
     if (Either.isRight(found) && found.right[0].hash === hash) return true
   }
   return false

@@ -9,7 +9,7 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { type Owner, ownersOf } from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { Address, ask, badAnswer, type Call, Count, decoder, getHeader, Hash, transferTopic } from "../rpc/calls.ts"
+import { Address, sendBatch, badResponse, type Call, Count, decoder, getHeader, Hash, transferTopic } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { Exclusively, Watch } from "../scan/watch.ts"
@@ -128,7 +128,7 @@ const transfersTo = (
   }
 ) =>
   Effect.gen(function* () {
-    const failed = (method: string) => (detail: string) => badAnswer(client, { method, params: [] }, detail)
+    const failed = (method: string) => (detail: string) => badResponse(client, { method, params: [] }, detail)
     const tokens = yield* Effect.mapError(
       transfersAmong(found.included.logs, watch.contracts, ours),
       failed("eth_getTransactionReceipt")
@@ -144,7 +144,7 @@ const transfersTo = (
 
 /** The transaction and its receipt, which is of a block that has been read. */
 const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash: string, scanned: number) {
-  const [transaction, included] = yield* ask(provider.client, [findTransaction(hash), findIncluded(hash)])
+  const [transaction, included] = yield* sendBatch(provider.client, [findTransaction(hash), findIncluded(hash)])
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
   if (included === undefined) {
@@ -157,7 +157,7 @@ const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash
       message: `${hash} is in block ${included.blockNumber}, and ${key} has been read up to ${scanned}: it is read soon`
     })
   }
-  const [header] = yield* ask(provider.client, [getHeader(included.blockNumber)])
+  const [header] = yield* sendBatch(provider.client, [getHeader(included.blockNumber)])
   if (header.hash !== included.blockHash) {
     return yield* inconsistent(provider, `${hash} is in block ${included.blockHash}, which is not the chain's`)
   }

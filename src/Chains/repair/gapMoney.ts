@@ -4,7 +4,7 @@ import { readTokens } from "../balances/tokenBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { sizeErrors } from "../providers/Span.ts"
-import { ask, badAnswer, getLogs, transferTopic } from "../rpc/calls.ts"
+import { sendBatch, badResponse, getLogs, transferTopic } from "../rpc/calls.ts"
 import { transfersAmong } from "../scan/transfers.ts"
 import type { Watch } from "../scan/watch.ts"
 import { claimOnce } from "./claim.ts"
@@ -56,7 +56,7 @@ const search = Effect.fnUntraced(function* (
   for (let calls = 0; calls < longestSearch && to > 0 && left.size > 0; calls++) {
     const from = Math.max(1, to - size + 1)
     const call = getLogs(from, to, filter)
-    const logs = yield* Effect.either(ask(client, [call]))
+    const logs = yield* Effect.either(sendBatch(client, [call]))
     if (Either.isLeft(logs)) {
       const { maxBlocks, reason } = logs.left
       if (!sizeErrors.has(reason) || size === 1) return yield* logs.left
@@ -64,7 +64,7 @@ const search = Effect.fnUntraced(function* (
       continue
     }
     const transfers = yield* Effect.mapError(transfersAmong(logs.right[0], contracts, watched), (detail) =>
-      badAnswer(client, call, detail)
+      badResponse(client, call, detail)
     )
     for (const { address, amount, currency, txHash } of transfers) {
       const key = `${address} ${currency}`

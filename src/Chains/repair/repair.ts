@@ -8,7 +8,7 @@ import * as Income from "../balances/IncomeRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { refusals } from "../providers/Span.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readRange } from "../scan/range.ts"
 import { type Exclusively, isAlone, sourceOf, type Watch } from "../scan/watch.ts"
@@ -41,7 +41,7 @@ const moved = ({ client }: Provider, detail: string) =>
 
 /** Fails unless the provider still has the block that the scan ends with: what it says is of the branch that was read. */
 export const checkBranch = (provider: Provider, { head }: Scan) =>
-  Effect.flatMap(ask(provider.client, [getHeader(head.number)]), ([header]) =>
+  Effect.flatMap(sendBatch(provider.client, [getHeader(head.number)]), ([header]) =>
     header.hash === head.hash
       ? Effect.void
       : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
@@ -118,7 +118,7 @@ const readPart = Effect.fnUntraced(function* (
   to: number
 ): Effect.fn.Return<{ through: number; transfers: ReadonlyArray<Ledger.DatedTransfer> }, RpcError> {
   const { client, span } = provider
-  const [after, last] = yield* ask(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
+  const [after, last] = yield* sendBatch(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
   yield* checkBranch(provider, scan)
   const blocks = last.number - after.number
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(

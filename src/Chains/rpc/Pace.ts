@@ -19,7 +19,7 @@ const unlimited = Number.POSITIVE_INFINITY
  * as half of what it was asked in the busiest second before that, and slowly more. So a long catch-up stays below its
  * limit, and the provider is not put aside over and over. Times are Unix milliseconds.
  */
-export class Pace {
+export class RateLimiter {
   #perSecond = unlimited
   /** When all calls so far are paid for. */
   #paidAt = 0

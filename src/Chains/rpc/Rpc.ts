@@ -2,7 +2,7 @@ import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
 import { badStatus, type Failed, inOrder, methodsOf, retryAfterOf } from "./answers.ts"
-import { Pace } from "./Pace.ts"
+import { RateLimiter } from "./Pace.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
 import { boundsOfBatch, readAnswer, readRefusal, TooMuch } from "./readAnswer.ts"
 
@@ -121,7 +121,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   }
   const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
   let batchLimit = Number.POSITIVE_INFINITY
-  const pace = new Pace()
+  const pace = new RateLimiter()
 
   /** Waits until the provider takes so many calls more. */
   const turn = (calls: number) =>

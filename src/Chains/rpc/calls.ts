@@ -20,7 +20,7 @@ type Answers<Calls> = { readonly [K in keyof Calls]: Answer<Calls[K]> }
  * Makes the calls in one batch and checks each answer. `undefined` in the list is a call that is not needed. Fails as a
  * whole: with "missing" when the node answers null, with "garbage" when an answer is not what its call promises.
  */
-export const ask = <const Calls extends ReadonlyArray<Call<unknown> | undefined>>(
+export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | undefined>>(
   client: RpcClient,
   calls: Calls
 ): Effect.Effect<Answers<Calls>, RpcError> =>
@@ -35,7 +35,7 @@ export const ask = <const Calls extends ReadonlyArray<Call<unknown> | undefined>
         continue
       }
       const decoded = call.decode(results[next++])
-      if (Either.isLeft(decoded)) return yield* badAnswer(client, call, decoded.left)
+      if (Either.isLeft(decoded)) return yield* badResponse(client, call, decoded.left)
       answers.push(decoded.right)
     }
     return answers as Answers<Calls>
@@ -44,7 +44,7 @@ export const ask = <const Calls extends ReadonlyArray<Call<unknown> | undefined>
 const absent = "the node answered null"
 
 /** An answer that arrived, and is not what the call promises. */
-export const badAnswer = (client: RpcClient, call: RpcRequest, detail: string): RpcError =>
+export const badResponse = (client: RpcClient, call: RpcRequest, detail: string): RpcError =>
   new RpcError({
     host: client.host,
     method: `${call.method}(${call.params

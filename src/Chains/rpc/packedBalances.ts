@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { balanceAt, balancesByMulticall, balancesByOverride } from "./balanceCalls.ts"
-import { ask } from "./calls.ts"
+import { sendBatch } from "./calls.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
@@ -52,7 +52,7 @@ const inChunks = (
   size: number,
   call: (part: ReadonlyArray<string>) => ReturnType<typeof balancesByOverride>
 ) =>
-  Effect.forEach(Arr.chunksOf(addresses, size), (part) => Effect.map(ask(client, [call(part)]), ([found]) => found), {
+  Effect.forEach(Arr.chunksOf(addresses, size), (part) => Effect.map(sendBatch(client, [call(part)]), ([found]) => found), {
     concurrency: chunksAtOnce
   })
 
@@ -60,7 +60,7 @@ const oneByOne = (client: RpcClient, addresses: ReadonlyArray<string>, at: Block
   Effect.forEach(
     Arr.chunksOf(addresses, 100),
     (part) =>
-      ask(
+      sendBatch(
         client,
         part.map((address) => balanceAt(address, at))
       ),

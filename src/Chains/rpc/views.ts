@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { multicall3 } from "./balanceCalls.ts"
-import { ask, type Call } from "./calls.ts"
+import { sendBatch, type Call } from "./calls.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
@@ -63,7 +63,7 @@ export const readViews = (
   client: RpcClient,
   views: ReadonlyArray<View>
 ): Effect.Effect<ReadonlyArray<Returned>, RpcError> =>
-  ask(client, [aggregated(views)]).pipe(
+  sendBatch(client, [aggregated(views)]).pipe(
     Effect.map(([returned]) => returned),
     Effect.catchIf(
       ({ reason }) => !outOfReach.has(reason),

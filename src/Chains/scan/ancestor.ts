@@ -3,7 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { Db } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { narrow, probes } from "./reorg.ts"
 
@@ -33,7 +33,7 @@ export const findAncestor = Effect.fn("Chains.findAncestor")(function* (
     if (page.length === 0) return { block: oldest, beyondStored: true } satisfies Ancestor
     let found: BlockRef | undefined
     while (page.length > 0) {
-      const headers = yield* ask(
+      const headers = yield* sendBatch(
         client,
         probes(page).map((block) => getHeader(block.number))
       )

@@ -2,7 +2,7 @@ import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, findHeader, type Header } from "../rpc/calls.ts"
+import { sendBatch, findHeader, type Header } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { findAncestor } from "./ancestor.ts"
 import type { Watch } from "./watch.ts"
@@ -22,7 +22,7 @@ const confirmReorg = Effect.fnUntraced(function* (
 ) {
   const told: Array<string> = []
   for (const other of others) {
-    const found = yield* Effect.either(ask(other.client, [findHeader(now.number)]))
+    const found = yield* Effect.either(sendBatch(other.client, [findHeader(now.number)]))
     if (Either.isLeft(found)) {
       yield* providers.failed(other, found.left)
       continue

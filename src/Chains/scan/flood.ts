@@ -4,8 +4,8 @@ import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { refusals } from "../providers/Span.ts"
 import {
-  ask,
-  badAnswer,
+  sendBatch,
+  badResponse,
   type Call,
   getBlockLogs,
   getBlockReceipts,
@@ -57,7 +57,7 @@ const ours = (
   const stray = strayBlock(logs, new Set([hash]))
   if (stray !== undefined) return moved(client, method, `a log of block ${stray} came for ${hash}`)
   return Either.match(transfersAmong(logs, contracts, watched), {
-    onLeft: (detail) => badAnswer(client, { method, params: [hash] }, detail),
+    onLeft: (detail) => badResponse(client, { method, params: [hash] }, detail),
     onRight: (transfers) => Effect.succeed(transfers)
   })
 }
@@ -72,7 +72,7 @@ const partOf = Effect.fnUntraced(function* (
   const { client } = source
   if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
   const logs = call.decode(reply.right)
-  if (Either.isLeft(logs)) return yield* badAnswer(client, call, logs.left)
+  if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
   if (mayBeCut(logs.right)) return Either.left(cutAnswer(client, logs.right))
   return Either.right(yield* ours(source, block, call.method, logs.right))
 })
@@ -175,18 +175,18 @@ const fromReceipts = Effect.fnUntraced(function* (
 })
 
 const byReceipts = Effect.fnUntraced(function* (source: Source, block: BlockRef) {
-  const [receipts, list] = yield* ask(source.client, [getBlockReceipts(block.number), getBlockTransactions(block.hash)])
+  const [receipts, list] = yield* sendBatch(source.client, [getBlockReceipts(block.number), getBlockTransactions(block.hash)])
   return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
 })
 
 const byTransactions = Effect.fnUntraced(function* (source: Source, block: BlockRef) {
-  const [list] = yield* ask(source.client, [getBlockTransactions(block.hash)])
+  const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
   const pages = Arr.chunksOf(list.transactions, receiptsPerBatch)
   return yield* fromReceipts(
     source,
     block,
     list,
-    pages.map((page) => ask(source.client, page.map(getLoggedReceipt)))
+    pages.map((page) => sendBatch(source.client, page.map(getLoggedReceipt)))
   )
 })
 

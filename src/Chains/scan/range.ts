@@ -5,8 +5,8 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import {
-  ask,
-  badAnswer,
+  sendBatch,
+  badResponse,
   type FullBlock,
   getBlockLogs,
   getFullBlock,
@@ -53,7 +53,7 @@ const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(cal
 /** A block's header and the coins that its transactions send to watched addresses; the transactions are let go. */
 const readBlock = ({ chain, client, watched }: Source, block: FullBlock) =>
   Either.match(nativeTransfers(block, nativeToken(chain.chain), watched), {
-    onLeft: (detail) => badAnswer(client, getFullBlock(block.header.number), detail),
+    onLeft: (detail) => badResponse(client, getFullBlock(block.header.number), detail),
     onRight: (transfers) => Effect.succeed({ header: block.header, transfers })
   })
 
@@ -77,7 +77,7 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
   Effect.gen(function* () {
     const kept: Array<Transfer> = []
     for (const part of inBatches(transfers, smallPerBatch)) {
-      const receipts = yield* ask(
+      const receipts = yield* sendBatch(
         client,
         part.map((transfer) => getTransactionReceipt(transfer.txHash))
       )
@@ -100,7 +100,7 @@ const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known:
   Effect.gen(function* () {
     const there = new Set(known.map((header) => header.number))
     const missing = [...new Set(transfers.map((transfer) => transfer.blockNumber))].filter((n) => !there.has(n))
-    const found = yield* Effect.forEach(inBatches(missing, smallPerBatch), (part) => ask(client, part.map(getHeader)), {
+    const found = yield* Effect.forEach(inBatches(missing, smallPerBatch), (part) => sendBatch(client, part.map(getHeader)), {
       concurrency: batchesAtOnce
     })
     return [...known, ...found.flat()]
@@ -126,14 +126,14 @@ const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.bl
 /** The token transfers in the answer; what is wrong with it fails the range. */
 const decodeTokens = ({ contracts, watched }: Source, client: RpcClient, logs: ReadonlyArray<unknown>) =>
   Either.match(tokenTransfers(logs, contracts, watched), {
-    onLeft: (detail) => badAnswer(client, { method: "eth_getLogs", params: [] }, detail),
+    onLeft: (detail) => badResponse(client, { method: "eth_getLogs", params: [] }, detail),
     onRight: Effect.succeed
   })
 
 /** What a provider tells of single blocks. */
 const readAlone = (source: Source, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<Header>) =>
   Effect.gen(function* () {
-    const alone = yield* ask(
+    const alone = yield* sendBatch(
       client,
       blocks.map(({ hash }) => getBlockLogs(hash, filter))
     )
@@ -213,14 +213,14 @@ const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: Block
   const firstBlocks = numbers.slice(0, blocksPerBatch).map(getFullBlock)
   // An empty list of contracts would ask for every contract's logs.
   const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
-  const whole = Effect.map(ask(client, [logsCall, ...firstBlocks]), ([logs = [], ...blocks]) => [logs, blocks] as const)
-  const { answers, logs, parts } = yield* orInParts(source, after, last, whole, ask(client, firstBlocks))
+  const whole = Effect.map(sendBatch(client, [logsCall, ...firstBlocks]), ([logs = [], ...blocks]) => [logs, blocks] as const)
+  const { answers, logs, parts } = yield* orInParts(source, after, last, whole, sendBatch(client, firstBlocks))
   const read = (found: ReadonlyArray<FullBlock>) =>
     Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
   const first = yield* read(answers)
   const rest = yield* Effect.forEach(
     inBatches(numbers.slice(blocksPerBatch), blocksPerBatch),
-    (part) => Effect.flatMap(ask(client, part.map(getFullBlock)), read),
+    (part) => Effect.flatMap(sendBatch(client, part.map(getFullBlock)), read),
     { concurrency: batchesAtOnce }
   )
   const all = [...first, ...rest.flat()]
@@ -246,10 +246,10 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
   const filter = filterOf(source)
   // In one batch: the node that answers for the logs has the block that ends them.
   const whole = Effect.map(
-    ask(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)]),
+    sendBatch(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)]),
     ([logs, header]) => [logs, [header]] as const
   )
-  const alone = ask(client, [getHeader(last.number)])
+  const alone = sendBatch(client, [getHeader(last.number)])
   const { answers, logs, parts } = yield* orInParts<Header>(source, after, last, whole, alone)
   const [end] = answers
   if (end?.hash !== last.hash) {

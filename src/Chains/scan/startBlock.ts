@@ -4,7 +4,7 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { Db } from "../../Sql.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 
@@ -28,11 +28,11 @@ export const newestBefore = Effect.fn("Chains.newestBefore")(function* (
   for (let distance = firstLook; below.time >= time; distance *= 2) {
     if (below.number === 0) return below
     above = below
-    const [deeper] = yield* ask(client, [getHeader(Math.max(0, from.number - distance))])
+    const [deeper] = yield* sendBatch(client, [getHeader(Math.max(0, from.number - distance))])
     below = deeper
   }
   while (above.number - below.number > 1) {
-    const [middle] = yield* ask(client, [getHeader(Math.floor((below.number + above.number) / 2))])
+    const [middle] = yield* sendBatch(client, [getHeader(Math.floor((below.number + above.number) / 2))])
     if (middle.time < time) below = middle
     else above = middle
   }

@@ -11,7 +11,7 @@ import * as Watched from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import * as Gaps from "../repair/GapsRepo.ts"
 import { findGapTokens } from "../repair/gapMoney.ts"
-import { ask, getHeader } from "../rpc/calls.ts"
+import { sendBatch, getHeader } from "../rpc/calls.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { Watch } from "../scan/watch.ts"
 import { compareBalances } from "./balanceRound.ts"
@@ -117,7 +117,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     const stored = yield* Ledger.newestBlockAt(reader, network, number)
     if (stored === undefined || stored.number === number) return
     if (!(yield* Watched.anyOver(reader, network, stored, head, grace))) return
-    const [block, now] = yield* ask(provider.client, [getHeader(number), getHeader(head.number)])
+    const [block, now] = yield* sendBatch(provider.client, [getHeader(number), getHeader(head.number)])
     // Of another branch it would be taken for an ancestor of the head.
     if (now.hash !== head.hash) return
     yield* writer.write(

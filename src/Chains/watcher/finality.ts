@@ -7,7 +7,7 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import { Lasting } from "../providers/Lasting.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { ask, getTagged, type Header } from "../rpc/calls.ts"
+import { sendBatch, getTagged, type Header } from "../rpc/calls.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 import { isAlone, type Watch } from "../scan/watch.ts"
 
@@ -20,7 +20,7 @@ const stallInterval = Duration.toMillis("1 hour")
 
 /** The newest block with the tag; undefined where the chain or its node knows no such thing. */
 export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTag) =>
-  ask(client, [getTagged(tag)]).pipe(
+  sendBatch(client, [getTagged(tag)]).pipe(
     Effect.map(([header]): Header | undefined => header),
     Effect.catchIf(
       (error) => unknownTag.has(error.reason),

@@ -7,7 +7,7 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { sizeErrors } from "../providers/Span.ts"
-import { ask, findHeader, getChainId, getHead, getHeader, type Header } from "../rpc/calls.ts"
+import { sendBatch, findHeader, getChainId, getHead, getHeader, type Header } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { commonAncestor, isMadeUp } from "../scan/commonAncestor.ts"
 import { type Range, readRange } from "../scan/range.ts"
@@ -48,7 +48,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
   yield* watch.farAhead.check(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
-  const [checkpoint, again] = yield* ask(client, [getHeader(start), getHeader(head.number)])
+  const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
     const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
     const { host } = client
@@ -80,7 +80,7 @@ const read = Effect.fnUntraced(function* (
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
   // The head was read together with what is in the place of `after`. So is any other end: both are of one branch.
-  const [last, below] = to === head.number ? [head] : yield* ask(client, [getHeader(to), getHeader(after.number)])
+  const [last, below] = to === head.number ? [head] : yield* sendBatch(client, [getHeader(to), getHeader(after.number)])
   if (below !== undefined && below.hash !== after.hash) {
     const detail = `block ${after.number} was ${after.hash} and is ${below.hash}`
     return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
@@ -170,7 +170,7 @@ const advance = Effect.fnUntraced(function* (
 
 /** The chain's head where it is the block `last` or its child, whose parent's hash tells so. */
 const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: BlockRef) {
-  const [head] = yield* ask(client, [getHead])
+  const [head] = yield* sendBatch(client, [getHead])
   const isSame = head.number === last.number && head.hash === last.hash
   const isChild = head.number === last.number + 1 && head.parentHash === last.hash
   return isSame || isChild ? head : undefined
@@ -209,7 +209,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider:
   const scan = yield* Ledger.scan(watch.reader, watch.network)
   const watching = scan !== undefined && watched.size > 0
   const next = watching && oneAhead ? yield* findNext(client, scan.head) : undefined
-  const look = ask(client, [
+  const look = sendBatch(client, [
     getHead,
     watching ? findHeader(scan.head.number) : undefined,
     // Where no block is compared with a stored one, another chain's head would be taken for this one's.

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Pace } from "../../../src/Chains/rpc/Pace.ts"
+import { RateLimiter } from "../../../src/Chains/rpc/Pace.ts"
 
 const start = 1_800_000_000_000
 
 /** Sends calls one after another, each when it may go; gives how many went within `millis`, and the time after them. */
-const follow = (pace: Pace, from: number, millis: number, calls: number) => {
+const follow = (pace: RateLimiter, from: number, millis: number, calls: number) => {
   let now = from
   let sent = 0
   while (now < from + millis) {
@@ -17,7 +17,7 @@ const follow = (pace: Pace, from: number, millis: number, calls: number) => {
 
 /** A pace that was refused when so many calls had been made in one second. */
 const refusedAt = (calls: number) => {
-  const pace = new Pace()
+  const pace = new RateLimiter()
   pace.reserve(calls, start)
   pace.refused(start)
   return pace
@@ -25,7 +25,7 @@ const refusedAt = (calls: number) => {
 
 describe("Pace", () => {
   it("holds nothing back before the provider refuses something", () => {
-    const pace = new Pace()
+    const pace = new RateLimiter()
     for (let i = 0; i < 10_000; i++) expect(pace.reserve(100, start + i)).toBe(0)
   })
 
@@ -36,7 +36,7 @@ describe("Pace", () => {
   })
 
   it("counts the busiest second before an answer that took its time, and none that is longer ago", () => {
-    const pace = new Pace()
+    const pace = new RateLimiter()
     pace.reserve(4_000, start)
     pace.reserve(400, start + 10_990)
     for (let second = 11; second < 16; second++) pace.reserve(1, start + second * 1_000)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import {
-  ask,
+  sendBatch,
   findHeader,
   getChainId,
   getGasPrice,
@@ -23,7 +23,7 @@ describe("ask", () => {
 
   it.effect("decodes each answer, and leaves out the calls that are not needed", () =>
     Effect.gen(function* () {
-      const [id, none, head] = yield* ask(saying("0x4d", header), [getChainId, undefined, getHead])
+      const [id, none, head] = yield* sendBatch(saying("0x4d", header), [getChainId, undefined, getHead])
       expect(id).toBe(77)
       expect(none).toBeUndefined()
       expect(head).toEqual({ number: 16, hash: `0x${"a".repeat(64)}`, parentHash: header.parentHash, time: 100 })
@@ -33,7 +33,7 @@ describe("ask", () => {
   it.effect.each([["77"], ["0x"], ["0x1g"], ["0x20000000000000"], [77], [{}], [["0x1"]], [true]])(
     "refuses %o as a chain id",
     ([answer]) =>
-      Effect.map(Effect.flip(ask(saying(answer), [getChainId])), ({ reason }) => expect(reason).toBe("garbage"))
+      Effect.map(Effect.flip(sendBatch(saying(answer), [getChainId])), ({ reason }) => expect(reason).toBe("garbage"))
   )
 
   it.effect.each([
@@ -43,7 +43,7 @@ describe("ask", () => {
     [{ ...header, timestamp: -1 }],
     ["0x10"]
   ])("refuses %o as a header", ([answer]) =>
-    Effect.map(Effect.flip(ask(saying(answer), [getHead])), (error) => {
+    Effect.map(Effect.flip(sendBatch(saying(answer), [getHead])), (error) => {
       expect(error.reason).toBe("garbage")
       expect(error.method).toBe('eth_getBlockByNumber("latest", false)')
     })
@@ -51,14 +51,14 @@ describe("ask", () => {
 
   it.effect("takes no other block than the one that it asked for, but none for one that may be missing", () =>
     Effect.gen(function* () {
-      expect(yield* ask(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])).toMatchObject([
+      expect(yield* sendBatch(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])).toMatchObject([
         { number: 16 },
         { number: 16 },
         undefined
       ])
       for (const number of [15, 17]) {
         for (const call of [getHeader(number), findHeader(number)]) {
-          const { detail } = yield* Effect.flip(ask(saying(header), [call]))
+          const { detail } = yield* Effect.flip(sendBatch(saying(header), [call]))
           expect(detail).toBe(`block 16 came where ${number} was asked for`)
         }
       }
@@ -69,26 +69,26 @@ describe("ask", () => {
     Effect.gen(function* () {
       const receipt = { transactionHash: header.hash, blockHash: header.hash, status: "0x1" }
       const calls = [getTransactionReceipt(header.hash), getTransactionReceipt(header.hash)] as const
-      const [good, failed] = yield* ask(saying(receipt, { ...receipt, status: "0x0" }), calls)
+      const [good, failed] = yield* sendBatch(saying(receipt, { ...receipt, status: "0x0" }), calls)
       expect([good.status, failed.status]).toEqual([true, false])
       for (const status of ["0x2", "0x", true, undefined]) {
-        const error = yield* Effect.flip(ask(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)]))
+        const error = yield* Effect.flip(sendBatch(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)]))
         expect(error.reason).toBe("garbage")
       }
     })
   )
 
   it.effect("calls an answer of null missing", () =>
-    Effect.map(Effect.flip(ask(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
+    Effect.map(Effect.flip(sendBatch(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
   )
 
   it.effect("reads amounts that no number holds", () =>
     Effect.gen(function* () {
-      const [price] = yield* ask(saying(`0x${"f".repeat(64)}`), [getGasPrice])
+      const [price] = yield* sendBatch(saying(`0x${"f".repeat(64)}`), [getGasPrice])
       expect(price).toBe(2n ** 256n - 1n)
       const balance = getTokenBalance(`0x${"1".repeat(40)}`, `0x${"2".repeat(40)}`)
-      expect(yield* ask(saying(`0x${"f".repeat(64)}`, "0x"), [balance, balance])).toEqual([2n ** 256n - 1n, 0n])
-      expect((yield* Effect.flip(ask(saying("0x1"), [balance]))).reason).toBe("garbage")
+      expect(yield* sendBatch(saying(`0x${"f".repeat(64)}`, "0x"), [balance, balance])).toEqual([2n ** 256n - 1n, 0n])
+      expect((yield* Effect.flip(sendBatch(saying("0x1"), [balance]))).reason).toBe("garbage")
     })
   )
 })

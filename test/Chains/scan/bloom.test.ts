@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
-import { ask, getHeader, transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { sendBatch, getHeader, transferTopic } from "../../../src/Chains/rpc/calls.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { addLogs, bloomBytes, isWithin, promises } from "../../../src/Chains/scan/bloom.ts"
 import { localTokens } from "../../../src/Sandbox/Contracts.ts"
@@ -69,7 +69,7 @@ describe("a block's bloom", () => {
       const { client } = yield* Effect.map(Rpc, (rpc) => ({ client: rpc.client(Redacted.make(chain.url)) }))
       yield* chain.payToken({ symbol: "USDC", to: alice as Address, amount: 5n })
       yield* chain.mine()
-      const [header] = yield* ask(client, [getHeader((yield* chain.head).number)])
+      const [header] = yield* sendBatch(client, [getHeader((yield* chain.head).number)])
       const contract = { address: [localTokens.USDC.address.toLowerCase()] }
       const promised = (receiver: string) =>
         promises(header.logsBloom ?? "", { ...contract, topics: [transferTopic, null, [topicOf(receiver)]] })

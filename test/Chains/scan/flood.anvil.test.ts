@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
-import { ask, getHead } from "../../../src/Chains/rpc/calls.ts"
+import { sendBatch, getHead } from "../../../src/Chains/rpc/calls.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { readRange } from "../../../src/Chains/scan/range.ts"
 import { contractsOf } from "../../../src/Chains/scan/transfers.ts"
@@ -55,7 +55,7 @@ describe("a block of a real node with more logs than its provider gives", () => 
       const watched = new AddressSet()
       watched.add(alice)
       for (let i = 1; i < count; i++) watched.add(`0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
-      const [head] = yield* ask(client, [getHead])
+      const [head] = yield* sendBatch(client, [getHead])
       expect(head.number).toBe(before.number + 1)
       const source = { client, chain: base, contracts: contractsOf(base), watched }
       const after = { number: before.number, hash: before.hash, time: before.timestamp }
