@@ -4,7 +4,7 @@ import { operatorHealthHandlers } from "./Admin/health.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { type Address, ListenFailed, serve } from "./Http/server.ts"
+import { type ListenAddress, ListenFailed, serveHttp } from "./Http/server.ts"
 
 /**
  * For what is asked when it stops, in milliseconds. It stops after the API, which takes up to 20 seconds, and systemd waits
@@ -20,11 +20,11 @@ export class Admin extends Context.Tag("tilld/Admin")<
   Admin,
   {
     /** Where it listens: the real port, if any free one was asked for. */
-    readonly address: Address
+    readonly address: ListenAddress
   }
 >() {
   /** Listens from its acquisition to its release. */
-  static readonly layer = (wanted: Address) =>
+  static readonly layer = (wanted: ListenAddress) =>
     Layer.scoped(
       Admin,
       Effect.gen(function* () {
@@ -34,7 +34,7 @@ export class Admin extends Context.Tag("tilld/Admin")<
         }
         const respond = yield* makeRespond(makeRouter(AdminApi, handlers))
         const address = yield* Effect.mapError(
-          serve(respond, wanted, { drainTimeout }),
+          serveHttp(respond, wanted, { drainTimeout }),
           ({ message }) => new ListenFailed({ message: `[admin]: ${message}` })
         )
         yield* Effect.logInfo("listening for the operator").pipe(

@@ -1,7 +1,7 @@
 import { Layer } from "effect"
 import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { History } from "./Chains/balances/History.ts"
-import { MatchSet } from "./Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
 import { Networks } from "./Chains/providers/Networks.ts"
 import { Rpc } from "./Chains/rpc/Rpc.ts"
 import { Chains } from "./Chains.ts"
@@ -17,7 +17,7 @@ import { Payments } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Secrets } from "./Secrets.ts"
-import { MasterKey, Settings, type SettingsShape, type Source } from "./Settings.ts"
+import { MasterKey, Settings, type SettingsShape, type SettingsSource } from "./Settings.ts"
 import * as Sql from "./Sql.ts"
 import { Metrics } from "./Telemetry/Metrics.ts"
 import { Workers } from "./Telemetry/Workers.ts"
@@ -34,12 +34,12 @@ import { Webhooks } from "./Webhooks.ts"
  * What the workers and the API stand on, down to the file: what is above is built on what is below, and closed before
  * it. The caller holds the instance lock of the database.
  */
-export const appLayer = (settings: SettingsShape, env: Source["env"]) =>
+export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   Layer.merge(Payments.layer, jumpsLayer).pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer)),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),
     Layer.provideMerge(
       Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), DeliveryClient.layer, SigningKeys.layer)
@@ -75,7 +75,7 @@ export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.lay
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, Rpc.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer)),
     Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))

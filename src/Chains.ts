@@ -1,5 +1,5 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import { MatchSet } from "./Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
 import { lastPayment } from "./Chains/ledger/WatchedRepo.ts"
 import type { Gas } from "./Chains/providers/gas.ts"
 import { HeadClock } from "./Chains/providers/HeadClock.ts"
@@ -36,7 +36,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
     Effect.gen(function* () {
       const settings = yield* Settings
       const networks = yield* Networks
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       const clock = yield* Effect.clock
       const last = yield* lastPayment(yield* Reader)
       const headClock = new HeadClock(Duration.toMillis(settings.payments.clockTolerance), last)

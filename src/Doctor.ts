@@ -13,7 +13,7 @@ import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { examineReadSocket } from "./Doctor/readSocket.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
-import type { ChainSettings, SettingsShape, Source } from "./Settings.ts"
+import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts"
 
 export type { Finding } from "./Doctor/Finding.ts"
 
@@ -35,7 +35,7 @@ const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) 
  * Looks at everything that tilld stands on: providers, contracts, wallets, prices, clock, disk and database. It changes nothing,
  * and works beside a daemon as well as without one.
  */
-export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: Source["env"]) {
+export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: SettingsSource["env"]) {
   const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   const mark = yield* lookAtMark(settings)

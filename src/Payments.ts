@@ -1,6 +1,6 @@
 import { Context, Data, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
-import { MatchSet } from "./Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
@@ -54,7 +54,7 @@ export interface Accounted {
   readonly more: boolean
 }
 
-export interface Page {
+export interface PaymentsPage {
   /** Newest first. */
   readonly data: ReadonlyArray<Accounted>
   /** Where the next page starts; undefined at the end. */
@@ -72,7 +72,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       besides?: CommitWith<Payment>
     ) => Effect.Effect<Payment, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
-    readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<Page, StoreUnavailable>
+    readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -85,7 +85,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const outbox = yield* Outbox
       const quotes = yield* Quotes
       const webhooks = yield* Webhooks
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       const chains = yield* Chains
       const prices = yield* Prices
       const { payments } = yield* Metrics

@@ -20,9 +20,9 @@ import { iso } from "./Domain/Timestamp.ts"
 import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
-import { type Priced, refusalOf } from "./Quotes/refusal.ts"
+import { type Priced, quoteRefusalOf } from "./Quotes/refusal.ts"
 import { rateOf } from "./Quotes/sources/rate.ts"
-import { chainOf, problemsOf, transferGas, transferred } from "./Quotes/terms.ts"
+import { chainOf, termProblemsOf, transferGas, transferred } from "./Quotes/terms.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 
@@ -83,7 +83,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
 
       const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
         const watched = settings.chains.filter((network) => network.mode === mode).map((network) => network.chain)
-        const problems = problemsOf(request, watched)
+        const problems = termProblemsOf(request, watched)
         const chain = chainOf(request)
         if (problems.length > 0 || chain === undefined) return yield* new QuoteImpossible({ problems })
         const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))
@@ -131,7 +131,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
           return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: "There is no such quote." })
         }
         const decimals = (currency: PaymentCurrency) => decimalsOn(owner.mode, payment.chain, currency)
-        const refusal = refusalOf(stored, payment, decimals, now)
+        const refusal = quoteRefusalOf(stored, payment, decimals, now)
         return refusal === undefined ? stored.id : yield* refusal
       })
 

@@ -7,8 +7,8 @@ import { isProxyOf } from "./Http/clientAddress.ts"
 import { observeRequests } from "./Http/observe.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { StrangerBudget } from "./Http/StrangerBudget.ts"
-import { type Address, serve } from "./Http/server.ts"
+import { UnauthenticatedBudget } from "./Http/StrangerBudget.ts"
+import { type ListenAddress, serveHttp } from "./Http/server.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
@@ -23,7 +23,7 @@ export class Http extends Context.Tag("tilld/Http")<
   Http,
   {
     /** Where it listens: the real port, if any free one was asked for. */
-    readonly address: Address
+    readonly address: ListenAddress
   }
 >() {
   /** Listens from its acquisition to its release, which lets the requests in flight finish. */
@@ -39,9 +39,9 @@ export class Http extends Context.Tag("tilld/Http")<
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }
-      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests, new StrangerBudget())
+      const respond = yield* makeRespond(makeRouter(Api, handlers), yield* observeRequests, new UnauthenticatedBudget())
       const isProxy = isProxyOf(server.trustedProxies)
-      const address = yield* serve(respond, { host: server.host, port: server.port }, { isProxy })
+      const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy })
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }
     })

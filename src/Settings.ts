@@ -1,13 +1,13 @@
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { loadMasterKey } from "./Settings/masterKey.ts"
 import type { SettingsShape } from "./Settings/Shape.ts"
-import type { Source } from "./Settings/source.ts"
+import type { SettingsSource } from "./Settings/source.ts"
 
 export { type Loaded, load } from "./Settings/load.ts"
 export { makeMasterKeyFile } from "./Settings/masterKey.ts"
 export { SettingsInvalid } from "./Settings/Problem.ts"
 export type { ChainSettings, SettingsShape } from "./Settings/Shape.ts"
-export type { Source } from "./Settings/source.ts"
+export type { SettingsSource } from "./Settings/source.ts"
 
 /** The configuration, decoded once at start by `load`. */
 export class Settings extends Context.Tag("tilld/Settings")<Settings, SettingsShape>() {}
@@ -15,7 +15,7 @@ export class Settings extends Context.Tag("tilld/Settings")<Settings, SettingsSh
 /** The 32 bytes that seal secrets at rest. */
 export class MasterKey extends Context.Tag("tilld/Settings/MasterKey")<MasterKey, Redacted.Redacted<Uint8Array>>() {
   /** Reads it where `env` says, or beside the database. */
-  static readonly layer = (env: Source["env"]) =>
+  static readonly layer = (env: SettingsSource["env"]) =>
     Layer.effect(
       MasterKey,
       Effect.flatMap(Settings, ({ database }) => loadMasterKey(database.path, env))

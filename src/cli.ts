@@ -7,39 +7,39 @@ import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { accounts } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
-import { audit } from "./commands/audit.ts"
-import { claim } from "./commands/claim.ts"
+import { auditCommand } from "./commands/audit.ts"
+import { claimCommand } from "./commands/claim.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { keys } from "./commands/keys.ts"
 import { listen } from "./commands/listen.ts"
 import { complain } from "./commands/Output.ts"
 import { payments } from "./commands/payments.ts"
-import { rescan } from "./commands/rescan.ts"
+import { rescanCommand } from "./commands/rescan.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
-import { serve } from "./commands/serve.ts"
-import { trigger } from "./commands/trigger.ts"
-import { webhooks } from "./commands/webhooks.ts"
+import { serveCommand } from "./commands/serve.ts"
+import { triggerCommand } from "./commands/trigger.ts"
+import { webhooksCommand } from "./commands/webhooks.ts"
 import { commandLogger } from "./Telemetry.ts"
 
 const tilld = Command.make("tilld").pipe(
   Command.withDescription("A self-hosted crypto payments daemon"),
   Command.withSubcommands([
-    serve,
+    serveCommand,
     sandbox,
     config,
     keys,
     accounts,
     payments,
-    webhooks,
+    webhooksCommand,
     listen,
-    trigger,
-    rescan,
-    claim,
+    triggerCommand,
+    rescanCommand,
+    claimCommand,
     addresses,
     secrets,
-    audit,
+    auditCommand,
     doctor
   ])
 )

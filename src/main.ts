@@ -9,7 +9,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Http } from "./Server.ts"
-import { load, Settings, type SettingsShape, type Source } from "./Settings.ts"
+import { load, Settings, type SettingsShape, type SettingsSource } from "./Settings.ts"
 import * as InstanceLock from "./Sql/InstanceLock.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
@@ -25,7 +25,7 @@ export const workers = Effect.gen(function* () {
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
   const housekeeping = yield* Housekeeping
-  const control = yield* Control.start(settings)
+  const control = yield* Control.startSockets(settings)
   yield* Effect.all(
     [
       control,
@@ -59,7 +59,7 @@ const adminLayer = ({ admin }: SettingsShape) =>
       )
 
 /** The daemon on one configuration, until it is interrupted. */
-export const serve = Effect.fn("serve")(function* (source: Source) {
+export const runDaemon = Effect.fn("serve")(function* (source: SettingsSource) {
   const { settings, unread } = yield* load(source)
   yield* InstanceLock.acquire(settings.database.path, "serve").pipe(Effect.retry(whileACommandWorks))
   return yield* Effect.gen(function* () {

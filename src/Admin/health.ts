@@ -4,7 +4,7 @@ import { answer, type Handlers } from "../Http/Handler.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader } from "../Sql.ts"
 import type { OperatorHealthApi } from "./Api.ts"
-import { alive, makeReport, statusOf } from "./readiness.ts"
+import { alive, makeReport, readinessStatusOf } from "./readiness.ts"
 
 /** Accounts that will soon be refused. */
 const nearlyFull = Effect.fn("Admin.nearlyFull")(function* (reader: Db, quotaBytes: number) {
@@ -30,7 +30,7 @@ export const operatorHealthHandlers = Effect.gen(function* () {
     alive: () => Effect.succeed(alive),
     ready: () =>
       Effect.zipWith(report, nearlyFull(reader, accounts.quotaBytes), (told, accounts) =>
-        answer({ ...told, accounts }, statusOf(told))
+        answer({ ...told, accounts }, readinessStatusOf(told))
       )
   }
   return handlers

@@ -25,7 +25,7 @@ export const makeReport = Effect.map(
     )
 )
 
-export const statusOf = ({ ready }: { readonly ready: boolean }) => ({ status: ready ? 200 : 503 })
+export const readinessStatusOf = ({ ready }: { readonly ready: boolean }) => ({ status: ready ? 200 : 503 })
 
 /** Makes something once for all that ask within a second, also when who asked first goes away meanwhile. */
 const oncePerSecond = <A, E>(make: Effect.Effect<A, E>): Effect.Effect<A, E> => {
@@ -47,7 +47,7 @@ export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof H
         chains: chains.map((one) => ({ chain: one.chain, mode: one.mode, ready: one.ready })),
         workers: workers.map((one) => ({ name: one.name, ready: one.ready }))
       },
-      statusOf({ ready })
+      readinessStatusOf({ ready })
     )
   )
   const ready = oncePerSecond(told)

@@ -11,7 +11,7 @@ export interface Usage {
   readonly hour: Window
 }
 
-export interface Limits {
+export interface RateLimit {
   readonly perMinute: number
   readonly perHour: number
 }
@@ -49,7 +49,7 @@ const renew = (window: Window, length: number, now: number): void => {
  * Counts a request at `now`, Unix milliseconds, unless one of the two windows is full: what is refused is not counted.
  * Gives the window that is full, the one that is full for longer if both are; else the one with fewer requests left.
  */
-export const spend = (usage: Usage, limits: Limits, now: number): Allowance & { readonly allowed: boolean } => {
+export const spend = (usage: Usage, limits: RateLimit, now: number): Allowance & { readonly allowed: boolean } => {
   renew(usage.minute, minuteMillis, now)
   renew(usage.hour, hourMillis, now)
   const allowed = usage.minute.count < limits.perMinute && usage.hour.count < limits.perHour

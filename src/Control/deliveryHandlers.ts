@@ -27,7 +27,7 @@ const owners = Effect.fnUntraced(function* (account: AccountId, modes: ReadonlyA
   return modes.includes(found.owner.mode) ? [found] : []
 })
 
-export const list = reading(
+export const listDeliveriesHandler = reading(
   Requests.ListDeliveries,
   Effect.fnUntraced(function* ({ account, endpoint, limit, modes, since, statuses, until }) {
     const reader = yield* Reader
@@ -37,7 +37,7 @@ export const list = reading(
   })
 )
 
-export const show = reading(
+export const showDeliveryHandler = reading(
   Requests.ShowDelivery,
   Effect.fnUntraced(function* ({ id }) {
     const delivery = yield* LogRepo.byId(yield* Reader, id)
@@ -53,7 +53,7 @@ const commit = Effect.fnUntraced(function* <A>(order: (now: number) => Effect.Ef
   return yield* writer.write(Effect.zipLeft(order(now), bell.ring))
 })
 
-export const redeliver = administering(
+export const redeliverHandler = administering(
   Requests.Redeliver,
   ({ id }) => ({ act: "webhooks redeliver", detail: { delivery: id } }),
   Effect.fnUntraced(function* ({ id }) {
@@ -88,7 +88,7 @@ export const redeliverRange = administering(
   })
 )
 
-export const sendTest = administering(
+export const sendTestHandler = administering(
   Requests.SendTest,
   ({ endpoint }) => ({ act: "webhooks test", detail: { endpoint }, first: true }),
   Effect.fnUntraced(function* ({ endpoint: id }) {

@@ -4,7 +4,7 @@ import type { StoreUnavailable, Writer } from "../Sql.ts"
 import { NotUnderstood } from "./requests.ts"
 
 /** What became of a request. */
-export interface Answer {
+export interface ControlAnswer {
   /** The exit in its JSON form, for `Schema.deserializeExit` with the request. */
   readonly exit: unknown
   /** Set where a defect ended it: a bug, which must also end the daemon. */
@@ -18,7 +18,7 @@ export type Access = "read" | "administer"
 export interface Handler<R> {
   readonly access: Access
   /** Does what a request in its JSON form asks for. */
-  readonly handle: (input: unknown, actor: Actor) => Effect.Effect<Answer, NotUnderstood, R>
+  readonly handle: (input: unknown, actor: Actor) => Effect.Effect<ControlAnswer, NotUnderstood, R>
 }
 
 type RequestSchema<Request, I, A, AI, E, EI> = Schema.Schema<Request & Schema.WithResult<A, AI, E, EI, never>, I>

@@ -1,5 +1,5 @@
 import type { Accounts, Keys } from "../Auth.ts"
-import type { MatchSet } from "../Chains/ledger/MatchSet.ts"
+import type { WatchedAddresses } from "../Chains/ledger/MatchSet.ts"
 import type { Settlement } from "../Chains/ledger/Settlement.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
 import type { Chains } from "../Chains.ts"
@@ -24,7 +24,7 @@ import * as Requests from "./requests.ts"
 type PlainServices = Accounts | Jumps | DeliveryBell | Keys | Outbox | Reader | Settings | Settlement | Writer
 type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys | Writer
-type ChainedServices = Chains | DeliveryBell | MatchSet | Networks | Outbox | Reader | Settings | Writer
+type ChainedServices = Chains | DeliveryBell | WatchedAddresses | Networks | Outbox | Reader | Settings | Writer
 
 /** By the tag of their request: what needs no secret. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
@@ -39,9 +39,9 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [PaymentRequests.RefundedPayment._tag, PaymentHandlers.refundedPayment],
   [PaymentRequests.AbandonPayments._tag, PaymentHandlers.abandonPayments],
   [Requests.JumpAddresses._tag, PaymentHandlers.jumpAddresses],
-  [ListDeliveries._tag, DeliveryHandlers.list],
-  [ShowDelivery._tag, DeliveryHandlers.show],
-  [Redeliver._tag, DeliveryHandlers.redeliver],
+  [ListDeliveries._tag, DeliveryHandlers.listDeliveriesHandler],
+  [ShowDelivery._tag, DeliveryHandlers.showDeliveryHandler],
+  [Redeliver._tag, DeliveryHandlers.redeliverHandler],
   [RedeliverRange._tag, DeliveryHandlers.redeliverRange]
 ])
 
@@ -61,7 +61,7 @@ export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<st
 
 /** What calls a merchant's server. */
 export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
-  [SendTest._tag, DeliveryHandlers.sendTest]
+  [SendTest._tag, DeliveryHandlers.sendTestHandler]
 ])
 
 /** What the daemon must have to do all of it. */

@@ -6,7 +6,7 @@ import type { SettingsShape } from "../Settings.ts"
 import type { Access } from "./handler.ts"
 import { type ControlServices, handlers } from "./handlers.ts"
 import { Forbidden, NotUnderstood } from "./requests.ts"
-import { ControlUnusable, checkLength, endWith, Reply, Request, readLine, socketPath } from "./wire.ts"
+import { ControlReply, ControlUnusable, checkLength, endWith, Request, readLine, socketPath } from "./wire.ts"
 
 /** Requests are small; a longer one is not from a command of ours. */
 const requestBytes = 64 * 1024
@@ -39,7 +39,7 @@ const handleLine = (line: string, { access, path }: ControlSocket) =>
 /** Whether a request waits for others before it is carried out. */
 type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-const reply = Schema.encodeSync(Reply)
+const reply = Schema.encodeSync(ControlReply)
 
 /** Carries a line out, and waits until its answer has been read: so long it is held in memory. */
 const answerTo = (line: string, socket: Socket, at: ControlSocket) =>
@@ -135,7 +135,7 @@ const listenForReaders = (socket: string, run: Run) =>
  * scope closes. Gives the worker that stands for what is done there: it ends with the first defect of a request, and never
  * otherwise.
  */
-export const start = Effect.fn("Control.start")(
+export const startSockets = Effect.fn("Control.start")(
   function* ({ control, database }: Pick<SettingsShape, "control" | "database">) {
     const requests = yield* FiberSet.make<void, never>()
     const run = yield* FiberSet.runtime(requests)<ControlServices>()

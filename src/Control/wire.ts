@@ -21,7 +21,7 @@ export const Request = Schema.parseJson(
 )
 
 /** What became of it, as one line of JSON. */
-export const Reply = Schema.parseJson(
+export const ControlReply = Schema.parseJson(
   // In this order: whatever is not known may also be missing.
   Schema.Union(
     Schema.Struct({ refused: Schema.String }),

@@ -2,8 +2,8 @@ import { Effect, Either, Redacted } from "effect"
 import { decodeAbiParameters, type Hex, hexToString } from "viem"
 import { usedOn } from "../Chains/balances/History.ts"
 import { balancesByOverride } from "../Chains/rpc/balanceCalls.ts"
-import { sendBatch, getFullBlock, getHead, getHeader, getLogs, transferTopic } from "../Chains/rpc/calls.ts"
-import type { Reply, RpcClient } from "../Chains/rpc/Rpc.ts"
+import { getFullBlock, getHead, getHeader, getLogs, sendBatch, transferTopic } from "../Chains/rpc/calls.ts"
+import type { CallResult, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { readsFullBlocks } from "../Chains/scan/range.ts"
 import { findTagged } from "../Chains/watcher/finality.ts"
@@ -56,7 +56,7 @@ const examineToken = Effect.fn("Doctor.token")(function* (
     return code === undefined ? fail(name, "no answer", remedy) : failedCall(name, code.left, "ask another provider")
   }
   if (code.right === "0x") return fail(name, `there is no contract at ${address}`, remedy)
-  const answered = (reply: Reply | undefined) => (reply && Either.isRight(reply) ? reply.right : undefined)
+  const answered = (reply: CallResult | undefined) => (reply && Either.isRight(reply) ? reply.right : undefined)
   const [realDecimals, realSymbol] = [Number(answered(foundDecimals)), readSymbol(answered(foundSymbol))]
   if (!(realDecimals === decimals)) {
     const said = Number.isNaN(realDecimals)
@@ -125,7 +125,10 @@ const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, 
   const filter = { address: [address], topics: [transferTopic, null, `0x${"0".repeat(63)}1`] }
   const sizes: Sizes = {
     look: yield* bytesOf(client, sendBatch(client, [getHead, getHeader(head.number)])),
-    read: yield* bytesOf(client, sendBatch(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])),
+    read: yield* bytesOf(
+      client,
+      sendBatch(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])
+    ),
     block: readsFullBlocks(chain) ? yield* bytesOf(client, sendBatch(client, [getFullBlock(head.number)])) : 0,
     balances: yield* bytesOf(client, sendBatch(client, [balancesByOverride([address], head)]))
   }

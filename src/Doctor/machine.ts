@@ -7,7 +7,7 @@ import { type Mark, readMark } from "../Payments/addresses/IndexMark.ts"
 import { blindJump, doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
-import type { SettingsShape, Source } from "../Settings.ts"
+import type { SettingsShape, SettingsSource } from "../Settings.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
 
@@ -150,7 +150,7 @@ export const examineDisk = ({ database: { path } }: SettingsShape) =>
 /** The master key: there is one, and it is the one that the database was sealed with. */
 export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
   { database: { path } }: SettingsShape,
-  env: Source["env"],
+  env: SettingsSource["env"],
   sealedWith: string | undefined
 ) {
   const name = "master key"

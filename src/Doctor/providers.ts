@@ -8,14 +8,14 @@ import {
   traceTransaction
 } from "../Chains/rpc/balanceCalls.ts"
 import {
-  sendBatch,
+  type BlockHeader,
   type Call,
   decoder,
   getChainId,
   getHead,
   getLogs,
   Hash,
-  type Header,
+  sendBatch,
   transferTopic
 } from "../Chains/rpc/calls.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
@@ -44,7 +44,7 @@ const nobody = "0x00000000000000000000000000000000000dea10"
 /** A provider that serves the chain, as the other looks use it. */
 export interface Seen {
   readonly client: RpcClient
-  readonly head: Header
+  readonly head: BlockHeader
 }
 
 const decodeHashes = decoder(Schema.Struct({ transactions: Schema.Array(Hash) }))
@@ -69,7 +69,7 @@ const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
 })
 
 /** Whether it traces; undefined where there was nothing to trace. */
-const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: Header) {
+const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: BlockHeader) {
   for (let number = head.number; number > Math.max(0, head.number - searched); number--) {
     const [[hash]] = yield* sendBatch(client, [getTransactionHashes(number)])
     if (hash !== undefined) return yield* works(client, traceTransaction(hash))
@@ -118,7 +118,9 @@ const largest = Effect.fnUntraced(function* (
 
 const stateDepth = Effect.fn("Doctor.stateDepth")(function* (name: string, { client, head }: Seen) {
   const sizes = depths.filter((depth) => depth <= head.number)
-  const { passed, refused } = yield* largest(sizes, (depth) => sendBatch(client, [balanceAt(nobody, head.number - depth)]))
+  const { passed, refused } = yield* largest(sizes, (depth) =>
+    sendBatch(client, [balanceAt(nobody, head.number - depth)])
+  )
   const limit = refused === undefined ? "" : `, and not ${refused.size} blocks back (${refused.error.reason})`
   const finding = `state of ${passed} blocks back${limit}`
   return refused !== undefined && passed < usefulDepth

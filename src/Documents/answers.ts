@@ -1,6 +1,6 @@
 import { type ErrorCode, statusOf } from "../Domain/ApiError.ts"
 import { exampleError, meanings } from "./errors.ts"
-import { type Header, type JsonSchema, type Reference, type Response, refer } from "./openApi.ts"
+import { type HeaderObject, type JsonSchema, type Reference, type Response, refer } from "./openApi.ts"
 
 const integer = (minimum = 0): JsonSchema => ({ type: "integer", minimum })
 
@@ -60,7 +60,7 @@ export const headers = {
     schema: { type: "string", const: "true" },
     example: "true"
   }
-} satisfies Record<string, Header>
+} satisfies Record<string, HeaderObject>
 export type HeaderName = keyof typeof headers
 
 const rateHeaders: ReadonlyArray<HeaderName> = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
@@ -72,7 +72,7 @@ const named = (always: ReadonlyArray<HeaderName>, sometimes: ReadonlyArray<Heade
 })
 
 /** A header of an answer that has it in some cases only. */
-const optionally = (name: HeaderName): Header | Reference =>
+const optionally = (name: HeaderName): HeaderObject | Reference =>
   headers[name].required ? { ...headers[name], required: false } : refer("headers", name)
 
 export const successHeaders = (

@@ -5,9 +5,9 @@ import { WebhookEvent } from "../Domain/Event.ts"
 import { headers, sharedResponses } from "./answers.ts"
 import { type JsonSchema, nameOf, type OpenApiDocument, type Parameter } from "./openApi.ts"
 import { operations, type ToJsonSchema } from "./operations.ts"
-import { overview } from "./overview.ts"
+import { apiOverview } from "./overview.ts"
 import { groupTexts } from "./texts.ts"
-import { webhooks } from "./webhooks.ts"
+import { webhookOperations } from "./webhooks.ts"
 
 /** What the documents say of one installation. */
 export interface Installation {
@@ -84,14 +84,14 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
     info: {
       title: "tilld",
       summary: "Crypto payments on your own machine.",
-      description: overview(installation),
+      description: apiOverview(installation),
       version: packageJson.version,
       license: { name: "MIT", identifier: "MIT" }
     },
     servers: [{ url: installation.publicUrl, description: "This installation" }],
     tags: Object.entries(groupTexts).map(([name, description]) => ({ name, description })),
     paths,
-    webhooks,
+    webhooks: webhookOperations,
     components: {
       schemas: Object.fromEntries(schemas),
       responses: sharedResponses,

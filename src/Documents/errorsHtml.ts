@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
 import { exampleError, meanings } from "./errors.ts"
 import { type Html, html, nothing } from "./html.ts"
-import { type Components, type OpenApiDocument, type Operation, resolve } from "./openApi.ts"
+import { type Components, type OpenApiDocument, type OperationObject, resolve } from "./openApi.ts"
 import { code as codeBlock, inline } from "./prose.ts"
 
 /** Errors that many operations can give, told of in one place. */
@@ -10,7 +10,7 @@ export interface SharedErrors {
   /** Whose they are: "any request …". */
   readonly of: string
   readonly codes: ReadonlyArray<ErrorCode>
-  readonly isOf: (operation: Operation) => boolean
+  readonly isOf: (operation: OperationObject) => boolean
 }
 
 const kinds: ReadonlyArray<Omit<SharedErrors, "codes">> = [
@@ -20,7 +20,7 @@ const kinds: ReadonlyArray<Omit<SharedErrors, "codes">> = [
 ]
 
 /** The codes that an operation can answer with: each has an example by its name. */
-const codesOf = (components: Components, { responses }: Operation): ReadonlyArray<ErrorCode> => {
+const codesOf = (components: Components, { responses }: OperationObject): ReadonlyArray<ErrorCode> => {
   const examples = Object.values(responses).flatMap((response) =>
     Object.values(resolve(components, "responses", response).content ?? {}).flatMap(({ examples = {} }) =>
       Object.keys(examples)
@@ -44,7 +44,11 @@ export const sharedErrors = ({ components, paths }: OpenApiDocument): ReadonlyAr
 const link = (code: ErrorCode): Html => html`${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
 
 /** The errors of an operation: its own, and where the others are. */
-export const errorsOf = (components: Components, shared: ReadonlyArray<SharedErrors>, operation: Operation): Html => {
+export const errorsOf = (
+  components: Components,
+  shared: ReadonlyArray<SharedErrors>,
+  operation: OperationObject
+): Html => {
   const others = shared.filter(({ isOf }) => isOf(operation))
   const elsewhere = new Set(others.flatMap(({ codes }) => codes))
   const own = codesOf(components, operation).filter((code) => !elsewhere.has(code))

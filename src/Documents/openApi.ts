@@ -33,7 +33,7 @@ export interface Example {
   readonly value: unknown
 }
 
-export interface Header {
+export interface HeaderObject {
   readonly description: string
   /** Whether every answer has it that names it. */
   readonly required: boolean
@@ -48,7 +48,7 @@ export interface MediaType {
 
 export interface Response {
   readonly description: string
-  readonly headers?: Readonly<Record<string, Header | Reference>>
+  readonly headers?: Readonly<Record<string, HeaderObject | Reference>>
   readonly content?: Readonly<Record<string, MediaType>>
 }
 
@@ -61,7 +61,7 @@ export interface Parameter {
   readonly example?: unknown
 }
 
-export interface Operation {
+export interface OperationObject {
   readonly operationId: string
   readonly tags: ReadonlyArray<string>
   readonly summary: string
@@ -75,13 +75,13 @@ export interface Operation {
 }
 
 /** By method, in lower case. */
-export type PathItem = Readonly<Record<string, Operation>>
+export type PathItem = Readonly<Record<string, OperationObject>>
 
 export interface Components {
   readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly responses: Readonly<Record<string, Response>>
   readonly parameters: Readonly<Record<string, Parameter>>
-  readonly headers: Readonly<Record<string, Header>>
+  readonly headers: Readonly<Record<string, HeaderObject>>
   readonly securitySchemes: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 

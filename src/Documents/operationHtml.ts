@@ -7,7 +7,7 @@ import {
   type MediaType,
   nameOf,
   type OpenApiDocument,
-  type Operation,
+  type OperationObject,
   type Parameter,
   type Response,
   resolve
@@ -62,7 +62,7 @@ const answer = (components: Components, status: string, response: Response): Htm
   )}${bodies(Object.fromEntries(media))}</details>`
 }
 
-const parametersOf = (components: Components, { parameters = [] }: Operation): Html => {
+const parametersOf = (components: Components, { parameters = [] }: OperationObject): Html => {
   const all: ReadonlyArray<Parameter> = parameters.map((each) => resolve(components, "parameters", each))
   const places = [
     ["path", "Path"],
@@ -78,7 +78,7 @@ const parametersOf = (components: Components, { parameters = [] }: Operation): H
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /** The request as a command that can be pasted. */
-const command = (server: string, method: string, path: string, operation: Operation): string => {
+const command = (server: string, method: string, path: string, operation: OperationObject): string => {
   const [first] = Object.values(operation.requestBody?.content["application/json"]?.examples ?? {})
   const url = `${server}${path.replace(/\{(\w+)\}/g, "ID")}`
   return [
@@ -94,7 +94,7 @@ export const operationHtml = (
   shared: ReadonlyArray<SharedErrors>,
   path: string,
   method: string,
-  operation: Operation
+  operation: OperationObject
 ): Html => {
   const { description, operationId, requestBody, responses, summary } = operation
   return html`<section class="operation" id="${operationId}" aria-labelledby="${operationId}-title">
@@ -111,7 +111,7 @@ ${errorsOf(components, shared, operation)}
 }
 
 /** An event that tilld sends. */
-export const eventHtml = (kind: string, { description, requestBody, summary }: Operation): Html =>
+export const eventHtml = (kind: string, { description, requestBody, summary }: OperationObject): Html =>
   html`<section class="operation" id="${kind}" aria-labelledby="${kind}-title">
 <h3 id="${kind}-title"><a href="#${kind}">${summary}</a></h3>
 <p class="route"><span class="method event">EVENT</span> <code>${kind}</code></p>

@@ -6,7 +6,14 @@ import { type ErrorCode, errorCodes } from "../Domain/ApiError.ts"
 import type { Permission } from "../Domain/ApiKey.ts"
 import { either, errorResponses, type HeaderName, successHeaders } from "./answers.ts"
 import { type OperationExamples, operationExamples } from "./examples.ts"
-import { type JsonSchema, type Operation, type Parameter, type Reference, type Response, refer } from "./openApi.ts"
+import {
+  type JsonSchema,
+  type OperationObject,
+  type Parameter,
+  type Reference,
+  type Response,
+  refer
+} from "./openApi.ts"
 import { type OperationId, operationTexts } from "./texts.ts"
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
@@ -88,7 +95,7 @@ const successes = (
 const merge = (
   good: Readonly<Record<string, Response>>,
   bad: Readonly<Record<string, Response | Reference>>
-): Operation["responses"] => ({
+): OperationObject["responses"] => ({
   ...good,
   ...Object.fromEntries(
     Object.entries(bad).map(([status, response]) => [
@@ -101,7 +108,7 @@ const merge = (
 const needs = (permissions: ReadonlyArray<Permission>): string =>
   `Needs the permission${permissions.length === 1 ? "" : "s"} ${permissions.map((each) => `\`${each}\``).join(" and ")}.`
 
-const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation => {
+const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): OperationObject => {
   const { endpoint, group, mergedAnnotations, middleware } = reflected
   const operationId = `${group.identifier}.${endpoint.name}` as OperationId
   const { description, summary } = operationTexts[operationId]
@@ -151,8 +158,8 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
 /** Every operation of the definition, by path and method. */
 export const operations = (
   toJsonSchema: ToJsonSchema
-): Readonly<Record<string, Readonly<Record<string, Operation>>>> => {
-  const paths: Record<string, Record<string, Operation>> = {}
+): Readonly<Record<string, Readonly<Record<string, OperationObject>>>> => {
+  const paths: Record<string, Record<string, OperationObject>> = {}
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: (reflected) => {

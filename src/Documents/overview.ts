@@ -1,7 +1,7 @@
 import type { Installation } from "./document.ts"
 
 /** What holds for the whole API, in the little Markdown that the page knows too. */
-export const overview = ({ limits }: Installation): string =>
+export const apiOverview = ({ limits }: Installation): string =>
   `
 Ask for a payment and get an address that is made for it alone; tilld watches the chain and tells you of what arrives, by
 signed webhook, again and again until you have it.

@@ -1,12 +1,12 @@
 import { errorTable, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
 import { fields, named } from "./fields.ts"
 import { type Html, html } from "./html.ts"
-import type { OpenApiDocument, Operation, PathItem } from "./openApi.ts"
+import type { OpenApiDocument, OperationObject, PathItem } from "./openApi.ts"
 import { resolve } from "./openApi.ts"
 import { eventHtml, operationHtml } from "./operationHtml.ts"
 import { prose, type Section, sections } from "./prose.ts"
 
-type Listed = readonly [path: string, method: string, operation: Operation]
+type Listed = readonly [path: string, method: string, operation: OperationObject]
 
 const listed = (items: Readonly<Record<string, PathItem>>): ReadonlyArray<Listed> =>
   Object.entries(items).flatMap(([path, item]) =>

@@ -1,6 +1,6 @@
 import { EventKind } from "../Domain/Event.ts"
 import { exampleEvent } from "./examples.ts"
-import { type JsonSchema, type Operation, type Parameter, refer } from "./openApi.ts"
+import { type JsonSchema, type OperationObject, type Parameter, refer } from "./openApi.ts"
 import { eventTexts } from "./texts.ts"
 
 const header = (
@@ -55,7 +55,7 @@ const schemaOf = (kind: EventKind): JsonSchema => {
   }
 }
 
-const operationOf = (kind: EventKind): Operation => ({
+const operationOf = (kind: EventKind): OperationObject => ({
   operationId: kind,
   tags: ["events"],
   ...eventTexts[kind],
@@ -77,4 +77,6 @@ const operationOf = (kind: EventKind): Operation => ({
 })
 
 /** What tilld sends, by kind. */
-export const webhooks = Object.fromEntries(EventKind.literals.map((kind) => [kind, { post: operationOf(kind) }]))
+export const webhookOperations = Object.fromEntries(
+  EventKind.literals.map((kind) => [kind, { post: operationOf(kind) }])
+)

@@ -42,7 +42,7 @@ export type ErrorCode = keyof typeof statusOf
 export const errorCodes = Object.keys(statusOf) as ReadonlyArray<ErrorCode>
 
 /** One thing that is wrong with a request. `path` names the field or parameter, such as `metadata.items[0]`. */
-export interface Problem {
+export interface FieldProblem {
   readonly path: string
   readonly message: string
 }
@@ -55,7 +55,7 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   readonly headers?: Readonly<Record<string, string>>
 }> {}
 
-export const invalid = (problems: ReadonlyArray<Problem>) =>
+export const invalid = (problems: ReadonlyArray<FieldProblem>) =>
   new ApiError({
     code: "VALIDATION_ERROR",
     message: "The request is not valid: details lists every problem.",

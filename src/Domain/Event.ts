@@ -30,10 +30,10 @@ export const WebhookEvent = Schema.Struct({
 export type WebhookEvent = typeof WebhookEvent.Type
 
 /** The position before every event that is kept. */
-export const start = "start"
+export const streamStart = "start"
 
 /** Where a stream of events goes on: behind an event. */
-export const Position = Schema.Union(Schema.Literal(start), EventId).annotations({
+export const Position = Schema.Union(Schema.Literal(streamStart), EventId).annotations({
   message: () => ({ message: "must be the id of a message of this stream", override: true }),
   jsonSchema: {
     type: "string",

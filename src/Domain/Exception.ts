@@ -36,7 +36,7 @@ export const ExceptionStatus = Schema.Literal("open", "accepted", "refunded", "g
 export type ExceptionStatus = typeof ExceptionStatus.Type
 
 /** What the ledger says of money that needs a person, whether anybody has been told or not. */
-export interface Irregular {
+export interface ExceptionContent {
   readonly kind: ExceptionKind
   readonly chain: ChainName
   /** Undefined where nobody can tell the transaction. */
@@ -57,17 +57,17 @@ export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string)
   `${kind}:${chain}${dustMark}${currency}`
 
 /** Whether it is a sum of many small transfers, which have no transaction in common. */
-export const isOfDust = ({ key }: Pick<Irregular, "key">): boolean => key.includes(dustMark)
+export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key.includes(dustMark)
 
 /**
  * Whether it is certain money, by its transaction or its block, or all dust of a kind: what is found of it later is told
  * apart from more.
  */
-export const isNamed = (one: Irregular): boolean =>
+export const isCertain = (one: ExceptionContent): boolean =>
   one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
 
 /** An exception as the store keeps it; times in Unix milliseconds. */
-export interface PaymentException extends Irregular {
+export interface PaymentException extends ExceptionContent {
   readonly id: string
   readonly mode: Mode
   /** Lower case. */

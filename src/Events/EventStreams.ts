@@ -1,7 +1,7 @@
 import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { type Position, start } from "../Domain/Event.ts"
+import { type Position, streamStart } from "../Domain/Event.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
@@ -62,8 +62,8 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
         })
 
       const beginning = Effect.fnUntraced(function* (key: ApiKey, position: Position | undefined) {
-        if (position === start) return { after: 0, said: atPosition(start) } satisfies Beginning
-        const { id, sequence } = (yield* EventsRepo.newest(reader, key)) ?? { id: start, sequence: 0 }
+        if (position === streamStart) return { after: 0, said: atPosition(streamStart) } satisfies Beginning
+        const { id, sequence } = (yield* EventsRepo.newest(reader, key)) ?? { id: streamStart, sequence: 0 }
         // The newest is never forgotten: behind it there is nothing that could be, however old it is.
         if (position === undefined || position === id)
           return { after: sequence, said: atPosition(id) } satisfies Beginning
@@ -72,7 +72,7 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
         const place = yield* EventsRepo.placeOf(reader, key, position, since)
         if (place !== undefined) return { after: place.sequence, said: atPosition(position) } satisfies Beginning
         const why = `: ${position} is not kept any more: from the oldest event that is\n`
-        return { after: 0, said: why + atPosition(start) } satisfies Beginning
+        return { after: 0, said: why + atPosition(streamStart) } satisfies Beginning
       })
 
       const open = Effect.fn("EventStreams.open")(function* (key: ApiKey, position: Position | undefined) {

@@ -5,7 +5,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 
 /** What a handler gives: a body in its wire form, as the API's definition declares it. */
-export interface Answer<Body> {
+export interface HttpAnswer<Body> {
   readonly body: Body
   /** The definition's, unless given. */
   readonly status?: number
@@ -14,10 +14,13 @@ export interface Answer<Body> {
   readonly isShared?: true
 }
 
-export const answer = <Body>(body: Body, extra: Omit<Answer<Body>, "body"> = {}): Answer<Body> => ({ body, ...extra })
+export const answer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> = {}): HttpAnswer<Body> => ({
+  body,
+  ...extra
+})
 
 /** An answer that is made once and given again and again. */
-export const sharedAnswer = <Body>(body: Body, extra: Omit<Answer<Body>, "body"> = {}): Answer<Body> => ({
+export const sharedAnswer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> = {}): HttpAnswer<Body> => ({
   body,
   ...extra,
   isShared: true
@@ -34,13 +37,13 @@ export interface Input<E extends Endpoint> {
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
   /** Where the answer is to be given again should the request be repeated: to be run in the transaction of its effect. */
-  readonly remember?: CommitWith<Answer<unknown>> | undefined
+  readonly remember?: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
 /** What a service stores besides a result, so that the answer that tells of it can be given again. */
 export const rememberAs = <A>(
-  remember: CommitWith<Answer<unknown>> | undefined,
-  answerWith: (result: A) => Answer<unknown>
+  remember: CommitWith<HttpAnswer<unknown>> | undefined,
+  answerWith: (result: A) => HttpAnswer<unknown>
 ): CommitWith<A> | undefined => remember && ((result) => remember(answerWith(result)))
 
 type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
@@ -53,5 +56,5 @@ type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
 export type Handlers<Group extends HttpApiGroup.HttpApiGroup.Any> = {
   readonly [E in HttpApiGroup.HttpApiGroup.Endpoints<Group> as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
     input: Asked<Group, E>
-  ) => Effect.Effect<Answer<HttpApiEndpoint.HttpApiEndpoint.Success<E>>, ApiError | StoreUnavailable>
+  ) => Effect.Effect<HttpAnswer<HttpApiEndpoint.HttpApiEndpoint.Success<E>>, ApiError | StoreUnavailable>
 }

@@ -12,7 +12,7 @@ const capacity = 10_000
  * key. A client that asks more often than 10 times a second is answered as it always is, but in its turn, or after five
  * seconds. So it takes no time from those who keep to their rate, and nobody is locked out by a neighbour.
  */
-export class StrangerBudget {
+export class UnauthenticatedBudget {
   /** When each client's turns that are given away end, Unix milliseconds. */
   readonly #ends = new Map<string, number>()
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { CurrentKey } from "../Auth/Api.ts"
-import type { Problem } from "../Domain/ApiError.ts"
+import type { FieldProblem } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Fields, problemsOf } from "./problems.ts"
 
@@ -9,7 +9,7 @@ import { type Fields, problemsOf } from "./problems.ts"
  * Decodes one part of a request, or says everything that is wrong with it. An `Either`, which is an effect too, whenever
  * nothing has to be waited for.
  */
-export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<Problem>>
+export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
 
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
   // The definition's types keep what a schema decodes to, and not that a few ask for the request's key.
@@ -34,7 +34,7 @@ const noBody: Decode<unknown> = () => Either.void
 const maxItems = 100
 
 /** Before a schema says of each of tens of thousands of items what is wrong with it. */
-const tooLong = (body: unknown): ReadonlyArray<Problem> =>
+const tooLong = (body: unknown): ReadonlyArray<FieldProblem> =>
   Object.entries(Predicate.isRecord(body) ? body : {}).flatMap(([path, value]) =>
     Array.isArray(value) && value.length > maxItems ? [{ path, message: `must have at most ${maxItems} items` }] : []
   )

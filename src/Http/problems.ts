@@ -1,5 +1,5 @@
 import { ParseResult } from "effect"
-import type { Problem } from "../Domain/ApiError.ts"
+import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
 
 /** A request may be wrong in more ways than anybody reads. */
@@ -33,7 +33,7 @@ const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields): stri
 }
 
 /** Everything that a schema found wrong. */
-export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<Problem> => {
+export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<FieldProblem> => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
   // Only what is shown: to look for what a field's name was meant to be takes a while.
   const problems = issues.slice(0, maxProblems).map((issue) => ({

@@ -3,7 +3,7 @@ import { type ApiError, statusOf } from "../Domain/ApiError.ts"
 import { randomToken } from "../Domain/Ids.ts"
 
 /** A response, all but the headers that every response has. */
-export interface Reply {
+export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   /** JSON, unless its `content-type` says something else. */
@@ -23,14 +23,14 @@ export const isPieces = (body: unknown): body is Pieces => Predicate.hasProperty
 export const newRequestId = (): string => `req_${randomToken()}`
 
 /** An error as the client sees it. The 401 body is exactly its two fields: its request id is in the header alone. */
-export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): Reply => {
+export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): HttpReply => {
   const error = code === "UNAUTHORIZED" ? { code, message } : { code, message, details, requestId }
   return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
 }
 
 /** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
 export const headersOf = (
-  { bytes, headers, rest, status, text }: Reply,
+  { bytes, headers, rest, status, text }: HttpReply,
   requestId: string,
   closing: boolean
 ): Readonly<Record<string, string>> => {

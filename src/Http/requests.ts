@@ -6,7 +6,7 @@ import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { receive } from "./body.ts"
 import type { Connections } from "./connections.ts"
 import { makeRefusals, tooManyAtOnce } from "./refusals.ts"
-import { errorReply, headersOf, newRequestId, type Pieces, type Reply } from "./reply.ts"
+import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./reply.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -39,7 +39,7 @@ const onceGone = (socket: Duplex, response: ServerResponse, then: () => void): v
 }
 
 /** Writes the reply; tells whether the rest of it is to follow. */
-const write = (response: ServerResponse, reply: Reply, requestId: string, closing: boolean): boolean => {
+const write = (response: ServerResponse, reply: HttpReply, requestId: string, closing: boolean): boolean => {
   if (response.headersSent || response.destroyed) return false
   response.writeHead(reply.status, headersOf(reply, requestId, closing))
   if (reply.rest !== undefined && response.req.method !== "HEAD") return true
@@ -129,7 +129,7 @@ export const makeRequests = (
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
-    const send = (reply: Reply) => {
+    const send = (reply: HttpReply) => {
       const follows = write(response, reply, requestId, closing)
       // Nothing is left where the system has taken all at once, as it nearly always does.
       if (!follows && response.socket?.writableLength !== 0) untilTaken(response)

@@ -9,13 +9,13 @@ import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
-import type { Answer } from "./Handler.ts"
+import type { HttpAnswer } from "./Handler.ts"
 import { Idempotency, type Remember } from "./idempotency.ts"
 import type { Observe } from "./observe.ts"
-import { errorReply, isPieces, type Reply } from "./reply.ts"
+import { errorReply, type HttpReply, isPieces } from "./reply.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
-import type { StrangerBudget } from "./StrangerBudget.ts"
+import type { UnauthenticatedBudget } from "./StrangerBudget.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -70,17 +70,17 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
 
 const replyOf = (
   { contentType, successStatus }: Operation,
-  { body, headers = {}, status = successStatus }: Answer<unknown>
-): Reply => {
+  { body, headers = {}, status = successStatus }: HttpAnswer<unknown>
+): HttpReply => {
   if (contentType === undefined) return { status, headers, text: JSON.stringify(body) }
   const typed = { status, headers: { ...headers, "content-type": contentType } }
   return isPieces(body) ? { ...typed, text: "", rest: body } : { ...typed, text: String(body) }
 }
 
-const encoded = new WeakMap<Answer<unknown>, Reply>()
+const encoded = new WeakMap<HttpAnswer<unknown>, HttpReply>()
 
 /** The same, from memory where the very same answer is given again. */
-const sharedReplyOf = (operation: Operation, given: Answer<unknown>): Reply => {
+const sharedReplyOf = (operation: Operation, given: HttpAnswer<unknown>): HttpReply => {
   if (given.isShared !== true) return replyOf(operation, given)
   const known = encoded.get(given)
   if (known !== undefined) return known
@@ -101,13 +101,13 @@ interface Noted {
 type Hold = (millis: number) => Effect.Effect<void>
 
 /** Answers a request, whatever comes: all but its interruption is a reply. */
-export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<Reply>
+export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<HttpReply>
 
 /** The checks of every request, in the order in which the API promises them, and then its handler. */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
-  strangers?: StrangerBudget
+  strangers?: UnauthenticatedBudget
 ) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
@@ -162,8 +162,8 @@ export const makeRespond = Effect.fnUntraced(function* (
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
       const work = (remember?: Remember) => {
-        const replayOf = (answer: Answer<unknown>) => sharedReplyOf(operation, answer)
-        const kept = remember && ((answer: Answer<unknown>) => remember(replayOf(answer)))
+        const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
+        const kept = remember && ((answer: HttpAnswer<unknown>) => remember(replayOf(answer)))
         return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
       }
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
@@ -199,7 +199,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const began = clock.unsafeCurrentTimeNanos()
       return Effect.map(
         Effect.catchAllCause(handle(request, body, noted, hold), (cause) => replyTo(cause, request, requestId)),
-        (given): Reply => {
+        (given): HttpReply => {
           const reply = unlessKept(request, { ...given, headers: Object.assign({}, noted.headers, given.headers) })
           observe(noted.route, request.method, reply.status, Number(clock.unsafeCurrentTimeNanos() - began) / 1e9)
           return reply

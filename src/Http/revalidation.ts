@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
-import type { Reply } from "./reply.ts"
+import type { HttpReply } from "./reply.ts"
 
 /** Headers of what may be kept, and asked for again each time: it is sent only when it has changed. The tag is its hash. */
 export const revalidated = (text: string): Readonly<Record<string, string>> => ({
@@ -16,7 +16,7 @@ const isKept = (ifNoneMatch: string, etag: string): boolean =>
   ifNoneMatch.trim() === "*" || Array.from(ifNoneMatch.matchAll(entityTag), ([, opaque]) => opaque).includes(etag)
 
 /** The reply, or 304 in its place where the client has it already. A reply without an `etag` is always sent. */
-export const unlessKept = ({ headers: asked, method }: IncomingMessage, reply: Reply): Reply => {
+export const unlessKept = ({ headers: asked, method }: IncomingMessage, reply: HttpReply): HttpReply => {
   const { etag } = reply.headers
   const ifNoneMatch = asked["if-none-match"]
   if (etag === undefined || ifNoneMatch === undefined || reply.status !== 200) return reply

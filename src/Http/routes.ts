@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Effect, Either, Option } from "effect"
 import { ApiKeyAuth, requiredPermissions } from "../Auth/Api.ts"
-import { type ApiError, invalid, type Problem } from "../Domain/ApiError.ts"
+import { type ApiError, type FieldProblem, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { headersDecoder, payloadDecoder, queryDecoder } from "./decode.ts"
-import type { Answer, Handlers } from "./Handler.ts"
+import type { Handlers, HttpAnswer } from "./Handler.ts"
 
 type Params = Readonly<Record<string, string>>
 
@@ -22,7 +22,7 @@ interface Received {
   /** The JSON value of the body; undefined for an operation that takes none. */
   readonly payload: unknown
   /** Keeps the answer for a repeated request; undefined where none is to be kept. */
-  readonly remember: CommitWith<Answer<unknown>> | undefined
+  readonly remember: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
 /** An endpoint of the definition with its handler, ready to be served. */
@@ -34,7 +34,7 @@ export interface Operation {
   /** The header of what it answers, unless that is JSON. */
   readonly contentType?: string | undefined
   /** Checks the request, naming every problem at once, and handles it. */
-  readonly handle: (received: Received) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable>
+  readonly handle: (received: Received) => Effect.Effect<HttpAnswer<unknown>, ApiError | StoreUnavailable>
 }
 
 /** A path with what can be done there. */
@@ -66,13 +66,13 @@ export type AllHandlers<Api> =
       }
     : never
 
-type AnyHandler = (input: never) => Effect.Effect<Answer<unknown>, ApiError | StoreUnavailable>
+type AnyHandler = (input: never) => Effect.Effect<HttpAnswer<unknown>, ApiError | StoreUnavailable>
 type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
-type Decoded = Effect.Effect<unknown, ReadonlyArray<Problem>>
-type Outcome = Either.Either<unknown, ReadonlyArray<Problem>>
+type Decoded = Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
+type Outcome = Either.Either<unknown, ReadonlyArray<FieldProblem>>
 
 /** Whether nothing of it has to be waited for: what is there already needs no steps of a fiber. */
 const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Outcome, Outcome, Outcome] =>

@@ -7,7 +7,7 @@ import { noTunnels, tooManyConnections } from "./refusals.ts"
 import { makeRequests } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
-export interface Address {
+export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
@@ -55,8 +55,8 @@ const leaving = 256
  */
 const lastRequests = "100 millis"
 
-const listen = (server: Server, { host, port }: Address) =>
-  Effect.async<Address, ListenFailed>((resume) => {
+const listen = (server: Server, { host, port }: ListenAddress) =>
+  Effect.async<ListenAddress, ListenFailed>((resume) => {
     const onError = (error: NodeJS.ErrnoException) => {
       const why =
         error.code === "EADDRINUSE" ? "the port is taken: end what listens there, or choose another" : error.message
@@ -79,7 +79,11 @@ const connectionsOf = (server: Server) =>
  * Serves at an address until its scope ends, port 0 being any free one. Then it takes no new connections, lets the
  * requests in flight finish, answers 503 to what still comes on live connections, and closes them.
  */
-export const serve = Effect.fnUntraced(function* (respond: Respond, address: Address, over: Partial<Front> = {}) {
+export const serveHttp = Effect.fnUntraced(function* (
+  respond: Respond,
+  address: ListenAddress,
+  over: Partial<Front> = {}
+) {
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
   const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections, front.answerTimeout)

@@ -2,7 +2,7 @@ import { Data, Duration, Effect } from "effect"
 import type { Agent } from "undici"
 
 /** Where an API is, and who asks. */
-export interface Api {
+export interface ListenApi {
   readonly url: string
   readonly key: string
   readonly agent: Agent
@@ -26,8 +26,8 @@ export const reasonOf = (cause: unknown): string => {
 }
 
 /** Asks the API. Fails with what it says instead, unless it answers 2xx. */
-export const ask = Effect.fn("Listen.ask")(function* (
-  { agent, key, url }: Api,
+export const askApi = Effect.fn("Listen.ask")(function* (
+  { agent, key, url }: ListenApi,
   method: "GET" | "POST",
   path: string,
   more: { readonly headers?: Readonly<Record<string, string>>; readonly body?: string } = {}

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream"
 import { Effect, Schedule, Stream } from "effect"
-import { type Api, ApiRefused, ApiUnavailable, ask, reasonOf } from "./ask.ts"
-import { type Block, type Message, makeParser } from "./messages.ts"
+import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./ask.ts"
+import { type EventBlock, type Message, makeParser } from "./messages.ts"
 
 /** Who follows an account's events, each once and in order. One call is over before the next begins. */
 export interface Follower<E> {
@@ -34,12 +34,12 @@ const nextPiece = (body: Readable, lost: (why: unknown) => ApiUnavailable) =>
     return Effect.sync(stop)
   })
 
-const connect = (api: Api, after: string | undefined) =>
+const connect = (api: ListenApi, after: string | undefined) =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
       const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": after }) }
       // An acquisition cannot be interrupted by itself, and this one must end at its deadline, and with the command.
-      const asked = Effect.interruptible(ask(api, "GET", "/v1/events/stream", { headers }))
+      const asked = Effect.interruptible(askApi(api, "GET", "/v1/events/stream", { headers }))
       const { body, headers: said } = yield* Effect.acquireRelease(asked, (answer) =>
         Effect.sync(() => answer.body.on("error", () => undefined).destroy())
       )
@@ -56,12 +56,12 @@ const connect = (api: Api, after: string | undefined) =>
   )
 
 /** Follows the account's events until it is interrupted: what is missed while the connection is lost is asked for again. */
-export const follow = <E>(api: Api, follower: Follower<E>): Effect.Effect<never, ApiRefused | E> =>
+export const follow = <E>(api: ListenApi, follower: Follower<E>): Effect.Effect<never, ApiRefused | E> =>
   Effect.gen(function* () {
     const { onEvent, onLost, onOpen } = follower
     const pause = yield* Schedule.driver(backOff)
     let { after } = follower
-    const hear = ({ data, id }: Block) =>
+    const hear = ({ data, id }: EventBlock) =>
       Effect.gen(function* () {
         yield* pause.reset
         // A sign of life.

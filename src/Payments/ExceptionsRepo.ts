@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import {
+  type ExceptionContent,
   type ExceptionKind,
   type ExceptionStatus,
-  type Irregular,
-  isNamed,
+  isCertain,
   type PaymentException
 } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
@@ -108,19 +108,19 @@ export interface Place {
 /** Of what was sent back without being taken out of the ledger: what is found beyond it. */
 const outstanding = (
   known: ReadonlyMap<string, PaymentException>,
-  found: ReadonlyArray<Irregular>
-): ReadonlyArray<Irregular> =>
+  found: ReadonlyArray<ExceptionContent>
+): ReadonlyArray<ExceptionContent> =>
   found.flatMap((one) => {
-    const amount = one.amount - (isNamed(one) ? 0n : (known.get(one.key)?.sentBack ?? 0n))
+    const amount = one.amount - (isCertain(one) ? 0n : (known.get(one.key)?.sentBack ?? 0n))
     return amount > 0n ? [{ ...one, amount }] : []
   })
 
 /** What is found, and of what is open as much as is still reported. */
 const withHeld = (
   stored: ReadonlyArray<PaymentException>,
-  found: ReadonlyArray<Irregular>,
-  reported: ReadonlyArray<Irregular>
-): ReadonlyArray<Irregular> => {
+  found: ReadonlyArray<ExceptionContent>,
+  reported: ReadonlyArray<ExceptionContent>
+): ReadonlyArray<ExceptionContent> => {
   const all = new Map(found.map((one) => [one.key, one]))
   const open = new Map(stored.flatMap((one) => (one.status === "open" ? [[one.key, one.amount]] : [])))
   for (const one of reported) {
@@ -145,14 +145,14 @@ const withHeld = (
 export const sync = (
   place: Place,
   stored: ReadonlyArray<PaymentException>,
-  found: ReadonlyArray<Irregular>,
+  found: ReadonlyArray<ExceptionContent>,
   at: number,
-  reported: ReadonlyArray<Irregular> = found
+  reported: ReadonlyArray<ExceptionContent> = found
 ) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const known = new Map(stored.map((exception) => [exception.key, exception]))
-    const opened: Array<Irregular> = []
+    const opened: Array<ExceptionContent> = []
     for (const one of withHeld(stored, outstanding(known, found), outstanding(known, reported))) {
       const before = known.get(one.key)
       known.delete(one.key)

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { ApiError, invalid, notFound, type Problem, quotaExceeded } from "../Domain/ApiError.ts"
+import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
@@ -32,7 +32,7 @@ const refusal = (error: Exclude<CreateError, StoreUnavailable>): ApiError => {
   }
 }
 
-const problemOf = (error: NotOffered["problems"][number]): Problem => {
+const problemOf = (error: NotOffered["problems"][number]): FieldProblem => {
   switch (error._tag) {
     case "ChainNotConfigured":
       return { path: "chain", message: `${error.chain} is not available to this key: ${offer(error.available)}` }

@@ -13,7 +13,7 @@ import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { DustRules } from "./dust.ts"
-import { follow, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
+import { applySteps, receiptsLeft, syncExceptions, syncUnknown } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, deadline, type Horizon, type Rules, undone } from "./statusMachine.ts"
@@ -135,7 +135,7 @@ export const settlementLayer = Layer.effect(
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
       const back = undone(payment, receipts, own, rules, now)
       const steps = back === undefined ? advance(payment, receipts, own, rules, now) : [back]
-      const after = yield* follow(outbox, payment, steps, now)
+      const after = yield* applySteps(outbox, payment, steps, now)
       if (back !== undefined) yield* raise(reorgedAlarm(after))
       if (receiptsChanged || after.status !== payment.status) yield* keepExceptions(after, now)
     })

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect } from "effect"
-import { MatchSet } from "../Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../Chains/ledger/MatchSet.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
 import { Networks } from "../Chains/providers/Networks.ts"
 import { required } from "../Domain/Amount.ts"
@@ -13,7 +13,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf } from "./exceptions.ts"
-import { follow, receiptsLeft, syncExceptions } from "./follow.ts"
+import { applySteps, receiptsLeft, syncExceptions } from "./follow.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
@@ -148,7 +148,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
   const reader = yield* Reader
   const writer = yield* Writer
   const outbox = yield* Outbox
-  const matchSet = yield* MatchSet
+  const matchSet = yield* WatchedAddresses
   const rules = yield* rulesOf
   const seen = yield* Repo.byId(reader, id)
   if (seen === undefined) return yield* acceptUnknown(id)
@@ -177,7 +177,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
           failureReason: undefined,
           endedAt: now
         }
-        yield* follow(outbox, payment, [{ payment: confirmed, announced: true }], now)
+        yield* applySteps(outbox, payment, [{ payment: confirmed, announced: true }], now)
         // Its late window begins anew, and the one before may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
         // What it is beyond its amount has been accepted with it.
@@ -200,7 +200,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     const payments = yield* Repo.openOn(tx, network, abandonChunk)
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
-      yield* follow(outbox, payment, [{ payment: ended, announced: true }], now)
+      yield* applySteps(outbox, payment, [{ payment: ended, announced: true }], now)
       yield* syncExceptions(ended, yield* Receipts.ofPayment(tx, payment.id), rules, now)
     }
     return payments.length

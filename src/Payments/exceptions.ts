@@ -1,7 +1,7 @@
 import { required, sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { dustKey, type ExceptionKind, type Irregular } from "../Domain/Exception.ts"
+import { dustKey, type ExceptionContent, type ExceptionKind } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
@@ -18,12 +18,12 @@ export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): bo
   )
 }
 
-const irregular = (
+const exceptionOf = (
   kind: ExceptionKind,
   chain: ChainName,
   { blockNumber, currency, dust, txHash }: Pick<Receipt, "blockNumber" | "currency" | "dust" | "txHash">,
   amount: bigint
-): Irregular =>
+): ExceptionContent =>
   dust === undefined
     ? {
         ...{ kind, chain, txHash, currency, amount },
@@ -37,15 +37,15 @@ const irregular = (
       }
 
 /** One of each key. */
-const together = (all: ReadonlyArray<Irregular>): ReadonlyArray<Irregular> => {
-  const found = new Map<string, Irregular>()
+const together = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray<ExceptionContent> => {
+  const found = new Map<string, ExceptionContent>()
   for (const one of all) found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
   return [...found.values()]
 }
 
 /** One for what each transaction, each block where none is known, or dust brought of each currency. */
-const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Irregular> =>
-  together(receipts.map((receipt) => irregular(kind, receipt.chain, receipt, receipt.amount)))
+const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<ExceptionContent> =>
+  together(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
 
 /** What one transaction brought towards the payment. */
 interface Arrival {
@@ -88,21 +88,21 @@ const surplus = (
   arrivals: ReadonlyArray<Arrival>,
   completedBy: string,
   untold: bigint
-): ReadonlyArray<Irregular> => {
+): ReadonlyArray<ExceptionContent> => {
   const decidedAt = payment.endedAt ?? 0
   const decidedWith = arrivals.filter(({ firstSeen }) => firstSeen <= decidedAt)
   const lacking = payment.amount - sum(decidedWith.map(({ amount }) => amount))
   const known = arrivals.filter(({ firstSeen, receipt }) => firstSeen <= decidedAt || receipt.txHash === completedBy)
   const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
   const completing = ordered.findIndex(({ receipt }) => receipt.txHash === completedBy)
-  const found: Array<Irregular> = []
+  const found: Array<ExceptionContent> = []
   let reached = lacking < 0n ? 0n : lacking < untold ? lacking : untold
   for (const [place, { amount, receipt }] of ordered.entries()) {
     reached += amount
     const beyond = reached - payment.amount
     if (place < completing || beyond <= 0n) continue
     const kind = place === completing ? "overpaid" : "paid_again"
-    found.push(irregular(kind, payment.chain, receipt, place === completing || beyond < amount ? beyond : amount))
+    found.push(exceptionOf(kind, payment.chain, receipt, place === completing || beyond < amount ? beyond : amount))
   }
   return found
 }
@@ -113,14 +113,18 @@ const surplus = (
  *
  * @param untold what it had got of which nobody can tell the transaction
  */
-const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>, untold: bigint): ReadonlyArray<Irregular> => {
+const foundLate = (
+  payment: Payment,
+  arrivals: ReadonlyArray<Arrival>,
+  untold: bigint
+): ReadonlyArray<ExceptionContent> => {
   let decided = (payment.amountReceived ?? 0n) - untold
-  const found: Array<Irregular> = []
+  const found: Array<ExceptionContent> = []
   const byAge = [...arrivals].sort((a, b) => a.seenHere - b.seenHere || a.firstSeen - b.firstSeen)
   for (const { amount, firstSeen, receipt } of byAge) {
     const known = firstSeen <= (payment.endedAt ?? 0) && amount <= decided
     if (known) decided -= amount
-    else found.push(irregular("found_late", payment.chain, receipt, amount))
+    else found.push(exceptionOf("found_late", payment.chain, receipt, amount))
   }
   return found
 }
@@ -129,7 +133,7 @@ const foundLate = (payment: Payment, arrivals: ReadonlyArray<Arrival>, untold: b
  * What a payment that was confirmed lacks since a reorg undid it, or since a reorg of another chain took what it had been
  * accepted for there: that chain says nothing about when the payment is undone, and it stays confirmed.
  */
-const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint): ReadonlyArray<Irregular> => {
+const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint): ReadonlyArray<ExceptionContent> => {
   const { chain, currency, status, txHash } = payment
   const missing = payment.amount - left
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
@@ -140,7 +144,7 @@ const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint
 }
 
 /** How much of it is in the payment's currency, on its chain. */
-const ownOf = (payment: Payment, accepted: ReadonlyArray<Irregular>): bigint =>
+const ownOf = (payment: Payment, accepted: ReadonlyArray<ExceptionContent>): bigint =>
   sum(
     accepted.flatMap(({ amount, chain, currency }) =>
       chain === payment.chain && currency === payment.currency ? [amount] : []
@@ -154,8 +158,8 @@ const afterDecision = (
   onTime: ReadonlyArray<Receipt>,
   firstSeen: (receipt: Receipt) => number,
   rules: Rules,
-  accepted: ReadonlyArray<Irregular>
-): ReadonlyArray<Irregular> => {
+  accepted: ReadonlyArray<ExceptionContent>
+): ReadonlyArray<ExceptionContent> => {
   const { endedAt, status, txHash } = payment
   if (endedAt === undefined) return []
   const paying = onTime.filter((receipt) => receipt.txHash !== undefined)
@@ -175,7 +179,7 @@ const afterDecision = (
   // Accepted for other money than this, which is still there or was never seen: all that was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
-    return since.map(({ amount, receipt }) => irregular("paid_again", payment.chain, receipt, amount))
+    return since.map(({ amount, receipt }) => exceptionOf("paid_again", payment.chain, receipt, amount))
   }
   // A reorg took the transaction: another one completes the payment, or none.
   const instead = crossing(paying, needed)
@@ -196,9 +200,9 @@ export const exceptionsOf = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
   rules: Rules,
-  accepted: ReadonlyArray<Irregular> = [],
+  accepted: ReadonlyArray<ExceptionContent> = [],
   isEvidence: (receipt: Receipt) => boolean = isCorroborated
-): ReadonlyArray<Irregular> => {
+): ReadonlyArray<ExceptionContent> => {
   if (receipts.length === 0) return []
   const seen = new Map<string, number>()
   for (const receipt of receipts) {
@@ -238,7 +242,7 @@ export const exceptionsOf = (
 export const unknownMoney = (
   receipts: ReadonlyArray<Receipt>,
   isEvidence: (receipt: Receipt) => boolean = isCorroborated
-): ReadonlyArray<Irregular> =>
+): ReadonlyArray<ExceptionContent> =>
   each(
     "unknown_payment",
     receipts.filter((receipt) => isEvidence(receipt) || receipt.unverifiable === true)

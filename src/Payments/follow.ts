@@ -18,7 +18,7 @@ import { sumUpLost } from "./sumUp.ts"
 // What is stored when a decision about a payment has been made: inside the transaction that made it.
 
 /** Stores the states that a payment passes through, each with its event. Gives the last; `at` in Unix milliseconds. */
-export const follow = Effect.fnUntraced(function* (
+export const applySteps = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
   payment: Payment,
   steps: ReadonlyArray<Step>,

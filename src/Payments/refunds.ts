@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/Settlement.ts"
-import { isNamed, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { isCertain, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import { type Decided, decided } from "./decisions.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
@@ -10,7 +10,7 @@ import * as Repo from "./PaymentsRepo.ts"
 // command: only what is named, or the one exception that is open, is closed, and no more of it than was named.
 
 /** What was sent back. */
-export interface Returned {
+export interface ReturnedMoney {
   /** Ids; without any, the one that is open. */
   readonly exceptions: ReadonlyArray<string>
   /** Base units; otherwise all of each. */
@@ -35,7 +35,7 @@ const unclear = (message: string) => new RefundUnclear({ message })
 const chosen = Effect.fnUntraced(function* (
   of: string,
   all: ReadonlyArray<PaymentException>,
-  { amount, exceptions }: Returned
+  { amount, exceptions }: ReturnedMoney
 ) {
   const open = all.filter(({ status }) => status === "open")
   for (const id of exceptions) {
@@ -58,7 +58,7 @@ const chosen = Effect.fnUntraced(function* (
   if (second !== undefined && amount !== undefined) {
     return yield* unclear("--amount says how much of one exception was sent back: name one, and the others without it")
   }
-  const growing = meant.find((one) => isOfDust(one) || (!isNamed(one) && one.kind !== "reorged"))
+  const growing = meant.find((one) => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged"))
   if (growing !== undefined && amount === undefined) {
     return yield* unclear(
       `${told(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
@@ -70,7 +70,7 @@ const chosen = Effect.fnUntraced(function* (
   return amount === undefined ? meant : [{ ...one, amount }]
 })
 
-const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<PaymentException>, returned: Returned) {
+const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<PaymentException>, returned: ReturnedMoney) {
   const now = yield* Clock.currentTimeMillis
   const closed = yield* chosen(of, all, returned)
   for (const { amount, id } of closed) {
@@ -82,7 +82,7 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
 })
 
 /** The same of money that belongs to no payment that is known; undefined where there is no such exception. */
-const refundUnknown = Effect.fnUntraced(function* (id: string, returned: Returned) {
+const refundUnknown = Effect.fnUntraced(function* (id: string, returned: ReturnedMoney) {
   const tx = yield* Tx
   const before = yield* Exceptions.byId(tx, id)
   if (before === undefined || before.payment !== undefined) return undefined
@@ -96,7 +96,7 @@ const refundUnknown = Effect.fnUntraced(function* (id: string, returned: Returne
  * Notes that money of a payment's exceptions was sent back: of those that are named, or of the only one that is open.
  * Undefined where there is no payment, and no exception, of that id.
  */
-export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: Returned) {
+export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: ReturnedMoney) {
   const writer = yield* Writer
   const settlement = yield* Settlement
   const payment = yield* Repo.byId(yield* Reader, id)

@@ -1,5 +1,11 @@
 import { sum } from "../Domain/Amount.ts"
-import { type ExceptionKind, type Irregular, isNamed, isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import {
+  type ExceptionContent,
+  type ExceptionKind,
+  isCertain,
+  isOfDust,
+  type PaymentException
+} from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /**
@@ -92,9 +98,9 @@ const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentExc
  * What dust has come to since somebody accepted some of it: that is another exception, of so much as there is to decide on.
  */
 export const sinceAccepted = (
-  found: ReadonlyArray<Irregular>,
+  found: ReadonlyArray<ExceptionContent>,
   stored: ReadonlyArray<PaymentException>
-): ReadonlyArray<Irregular> =>
+): ReadonlyArray<ExceptionContent> =>
   found.flatMap((one) => {
     if (!isOfDust(one)) return [one]
     const accepted = stored.filter(
@@ -113,7 +119,7 @@ export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Receipt> => {
-  const returned = exceptions.filter((one) => isNamed(one) && one.block === undefined && one.sentBack > 0n)
+  const returned = exceptions.filter((one) => isCertain(one) && one.block === undefined && one.sentBack > 0n)
   const told = returned.reduce(withoutReturned, receipts)
   return withoutUntold(told, exceptions, ({ sentBack }) => sentBack)
 }

@@ -3,8 +3,8 @@ import { Networks } from "../Chains/providers/Networks.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { combine, type PriceStatus, type Silent, type Told } from "./combine.ts"
-import type { PriceSource, PriceSourceError, Reading } from "./sources/PriceSource.ts"
+import { combine, type PriceStatus, type Silent, type SourcePrice } from "./combine.ts"
+import type { PriceReading, PriceSource, PriceSourceError } from "./sources/PriceSource.ts"
 import { makeSources } from "./sources.ts"
 
 export type { PriceStatus } from "./combine.ts"
@@ -20,7 +20,7 @@ const notable = 2
 /** What is known of a source. */
 interface Known {
   readonly source: PriceSource
-  told: ReadonlyMap<QuoteCurrency, Told>
+  told: ReadonlyMap<QuoteCurrency, SourcePrice>
   silent: ReadonlyMap<QuoteCurrency, Silent>
   /** Why it could not be read, until it can again. */
   trouble: Silent | undefined
@@ -28,7 +28,7 @@ interface Known {
   failures: number
 }
 
-const keep = (known: Known, { points, refused }: Reading): void => {
+const keep = (known: Known, { points, refused }: PriceReading): void => {
   const { kind, name } = known.source
   known.told = new Map(points.map((point) => [point.symbol, { ...point, source: name, kind }]))
   known.silent = new Map(refused.map(({ reason, symbol }) => [symbol, { source: name, reason }]))
@@ -130,7 +130,7 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
     /** The same of every currency but USD. */
     readonly status: () => ReadonlyArray<PriceStatus>
     /** What each source last said of each currency, however old that is. */
-    readonly told: () => ReadonlyArray<Told>
+    readonly told: () => ReadonlyArray<SourcePrice>
     /** Reads every source once. */
     readonly refresh: Effect.Effect<void>
     /** Reads every source again and again, until it is interrupted. One that fails holds up no other. */

@@ -5,7 +5,7 @@ import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 import { rateOf } from "./sources/rate.ts"
 
 /** What a source last said of a currency. */
-export interface Told extends PricePoint {
+export interface SourcePrice extends PricePoint {
   readonly source: string
   readonly kind: PriceSource["kind"]
 }
@@ -42,20 +42,22 @@ const isFresh = ({ maxAge, observedAt, price }: PricePoint, now: number): boolea
   // What the clock says is yet to come is of unknown age: the clock was set back.
   price.value > 0n && now >= observedAt && now - observedAt <= maxAge
 
-const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: Told) => price)
+const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: SourcePrice) => price)
 const half = BigDecimal.make(5n, 1)
 const percent = BigDecimal.make(100n, 0)
 const zero = BigDecimal.make(0n, 0)
 
 /** Of prices in ascending order, at least one. */
-const medianOf = (sorted: readonly [Told, ...ReadonlyArray<Told>]): BigDecimal.BigDecimal => {
+const medianOf = (sorted: readonly [SourcePrice, ...ReadonlyArray<SourcePrice>]): BigDecimal.BigDecimal => {
   const at = (index: number) => (sorted[index] ?? sorted[0]).price
   const middle = Math.floor(sorted.length / 2)
   return sorted.length % 2 === 1 ? at(middle) : BigDecimal.multiply(BigDecimal.sum(at(middle - 1), at(middle)), half)
 }
 
 /** Whose price counts: the newest of the contracts', the operator's own, else the median of the others. */
-const chosen = (sorted: readonly [Told, ...ReadonlyArray<Told>]): Pick<Told, "price" | "source" | "observedAt"> => {
+const chosen = (
+  sorted: readonly [SourcePrice, ...ReadonlyArray<SourcePrice>]
+): Pick<SourcePrice, "price" | "source" | "observedAt"> => {
   const preferred = sorted.filter(({ kind }) => kind !== "http").sort((a, b) => b.observedAt - a.observedAt)[0]
   if (preferred !== undefined) return preferred
   const names = sorted.map(({ source }) => source).sort()
@@ -68,7 +70,7 @@ const chosen = (sorted: readonly [Told, ...ReadonlyArray<Told>]): Pick<Told, "pr
 
 const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
 
-const whyStale = ({ observedAt, source }: Told, now: number): Silent => ({
+const whyStale = ({ observedAt, source }: SourcePrice, now: number): Silent => ({
   source,
   reason: now >= observedAt ? `its last price is ${ageText(now - observedAt)} old` : "its last price is of unknown age"
 })
@@ -79,7 +81,7 @@ const whyStale = ({ observedAt, source }: Told, now: number): Silent => ({
  */
 export const combine = (
   symbol: QuoteCurrency,
-  told: ReadonlyArray<Told>,
+  told: ReadonlyArray<SourcePrice>,
   silent: ReadonlyArray<Silent>,
   now: number
 ): PriceStatus => {

@@ -51,7 +51,7 @@ const mismatch = ({ chain }: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
   })
 
 /** Why `payment`, made at `now` (Unix milliseconds), cannot use the quote. `decimalsOn`: on the payment's chain. */
-export const refusalOf = (
+export const quoteRefusalOf = (
   { quote, used, validUntil }: StoredQuote,
   payment: Priced,
   decimalsOn: (currency: PaymentCurrency) => number,

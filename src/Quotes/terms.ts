@@ -35,7 +35,10 @@ const chainsOf = ({ fromCurrency, toCurrency }: CreateQuote): ReadonlyArray<Chai
 const decimalsIn = (amount: string): number => amount.split(".")[1]?.length ?? 0
 
 /** What is wrong with the fields together, where the chains of the key's mode are `watched`. */
-export const problemsOf = (request: CreateQuote, watched: ReadonlyArray<ChainName>): QuoteImpossible["problems"] => {
+export const termProblemsOf = (
+  request: CreateQuote,
+  watched: ReadonlyArray<ChainName>
+): QuoteImpossible["problems"] => {
   const { amount, fromCurrency, toCurrency } = request
   const problems: Array<{ readonly path: string; readonly message: string }> = []
   if (fromCurrency === toCurrency) problems.push({ path: "toCurrency", message: "must differ from fromCurrency" })

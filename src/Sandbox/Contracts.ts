@@ -50,7 +50,7 @@ export const reverterAddress = addressOf("Reverter")
 export const reverterAbi = parseAbi(["function swallow(address to) payable"])
 
 /** Multicall3 where every public chain has it, https://github.com/mds1/multicall */
-export const multicall3 = {
+export const multicall3Contract = {
   address: "0xcA11bde05977b3631167028862bE2a173976CA11" as Address,
   runtime: contracts.Multicall3.runtime as Hex
 }

@@ -2,8 +2,8 @@ import { Deferred, Effect, FiberId } from "effect"
 import { type Address, encodeFunctionData, erc20Abi, type Hash, type Hex, numberToHex } from "viem"
 import type { Erc20 } from "../Domain/Currency.ts"
 import { AnvilNotStarted, type AnvilOptions, startAnvil } from "./Anvil.ts"
-import { deployer, type LocalToken, localTokens, multicall3, setup } from "./Contracts.ts"
-import { LocalRpcError, makeRpc, type Rpc } from "./Rpc.ts"
+import { deployer, type LocalToken, localTokens, multicall3Contract, setup } from "./Contracts.ts"
+import { LocalRpcError, makeRpc, type SandboxRpc } from "./Rpc.ts"
 
 /** The header of a block; `timestamp` is in Unix seconds. */
 export interface LocalHead {
@@ -33,7 +33,7 @@ export interface LocalChain {
   readonly port: number
   readonly chainId: number
   readonly tokens: Readonly<Partial<Record<Erc20, LocalToken>>>
-  readonly rpc: Rpc
+  readonly rpc: SandboxRpc
   /** Waits until the chain's process has ended, and says how. */
   readonly ended: Effect.Effect<string>
   /** Sends `amount` wei from a funded account. Without a block time the transaction waits in the pool for `mine`. */
@@ -74,11 +74,11 @@ const fees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numb
 const minedAtOnce = 250
 
 /** Puts Multicall3 and the contracts in place, in one block, and gives the accounts that pay. */
-const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: Rpc, options: LocalChainOptions) {
+const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: SandboxRpc, options: LocalChainOptions) {
   // Otherwise Anvil writes a line for every call.
   yield* rpc("anvil_setLoggingEnabled", [false])
   const payers = (yield* rpc<Array<Address>>("eth_accounts")).filter((a) => a.toLowerCase() !== deployer.toLowerCase())
-  yield* rpc("anvil_setCode", [multicall3.address, multicall3.runtime])
+  yield* rpc("anvil_setCode", [multicall3Contract.address, multicall3Contract.runtime])
   const hashes = yield* Effect.forEach(
     setup(options.tokens, payers),
     (call, nonce) =>

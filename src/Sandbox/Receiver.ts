@@ -29,7 +29,7 @@ export interface Received {
  * What to answer: a bare status, a whole response, or `"hang up"`: the connection is cut without an answer.
  * A stream as the body is written as it comes, until it ends or the client leaves.
  */
-export type Reply =
+export type ReceiverReply =
   | number
   | "hang up"
   | {
@@ -39,7 +39,7 @@ export type Reply =
     }
 
 /** Decides the answer to a request. An effect may take its time: wait for a `Deferred`, or never end. */
-export type Behaviour = (request: Received, n: number) => Reply | Effect.Effect<Reply>
+export type Behaviour = (request: Received, n: number) => ReceiverReply | Effect.Effect<ReceiverReply>
 
 /** A body without an end. */
 export const endless: Stream.Stream<Uint8Array> = Stream.forever(Stream.make(new Uint8Array(16_384)))
@@ -110,7 +110,7 @@ const left = (response: ServerResponse) =>
     response.once("close", () => resume(Effect.void))
   })
 
-const answer = Effect.fn("Receiver.answer")(function* (response: ServerResponse, reply: Reply) {
+const answer = Effect.fn("Receiver.answer")(function* (response: ServerResponse, reply: ReceiverReply) {
   if (reply === "hang up") return response.destroy()
   const { status, headers = {}, body } = typeof reply === "number" ? { status: reply } : reply
   response.writeHead(status, headers)

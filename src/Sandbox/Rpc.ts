@@ -18,7 +18,7 @@ export class LocalRpcError extends Data.TaggedError("LocalRpcError")<{
  * One JSON-RPC call: the `result` as the chain gave it, unchecked, since the other end is our own Anvil.
  * `deadline` covers connecting, sending and reading; default 5 seconds.
  */
-export type Rpc = <A = unknown>(
+export type SandboxRpc = <A = unknown>(
   method: string,
   params?: ReadonlyArray<unknown>,
   deadline?: Duration.DurationInput
@@ -30,7 +30,7 @@ export const makeRpc = Effect.fn("Rpc.make")(function* (chain: string, url: stri
     Effect.sync(() => new Pool(url, { connections: 8 })),
     (pool) => Effect.promise(() => pool.destroy())
   )
-  const rpc: Rpc = <A>(
+  const rpc: SandboxRpc = <A>(
     method: string,
     params: ReadonlyArray<unknown> = [],
     deadline: Duration.DurationInput = "5 seconds"

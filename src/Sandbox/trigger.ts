@@ -4,7 +4,7 @@ import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { type EventKind, WebhookEvent } from "../Domain/Event.ts"
 import { randomToken } from "../Domain/Ids.ts"
-import { type Api, ask } from "../Listen/ask.ts"
+import { askApi, type ListenApi } from "../Listen/ask.ts"
 import { type Follower, follow } from "../Listen/follow.ts"
 import { payer } from "./instructions.ts"
 import { makeRpc } from "./Rpc.ts"
@@ -13,7 +13,7 @@ import { makeRpc } from "./Rpc.ts"
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
 
 export interface TriggerOptions {
-  readonly api: Api
+  readonly api: ListenApi
   readonly kind: EventKind
   /** Of the sandbox: whoever asks may spend its money. */
   readonly chain: { readonly name: ChainName; readonly rpcUrl: string; readonly tokens: ReadonlyMap<string, string> }
@@ -57,7 +57,7 @@ const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: Trig
     ...(endsInTime(kind) ? { expiresIn: Duration.toSeconds(shortest) } : {})
   })
   const headers = { "content-type": "application/json" }
-  const answer = yield* ask(api, "POST", "/v1/payments", { headers, body })
+  const answer = yield* askApi(api, "POST", "/v1/payments", { headers, body })
   const text = yield* Effect.tryPromise({
     try: () => answer.body.text(),
     catch: () => new NotTriggered({ message: `${api.url} broke off its answer` })
@@ -123,7 +123,7 @@ const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queu
 })
 
 /** Drives a real payment of a running sandbox to an event, and gives that event as it was told. */
-export const trigger = Effect.fn("Sandbox.trigger")(function* (options: TriggerOptions) {
+export const triggerEvents = Effect.fn("Sandbox.trigger")(function* (options: TriggerOptions) {
   const { api, tell } = options
   const listening = yield* Deferred.make<void>()
   const events = yield* Queue.unbounded<WebhookEvent>()

@@ -8,7 +8,7 @@ export interface Fault {
 }
 
 /** A fault as an operator reads it. `at` is a key's path, an environment variable's name or a line of the file. */
-export interface Problem {
+export interface SettingsProblem {
   readonly at: string
   readonly message: string
 }
@@ -16,7 +16,7 @@ export interface Problem {
 /** The configuration cannot be used; every problem is named at once, and no secret is shown. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly file: string
-  readonly problems: ReadonlyArray<Problem>
+  readonly problems: ReadonlyArray<SettingsProblem>
 }> {
   override get message(): string {
     const count = this.problems.length === 1 ? "one problem" : `${this.problems.length} problems`

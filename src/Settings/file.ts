@@ -16,7 +16,7 @@ import {
   nonEmpty,
   oneOf,
   optionalUrl,
-  positiveDecimal,
+  positiveDecimalText,
   publicUrl,
   rpcUrl,
   section,
@@ -42,13 +42,13 @@ const chain = optional(
     balance_interval: duration("1 second", "1 hour"),
     start_block: startBlock,
     tokens: section({ USDC: token, USDT: token, DAI: token, WBTC: token }),
-    policy: listOf("sections", section({ above_usd: positiveDecimal, require: oneOf("safe", "finalized") }))
+    policy: listOf("sections", section({ above_usd: positiveDecimalText, require: oneOf("safe", "finalized") }))
   })
 )
 
 const bothModes = optional(section({ live: chain, test: chain }))
 
-const price = optional(positiveDecimal)
+const price = optional(positiveDecimalText)
 
 /** The configuration file with every default and preset filled in: what it must hold, key by key. */
 export const File = section({

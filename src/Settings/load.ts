@@ -6,10 +6,10 @@ import { decode } from "./decode.ts"
 import { withDefaults } from "./file.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
 import { isBeside } from "./markFolder.ts"
-import { type Fault, type Problem, SettingsInvalid } from "./Problem.ts"
+import { type Fault, SettingsInvalid, type SettingsProblem } from "./Problem.ts"
 import type { SettingsShape } from "./Shape.ts"
 import { type BaseOf, shapeOf } from "./shapeOf.ts"
-import { type Override, parseText, readOverrides, readText, type Source, treeOf } from "./source.ts"
+import { type Override, parseText, readOverrides, readText, type SettingsSource, treeOf } from "./source.ts"
 import { at, merge, type Path, pathText, type Tree, texts } from "./tree.ts"
 import { unreadOf } from "./unread.ts"
 
@@ -26,8 +26,11 @@ const keyMessage = (what: string) =>
 const isUnder = (path: Path, root: Path) => root.every((key, i) => path[i] === key)
 
 /** Names each place once: a private key first, since what else is wrong there no longer matters. */
-const problemsOf = (faults: ReadonlyArray<Fault>, overrides: ReadonlyArray<Override>): ReadonlyArray<Problem> => {
-  const problems = new Map<string, Problem>()
+const problemsOf = (
+  faults: ReadonlyArray<Fault>,
+  overrides: ReadonlyArray<Override>
+): ReadonlyArray<SettingsProblem> => {
+  const problems = new Map<string, SettingsProblem>()
   for (const { path, message } of faults) {
     const variable = overrides.find((override) => isUnder(path, override.path))?.variable
     const place = variable ?? pathText(path)
@@ -93,7 +96,7 @@ const readSocketFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   return [{ path: key, message }]
 }
 
-const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Problem>> => {
+const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyArray<SettingsProblem>> => {
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
   const tree = Either.flatMap(text, parseText)
@@ -122,7 +125,7 @@ const assess = ({ env, path }: Source): Either.Either<Loaded, ReadonlyArray<Prob
 }
 
 /** The configuration of `source`, or every problem of it at once. */
-export const load = (source: Source): Effect.Effect<Loaded, SettingsInvalid> =>
+export const load = (source: SettingsSource): Effect.Effect<Loaded, SettingsInvalid> =>
   Effect.suspend(() =>
     Either.mapLeft(assess(source), (problems) => new SettingsInvalid({ file: source.path, problems }))
   ).pipe(Effect.withSpan("Settings.load"))

@@ -1,6 +1,6 @@
 import { homedir, userInfo } from "node:os"
 import { dirname, join, relative } from "node:path"
-import type { Source } from "./source.ts"
+import type { SettingsSource } from "./source.ts"
 
 /** Whether a copy of the database's folder has `folder` in it too. Both absolute. */
 export const isBeside = (database: string, folder: string): boolean =>
@@ -11,7 +11,7 @@ export const isBeside = (database: string, folder: string): boolean =>
  * restores do not bring back. systemd's comes first (`CacheDirectory=` of the unit). One that a copy of the database's
  * folder would hold proves nothing, so that /var/tmp, which outlives a reboot, takes its place.
  */
-export const markFolderOf = (database: string, env: Source["env"]): string => {
+export const markFolderOf = (database: string, env: SettingsSource["env"]): string => {
   const [systemd] = (env.CACHE_DIRECTORY ?? "").split(":")
   const cache = env.XDG_CACHE_HOME || join(env.HOME || homedir(), ".cache")
   const folders = [...(systemd ? [systemd] : []), join(cache, "tilld")]

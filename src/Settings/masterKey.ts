@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Data, Effect, Redacted } from "effect"
-import type { Source } from "./source.ts"
+import type { SettingsSource } from "./source.ts"
 
 const keyBytes = 32
 
@@ -14,7 +14,7 @@ const remedy = "make one with: openssl rand -base64 32, keep a copy apart from t
 const besideDatabase = (database: string) => join(dirname(database), "master.key")
 
 /** The first place that has a key: the systemd credential `master-key`, TILLD_MASTER_KEY, `master.key` by the database. */
-const find = (database: string, env: Source["env"]) => {
+const find = (database: string, env: SettingsSource["env"]) => {
   const directory = env.CREDENTIALS_DIRECTORY
   const credential = directory === undefined ? undefined : join(directory, "master-key")
   if (credential !== undefined && existsSync(credential)) {
@@ -56,7 +56,10 @@ const parse = (found: { readonly place: string; readonly text: string }) =>
   })
 
 /** Reads the master key: 32 bytes in base64. */
-export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (database: string, env: Source["env"]) {
+export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (
+  database: string,
+  env: SettingsSource["env"]
+) {
   const found = yield* Effect.try({
     try: () => find(database, env),
     catch: (cause) =>
@@ -79,7 +82,7 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (data
  */
 export const readNewMasterKey = Effect.fn("Settings.readNewMasterKey")(function* (
   given: string | undefined,
-  env: Source["env"]
+  env: SettingsSource["env"]
 ) {
   const directory = env.CREDENTIALS_DIRECTORY
   const file = given ?? (directory === undefined ? undefined : join(directory, "new-master-key"))

@@ -5,7 +5,7 @@ import { type File, networks, presetOf } from "./file.ts"
 import { knownBlocks } from "./knownBlocks.ts"
 import { markFolderOf } from "./markFolder.ts"
 import type { ChainSettings, SettingsShape } from "./Shape.ts"
-import type { Source } from "./source.ts"
+import type { SettingsSource } from "./source.ts"
 import type { Path } from "./tree.ts"
 
 /** The folder, by its absolute path, that a relative path of a key is from. */
@@ -36,7 +36,7 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
   ]
 }
 
-const databaseOf = ({ database }: File, base: BaseOf, env: Source["env"]): SettingsShape["database"] => {
+const databaseOf = ({ database }: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape["database"] => {
   const path = resolve(base(["database", "path"]), database.path)
   const given = database.mark_folder
   return {
@@ -48,7 +48,7 @@ const databaseOf = ({ database }: File, base: BaseOf, env: Source["env"]): Setti
 const pathOf = (base: BaseOf, key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
 
 /** The file as the rest of tilld knows it. */
-export const shapeOf = (file: File, base: BaseOf, env: Source["env"]): SettingsShape => ({
+export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => ({
   server: {
     host: file.server.host,
     port: file.server.port,

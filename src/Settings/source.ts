@@ -3,11 +3,11 @@ import { Either, SchemaAST } from "effect"
 import { parse, TomlError } from "smol-toml"
 import { closest } from "../Domain/suggestion.ts"
 import { File } from "./file.ts"
-import type { Problem } from "./Problem.ts"
+import type { SettingsProblem } from "./Problem.ts"
 import { merge, only, type Path, type Tree } from "./tree.ts"
 
 /** Where the configuration comes from: a file, and the process's environment. */
-export interface Source {
+export interface SettingsSource {
   readonly path: string
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -63,9 +63,9 @@ const valueOf = (path: ReadonlyArray<string>, text: string): unknown => {
 }
 
 /** What the environment sets, and the variables that look like ours and are not. */
-export const readOverrides = (env: Source["env"]) => {
+export const readOverrides = (env: SettingsSource["env"]) => {
   const overrides: Array<Override> = []
-  const problems: Array<Problem> = []
+  const problems: Array<SettingsProblem> = []
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !variable.startsWith(prefix) || notKeys.has(variable)) continue
     const path = variables.get(variable)

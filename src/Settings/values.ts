@@ -138,7 +138,7 @@ export const decimal = must(
   textThat((value) => /^(0|[1-9]\d{0,29})(\.\d{1,18})?$/.test(value))
 )
 
-export const positiveDecimal = must(
+export const positiveDecimalText = must(
   'a decimal above 0 in quotes, such as "2500" or "1.10"',
   textThat((value) => /^(0|[1-9]\d{0,29})(\.\d{1,18})?$/.test(value) && /[1-9]/.test(value))
 )

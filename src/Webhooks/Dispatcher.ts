@@ -3,7 +3,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import type { Slot } from "./queue/AccountLanes.ts"
+import type { LaneSlot } from "./queue/AccountLanes.ts"
 import { type Attempt, type DueDelivery, dueDelivery } from "./queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
@@ -109,7 +109,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
         const changed = yield* Queue.sliding<void>(1)
 
-        const send = (slot: Slot) =>
+        const send = (slot: LaneSlot) =>
           Effect.gen(function* () {
             const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
             const made = delivery === undefined ? undefined : yield* attempt(delivery)

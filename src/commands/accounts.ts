@@ -81,10 +81,10 @@ const create = Command.make(
 const size = (bytes: number) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`)
 
 const list = Command.make("list", common, (options) =>
-  printResult(options, "accounts list", new ListAccounts(), (accounts) =>
+  printResult(options, "accounts list", new ListAccounts(), (accountsCommand) =>
     table(
       ["ID", "NAME", "WALLETS", "CREATED", "USED"],
-      accounts.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
+      accountsCommand.map(({ createdAt, id, name, quotaBytes, usedBytes, wallets }) => [
         id,
         name,
         wallets === "shared" ? "shared" : `own: ${wallets.join(", ")}`,

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
-import type { Answer } from "../Control/handler.ts"
+import type { ControlAnswer } from "../Control/handler.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { Forbidden, NotUnderstood } from "../Control/requests.ts"
-import { ControlUnusable, connect, DaemonSilent, Reply, readLine, socketPath } from "../Control/wire.ts"
+import { ControlReply, ControlUnusable, connect, DaemonSilent, readLine, socketPath } from "../Control/wire.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The longest history of a payment fits many times. */
@@ -23,10 +23,10 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unkn
     onTimeout: () => silent
   })
   if (line === undefined) return yield* silent
-  const reply = yield* Effect.mapError(Schema.decodeUnknown(Reply)(line), NotUnderstood.of)
+  const reply = yield* Effect.mapError(Schema.decodeUnknown(ControlReply)(line), NotUnderstood.of)
   if ("refused" in reply) return yield* new NotUnderstood({ message: reply.refused })
   if ("forbidden" in reply) return yield* new Forbidden({ message: reply.forbidden })
-  return { exit: reply.exit, defect: undefined } satisfies Answer
+  return { exit: reply.exit, defect: undefined } satisfies ControlAnswer
 })
 
 /** Read in only where no daemon runs: it needs the store and all that works on it. */
@@ -56,7 +56,14 @@ const nobodyAt = (path: string) =>
   new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
 
 /** Asks the daemon at a place, or does it here where none runs. `command` names it to whoever finds it at work. */
-export const ask = Effect.fn("commands.ask")(function* <Request extends { readonly _tag: string }, I, A, AI, E, EI>(
+export const askDaemon = Effect.fn("commands.ask")(function* <
+  Request extends { readonly _tag: string },
+  I,
+  A,
+  AI,
+  E,
+  EI
+>(
   place: Place,
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>

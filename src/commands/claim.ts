@@ -1,7 +1,7 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
 import { Claim } from "../Control/requests.ts"
-import { ask } from "./ask.ts"
+import { askDaemon } from "./ask.ts"
 import { common, placeOf } from "./Invocation.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"
@@ -24,13 +24,13 @@ const rendered = ({ added, blockNumber, credits }: typeof Claim.success.Type): s
     )
   ].join("\n")
 
-export const claim = Command.make(
+export const claimCommand = Command.make(
   "claim",
   { ...common, chain, mode, txHash },
   Effect.fnUntraced(function* ({ chain, mode, txHash, ...options }) {
     const place = yield* placeOf(options)
     yield* checkConfigured(place, { chain, mode })
-    const claimed = yield* ask(place, "claim", new Claim({ chain, mode, txHash }))
+    const claimed = yield* askDaemon(place, "claim", new Claim({ chain, mode, txHash }))
     yield* print(options.json ? JSON.stringify({ txHash, ...claimed }) : rendered(claimed))
   })
 ).pipe(Command.withDescription("Count the money of one transaction that was not seen, or tell why it pays nobody here"))

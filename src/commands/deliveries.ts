@@ -14,7 +14,7 @@ import { latestMoment } from "../Control/requests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
-import { ask } from "./ask.ts"
+import { askDaemon } from "./ask.ts"
 import { type Common, common, placeOf, UsageError } from "./Invocation.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"
@@ -54,7 +54,7 @@ const lastOf = ({ attempts }: DeliveryView): string => {
   return last === undefined ? "" : String(last.status ?? last.error)
 }
 
-export const list = Command.make(
+export const listCommand = Command.make(
   "list",
   {
     ...common,
@@ -106,7 +106,7 @@ const renderDelivery = ({ attempts, ...delivery }: DeliveryView): string =>
 
 const id = Args.text({ name: "ID" }).pipe(Args.withDescription("dlv_…, as webhooks list and payments show have it"))
 
-export const show = Command.make("show", { ...common, id }, (options) =>
+export const showCommand = Command.make("show", { ...common, id }, (options) =>
   printResult(options, "webhooks show", new ShowDelivery({ id: options.id }), renderDelivery)
 ).pipe(Command.withDescription("Show a delivery with its attempts"))
 
@@ -139,7 +139,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
         ...(after === undefined ? {} : { after })
       })
       const told = () => complain(`${renderCounts(sum)} before this; the same command goes on`)
-      const done = yield* Effect.tapError(ask(place, "webhooks redeliver", part), told)
+      const done = yield* Effect.tapError(askDaemon(place, "webhooks redeliver", part), told)
       sum = { ordered: sum.ordered + done.ordered, due: sum.due + done.due, refused: sum.refused + done.refused }
       after = done.next
       if (after !== undefined) yield* complain(renderCounts(sum))
@@ -148,7 +148,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
   yield* print(options.json ? JSON.stringify(sum) : renderCounts(sum))
 })
 
-export const redeliver = Command.make(
+export const redeliverCommand = Command.make(
   "redeliver",
   {
     ...common,
@@ -192,7 +192,7 @@ export const test = Command.make(
   { ...common, endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("wh_…")) },
   Effect.fnUntraced(function* ({ endpoint, ...options }) {
     const place = yield* placeOf(options)
-    const result = yield* ask(place, "webhooks test", new SendTest({ endpoint }))
+    const result = yield* askDaemon(place, "webhooks test", new SendTest({ endpoint }))
     yield* print(
       options.json
         ? JSON.stringify({ ...result })

@@ -4,10 +4,10 @@ import { CreateKey, type KeyView, ListKeys, RevokeKey } from "../Control/request
 import { permissions } from "../Domain/ApiKey.ts"
 import { common } from "./Invocation.ts"
 import { table } from "./Output.ts"
-import { account, duration, listOf, mode, name, refuse } from "./options.ts"
+import { account, durationOption, listOption, mode, name, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
-const expires = duration("expires").pipe(
+const expires = durationOption("expires").pipe(
   Options.withDescription("How long the key works, such as 90d; otherwise for ever"),
   Options.mapEffect((length) =>
     Duration.greaterThan(length, Duration.zero) ? Effect.succeed(length) : refuse("--expires must be more than nothing")
@@ -22,7 +22,7 @@ const create = Command.make(
     mode,
     name: name("the key"),
     account,
-    permissions: listOf("permissions", permissions).pipe(
+    permissions: listOption("permissions", permissions).pipe(
       Options.withDescription(`What it may do, of ${permissions.join(", ")}; otherwise all`),
       Options.withDefault(permissions)
     ),

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
-import { EventKind, Position, start } from "../Domain/Event.ts"
+import { EventKind, Position, streamStart } from "../Domain/Event.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Follower } from "../Listen/follow.ts"
 import type { Forwarded } from "../Listen/forward.ts"
@@ -9,7 +9,7 @@ import type { Message } from "../Listen/messages.ts"
 import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
 import { untilStopped } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
-import { listOf, refuse } from "./options.ts"
+import { listOption, refuse } from "./options.ts"
 
 /** Read in only here. */
 const parts = Effect.promise(() =>
@@ -56,7 +56,7 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
     Effect.gen(function* () {
       const isForgotten = place !== undefined && place !== position
       if (isForgotten) yield* complain(`tilld: ${place} is not kept any more: some events may be missing`)
-      yield* complain(`tilld: listening, ${position === start ? "from the start" : `behind ${position}`}`)
+      yield* complain(`tilld: listening, ${position === streamStart ? "from the start" : `behind ${position}`}`)
       place = position
     })
 
@@ -110,7 +110,7 @@ export const listen = Command.make(
       Options.withDescription("Base of the tilld to listen to; otherwise http://127.0.0.1:8080"),
       Options.withDefault(new URL("http://127.0.0.1:8080"))
     ),
-    events: listOf("events", EventKind.literals).pipe(
+    events: listOption("events", EventKind.literals).pipe(
       Options.withDescription("Only these kinds; otherwise all of them"),
       Options.optional
     ),

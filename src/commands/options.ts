@@ -67,7 +67,7 @@ export const name = (what: string) =>
   )
 
 /** Words of a list, separated by commas, each of which must be one of `known`. */
-export const listOf = <A extends string>(option: string, known: ReadonlyArray<A>) =>
+export const listOption = <A extends string>(option: string, known: ReadonlyArray<A>) =>
   Options.text(option).pipe(
     Options.withPseudoName("A,B"),
     Options.mapEffect((text) => {
@@ -84,7 +84,7 @@ export const listOf = <A extends string>(option: string, known: ReadonlyArray<A>
     })
   )
 
-export const duration = (option: string) =>
+export const durationOption = (option: string) =>
   Options.text(option).pipe(
     Options.withPseudoName("DURATION"),
     Options.mapEffect((text) =>

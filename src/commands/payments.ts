@@ -41,10 +41,10 @@ const list = Command.make(
         ...Option.match(options.status, { onNone: () => ({}), onSome: (status) => ({ status }) }),
         ...Option.match(options.chain, { onNone: () => ({}), onSome: (chain) => ({ chain }) })
       }),
-      (payments) =>
+      (paymentsCommand) =>
         table(
           ["ID", "MODE", "STATUS", "CHAIN", "AMOUNT", "CREATED", "REFERENCE"],
-          payments.map((payment) => [
+          paymentsCommand.map((payment) => [
             payment.id,
             payment.mode,
             payment.status,

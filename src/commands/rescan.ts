@@ -2,7 +2,7 @@ import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Rescan } from "../Control/requests.ts"
 import type { Network } from "../Domain/Chain.ts"
-import { ask } from "./ask.ts"
+import { askDaemon } from "./ask.ts"
 import { common, placeOf } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 import { blockNumber, chain, checkConfigured, mode } from "./options.ts"
@@ -24,7 +24,7 @@ const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof p
   let [next, receipts, added] = [from, 0, 0]
   while (true) {
     const part = new Rescan({ chain, mode, from: next, ...(to === undefined ? {} : { to }) })
-    const done = yield* ask(place, "rescan", part).pipe(
+    const done = yield* askDaemon(place, "rescan", part).pipe(
       Effect.tapError(() => (next > from ? complain(`Blocks ${from} to ${next - 1} have been read`) : Effect.void))
     )
     receipts += done.receipts
@@ -36,7 +36,7 @@ const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof p
   }
 })
 
-export const rescan = Command.make(
+export const rescanCommand = Command.make(
   "rescan",
   {
     ...common,

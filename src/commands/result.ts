@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { ask } from "./ask.ts"
+import { askDaemon } from "./ask.ts"
 import { type Common, placeOf } from "./Invocation.ts"
 import { complain, print } from "./Output.ts"
 
@@ -21,7 +21,7 @@ export const printResult = Effect.fn("commands.printResult")(function* <
   render: (result: A) => string,
   explain: (result: A) => string | undefined = () => undefined
 ) {
-  const result = yield* ask(yield* placeOf(options), command, request)
+  const result = yield* askDaemon(yield* placeOf(options), command, request)
   const encoded = yield* Effect.orDie(Schema.serializeSuccess(request, result))
   if (options.json) return yield* print(JSON.stringify(encoded))
   yield* print(render(result))

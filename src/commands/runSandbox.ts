@@ -16,7 +16,7 @@ import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { Http } from "../Server.ts"
-import { load, makeMasterKeyFile, type SettingsShape, type Source } from "../Settings.ts"
+import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { UsageError } from "./Invocation.ts"
 import { complain } from "./Output.ts"
@@ -138,7 +138,7 @@ const makeKey = Effect.gen(function* () {
  * Five local chains and the daemon, made fresh and stopped together. With `demo` it goes on alone and ends; otherwise it
  * stays up until it is interrupted.
  */
-export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: Source; demo: boolean }) {
+export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: SettingsSource; demo: boolean }) {
   const { settings: configured } = yield* load(options.source)
   const folder = yield* checkIsSandbox(configured, options.source.path)
   yield* hearSignals

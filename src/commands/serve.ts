@@ -6,12 +6,12 @@ import { common, configPath, untilStopped } from "./Invocation.ts"
 /** The daemon is read in only here: no other command should wait for all that it needs. */
 const daemon = Effect.promise(() => import("../main.ts"))
 
-export const serve = Command.make(
+export const serveCommand = Command.make(
   "serve",
   { config: common.config },
   Effect.fnUntraced(function* (options) {
     const { env } = yield* Invocation
-    const { serve } = yield* daemon
+    const { runDaemon: serve } = yield* daemon
     yield* serve({ path: yield* configPath(options), env })
   }, untilStopped)
 ).pipe(Command.withDescription("Run the daemon until SIGTERM"))

@@ -52,14 +52,14 @@ const run = Effect.fn("commands.trigger")(function* (options: {
   const { chain, settings } = yield* localChain(path, options.chain)
   const { host, port } = settings.server
   const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${host}:${port}`))
-  const [{ makeAgent }, { trigger }] = yield* parts
+  const [{ makeAgent }, { triggerEvents: trigger }] = yield* parts
   const api = { url: href.replace(/\/$/, ""), key, agent: yield* makeAgent }
   const { settleGrace } = settings.payments
   const event = yield* trigger({ api, kind, chain, currency, settleGrace, tell: complain })
   yield* print(json ? JSON.stringify(event) : JSON.stringify(event, null, 2))
 }, Effect.scoped)
 
-export const trigger = Command.make(
+export const triggerCommand = Command.make(
   "trigger",
   {
     kind: Args.choice(

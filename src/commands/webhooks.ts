@@ -1,14 +1,14 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
 import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/requests.ts"
-import { list, redeliver, show, test } from "./deliveries.ts"
+import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
 import { common, UsageError } from "./Invocation.ts"
-import { account, duration, mode, refuse } from "./options.ts"
+import { account, durationOption, mode, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 
 const defaultOverlap = Duration.hours(24)
 
-const overlap = duration("overlap").pipe(
+const overlap = durationOption("overlap").pipe(
   Options.withDescription("With --rotate: how long the present secret still signs; otherwise 24h"),
   Options.mapEffect((length) =>
     Duration.lessThanOrEqualTo(length, longestOverlap)
@@ -46,7 +46,7 @@ const secret = Command.make(
   })
 ).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment, or a new one"))
 
-export const webhooks = Command.make("webhooks").pipe(
+export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks: deliveries, attempts, and the secret that signs"),
-  Command.withSubcommands([list, show, redeliver, test, secret])
+  Command.withSubcommands([listCommand, showCommand, redeliverCommand, test, secret])
 )

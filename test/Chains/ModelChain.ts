@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect, Either, Layer, Queue, Redacted } from "effect"
 import { transferTopic } from "../../src/Chains/rpc/calls.ts"
-import { classify } from "../../src/Chains/rpc/limits.ts"
+import { classifyError } from "../../src/Chains/rpc/limits.ts"
 import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
@@ -219,7 +219,7 @@ export class ModelChain {
     const { error, logs: most } = this.logCap
     if (error === undefined) return Either.right(logs.slice(0, most))
     const method = "eth_getLogs"
-    const verdict = classify(error.message, error.code, method)
+    const verdict = classifyError(error.message, error.code, method)
     return Either.left(new RpcError({ host: "model", method, detail: error.message, ...verdict }))
   }
 

@@ -14,7 +14,7 @@ import {
   TestClock
 } from "effect"
 import type { Touched } from "../../src/Chains/ledger/LedgerRepo.ts"
-import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
 import { type ScanResult, Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"
@@ -150,7 +150,7 @@ export const world = <S, E, R>(
   payments: Partial<SettingsShape["payments"]> = {}
 ) =>
   Chains.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(MatchSet.layer, Networks.layer)),
+    Layer.provideMerge(Layer.mergeAll(WatchedAddresses.layer, Networks.layer)),
     Layer.provideMerge(settlement),
     Layer.provideMerge(noDefects),
     Layer.provideMerge(commits),
@@ -243,7 +243,7 @@ export const pay = Effect.fnUntraced(function* (
   } = {}
 ) {
   const writer = yield* Writer
-  const matchSet = yield* MatchSet
+  const matchSet = yield* WatchedAddresses
   const chains = yield* Chains
   const now = yield* Clock.currentTimeMillis
   const id = newPaymentId(now)

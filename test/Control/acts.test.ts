@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { RevokeKey } from "../../src/Control/requests.ts"
-import { ask } from "../../src/commands/ask.ts"
+import { askDaemon } from "../../src/commands/ask.ts"
 import { Reader } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
@@ -28,7 +28,7 @@ it.scopedLive("every act through the socket leaves its row, and what reads leave
         for (const sample of samples) {
           const { request } = sample
           const before = yield* rows
-          yield* ask(settings, "test", request as RevokeKey)
+          yield* askDaemon(settings, "test", request as RevokeKey)
           const added = (yield* rows).slice(0, -before.length || undefined)
           if (!("act" in sample)) expect(added, request._tag).toEqual([])
           else {
@@ -53,7 +53,7 @@ it.scopedLive("a refused act leaves no row", () =>
     yield* besideDaemon(
       settings,
       Effect.gen(function* () {
-        const refused = yield* Effect.flip(ask(settings, "keys revoke", new RevokeKey({ id: "key_none" })))
+        const refused = yield* Effect.flip(askDaemon(settings, "keys revoke", new RevokeKey({ id: "key_none" })))
         expect(refused).toMatchObject({ _tag: "NotFound" })
         expect(yield* rows).toEqual([])
       })

@@ -6,7 +6,7 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/requests.ts"
-import { ask } from "../../src/commands/ask.ts"
+import { askDaemon } from "../../src/commands/ask.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -57,7 +57,7 @@ it.scopedLive("each command that reads works at the second socket, each other on
       Effect.gen(function* () {
         const before = yield* changes
         for (const { request } of samples) {
-          const answer = yield* Effect.either(ask({ socket: readSocket }, "test", request as RevokeKey))
+          const answer = yield* Effect.either(askDaemon({ socket: readSocket }, "test", request as RevokeKey))
           if (accesses.get(request._tag) === "read") expect(answer._tag, request._tag).toBe("Right")
           else {
             expect(answer, request._tag).toMatchObject({
@@ -179,7 +179,7 @@ it.scopedLive("takes 64 connections at a time, and the next ones once some have 
         // At once: those before it say nothing either, and their time for that began earlier.
         expect(ended).toBe(0)
         for (const socket of open) socket.destroy()
-        expect(yield* ask({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
+        expect(yield* askDaemon({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
       })
     )
   })
@@ -192,8 +192,8 @@ it.scopedLive("what is there and no socket is not removed, and the daemon works 
     yield* besideDaemon(
       settings,
       Effect.gen(function* () {
-        expect(yield* ask(settings, "keys list", new ListKeys())).toHaveLength(1)
-        expect(yield* Effect.flip(ask({ socket: readSocket }, "keys list", new ListKeys()))).toMatchObject({
+        expect(yield* askDaemon(settings, "keys list", new ListKeys())).toHaveLength(1)
+        expect(yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))).toMatchObject({
           _tag: "ControlUnusable"
         })
       })
@@ -210,11 +210,11 @@ it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
       Effect.gen(function* () {
         const writer = yield* Writer
         yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
-        const asked = yield* Effect.exit(ask({ socket: readSocket }, "keys list", new ListKeys()))
+        const asked = yield* Effect.exit(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
         expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
         // Behind it, and still there.
-        expect(yield* ask({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
-        expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+        expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
+        expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
       })
     )
   })
@@ -223,7 +223,7 @@ it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
 it.scopedLive("where no daemon listens at a socket, nothing is done without one", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
-    const refused = yield* Effect.flip(ask({ socket: readSocket }, "keys list", new ListKeys()))
+    const refused = yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
     expect(refused).toMatchObject({ _tag: "ControlUnusable", message: expect.stringContaining("No daemon listens") })
     expect(existsSync(settings.database.path)).toBe(false)
   }).pipe(Effect.provide(invocation))

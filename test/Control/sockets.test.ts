@@ -8,7 +8,7 @@ import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/Control/requests.ts"
 import * as Control from "../../src/Control/sockets.ts"
-import { ask } from "../../src/commands/ask.ts"
+import { askDaemon } from "../../src/commands/ask.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { notedJumps } from "../../src/Payments/addresses/jumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -36,7 +36,7 @@ const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) 
     const database = yield* temporaryDatabase
     yield* acquire(database, "serve")
     return yield* Effect.gen(function* () {
-      const worker = yield* Effect.fork(yield* Control.start(testSettings(database)))
+      const worker = yield* Effect.fork(yield* Control.startSockets(testSettings(database)))
       return yield* use(database, worker)
     }).pipe(Effect.scoped, Effect.provide(services(database)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
@@ -77,7 +77,7 @@ it.live("what no command would send is refused, and ends nothing", () =>
         const answer = yield* exchange(database, `${JSON.stringify({ user: "mallory", request })}\n`)
         expect(JSON.parse(answer), JSON.stringify(request).slice(0, 80)).toHaveProperty("refused")
       }
-      expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+      expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
     })
   )
 )
@@ -87,11 +87,11 @@ it.live("a command reaches the running daemon, and what it changes counts there 
     Effect.gen(function* () {
       const settings = testSettings(database)
       const keys = yield* Keys
-      const { id, key } = yield* ask(settings, "keys create", newKey)
+      const { id, key } = yield* askDaemon(settings, "keys create", newKey)
       expect(yield* keys.authenticate(key)).toMatchObject({ id, name: "shop" })
-      const [listed] = yield* ask(settings, "keys list", new ListKeys())
+      const [listed] = yield* askDaemon(settings, "keys list", new ListKeys())
       expect(listed).toMatchObject({ id, lastFour: key.slice(-4), lastUsedAt: expect.stringContaining("T") })
-      expect(yield* ask(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
+      expect(yield* askDaemon(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
       expect(yield* keys.authenticate(key)).toBeUndefined()
     })
   )
@@ -100,11 +100,13 @@ it.live("a command reaches the running daemon, and what it changes counts there 
 it.live("a refusal arrives as the error that it is", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
-      const refused = yield* Effect.flip(ask(testSettings(database), "keys revoke", new RevokeKey({ id: "key_none" })))
+      const refused = yield* Effect.flip(
+        askDaemon(testSettings(database), "keys revoke", new RevokeKey({ id: "key_none" }))
+      )
       expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
       const wallets = { live: testXpub }
       const other = new CreateAccount({ name: "Shop", wallets })
-      expect(yield* Effect.flip(ask(testSettings(database), "accounts create", other))).toMatchObject({
+      expect(yield* Effect.flip(askDaemon(testSettings(database), "accounts create", other))).toMatchObject({
         _tag: "WalletInOtherMode"
       })
     })
@@ -114,15 +116,19 @@ it.live("a refusal arrives as the error that it is", () =>
 it.live("without a daemon a command does it alone, in the same store", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
-    const { id } = yield* ask(settings, "keys create", newKey)
-    expect((yield* ask(settings, "keys list", new ListKeys())).map((key) => key.id)).toEqual([id])
-    const { secret } = yield* ask(
+    const { id } = yield* askDaemon(settings, "keys create", newKey)
+    expect((yield* askDaemon(settings, "keys list", new ListKeys())).map((key) => key.id)).toEqual([id])
+    const { secret } = yield* askDaemon(
       settings,
       "webhooks secret",
       new ShowSecret({ account: defaultAccount, mode: "test" })
     )
     expect(secret).toMatch(/^whsec_/)
-    const again = yield* ask(settings, "webhooks secret", new ShowSecret({ account: defaultAccount, mode: "test" }))
+    const again = yield* askDaemon(
+      settings,
+      "webhooks secret",
+      new ShowSecret({ account: defaultAccount, mode: "test" })
+    )
     expect(again.secret).toBe(secret)
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
@@ -130,10 +136,12 @@ it.live("without a daemon a command does it alone, in the same store", () =>
 it.live("only what seals needs the master key", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
-    yield* ask(settings, "keys create", newKey)
-    expect(yield* ask(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+    yield* askDaemon(settings, "keys create", newKey)
+    expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
     const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
-    expect(yield* Effect.flip(ask(settings, "webhooks secret", sealing))).toMatchObject({ _tag: "MasterKeyUnusable" })
+    expect(yield* Effect.flip(askDaemon(settings, "webhooks secret", sealing))).toMatchObject({
+      _tag: "MasterKeyUnusable"
+    })
   }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
@@ -144,11 +152,11 @@ it.live("many at once, each with its own answer", () =>
       const names = Array.from({ length: 40 }, (_, i) => `shop ${i}`)
       const made = yield* Effect.forEach(
         names,
-        (name) => ask(settings, "keys create", new CreateKey({ ...newKey, name })),
+        (name) => askDaemon(settings, "keys create", new CreateKey({ ...newKey, name })),
         { concurrency: 20 }
       )
       expect(new Set(made.map(({ id }) => id)).size).toBe(40)
-      const listed = yield* ask(settings, "keys list", new ListKeys())
+      const listed = yield* askDaemon(settings, "keys list", new ListKeys())
       expect(listed.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
     })
   )
@@ -162,11 +170,11 @@ it.live("a daemon that is just starting is waited for", () =>
       yield* acquire(database, "serve")
       yield* Deferred.succeed(held, undefined)
       yield* Effect.sleep("300 millis")
-      yield* yield* Control.start(testSettings(database))
+      yield* yield* Control.startSockets(testSettings(database))
     }).pipe(Effect.scoped, Effect.provide(services(database)))
     yield* Effect.fork(daemon)
     yield* Deferred.await(held)
-    expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+    expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
@@ -174,7 +182,7 @@ it.live("a holder of the lock that never listens is named in the end", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     yield* acquire(database, "restore")
-    const refused = yield* Effect.flip(ask(testSettings(database), "keys list", new ListKeys()))
+    const refused = yield* Effect.flip(askDaemon(testSettings(database), "keys list", new ListKeys()))
     expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
     expect(refused.message).toContain("tilld restore")
   }).pipe(Effect.scoped, Effect.provide(invocation))
@@ -194,7 +202,7 @@ it.live("the socket is for the owner and the group, and replaces what a dead dae
     const database = yield* temporaryDatabase
     yield* leaveSocket(`${database}.sock`)
     yield* Effect.gen(function* () {
-      yield* Effect.asVoid(Control.start(testSettings(database)))
+      yield* Effect.asVoid(Control.startSockets(testSettings(database)))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
       expect(yield* exchange(database, "\n")).toContain("refused")
     }).pipe(Effect.scoped)
@@ -206,7 +214,7 @@ it.live("what is no socket is not removed", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     writeFileSync(`${database}.sock`, "a merchant's book")
-    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.start(testSettings(database)))))
+    const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.startSockets(testSettings(database)))))
     expect(refused.message).toContain("something else is there")
     expect(readFileSync(`${database}.sock`, "utf8")).toBe("a merchant's book")
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
@@ -223,7 +231,7 @@ it.live("what is no request of ours is refused or cut off, and harms nobody else
       const tooLong = exchange(database, Buffer.alloc(70_000, 0x20))
       expect(yield* Effect.timeout(tooLong, "4 seconds")).toBe("")
       expect(yield* exchange(database, Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
-      expect(yield* ask(testSettings(database), "keys list", new ListKeys())).toEqual([])
+      expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
     })
   )
 )
@@ -233,7 +241,7 @@ it.live("a defect is answered as a failure, and ends the worker", () =>
     Effect.gen(function* () {
       const writer = yield* Writer
       yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
-      const asked = yield* Effect.exit(ask(testSettings(database), "keys list", new ListKeys()))
+      const asked = yield* Effect.exit(askDaemon(testSettings(database), "keys list", new ListKeys()))
       expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
       const ended = yield* Fiber.await(worker)
       expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("no such table: api_keys")
@@ -247,7 +255,7 @@ it.live("a path that is too long for the system is a clear error, unless it is s
     const folder = join(database, "..", "f".repeat(100))
     mkdirSync(folder)
     const refused = yield* Effect.flip(
-      Effect.scoped(Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db")))))
+      Effect.scoped(Effect.asVoid(Control.startSockets(testSettings(join(folder, "tilld.db")))))
     )
     expect(refused.message).toMatch(/control socket.*tilld\.db\.sock.*bytes.*database\.path/)
     const home = process.cwd()
@@ -255,7 +263,7 @@ it.live("a path that is too long for the system is a clear error, unless it is s
       Effect.sync(() => process.chdir(folder)),
       () => Effect.sync(() => process.chdir(home))
     )
-    yield* Effect.asVoid(Control.start(testSettings(join(folder, "tilld.db"))))
+    yield* Effect.asVoid(Control.startSockets(testSettings(join(folder, "tilld.db"))))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )

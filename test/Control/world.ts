@@ -192,7 +192,7 @@ export const besideDaemon = <A, E, R>(settings: SettingsShape, test: Effect.Effe
     yield* acquire(settings.database.path, "serve")
     return yield* Effect.gen(function* () {
       yield* furnish
-      const worker = yield* Effect.fork(yield* Sockets.start(settings))
+      const worker = yield* Effect.fork(yield* Sockets.startSockets(settings))
       const result = yield* test
       // It ends with a defect of a request, and never otherwise.
       if (worker.unsafePoll() !== null) yield* worker

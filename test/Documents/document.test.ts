@@ -6,7 +6,7 @@ import { RequiredPermission } from "../../src/Auth/Api.ts"
 import { makeDocument } from "../../src/Documents/document.ts"
 import { meanings } from "../../src/Documents/errors.ts"
 import { exampleEvent } from "../../src/Documents/examples.ts"
-import { type MediaType, type Operation, type Response, resolve } from "../../src/Documents/openApi.ts"
+import { type MediaType, type OperationObject, type Response, resolve } from "../../src/Documents/openApi.ts"
 import { errorCodes } from "../../src/Domain/ApiError.ts"
 import { EventKind } from "../../src/Domain/Event.ts"
 import { problemsAt } from "../lib/openapi.ts"
@@ -21,7 +21,7 @@ const operations = Object.entries(paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => [method, path, operation] as const)
 )
 
-const responsesOf = ({ responses }: Operation): ReadonlyArray<readonly [status: string, response: Response]> =>
+const responsesOf = ({ responses }: OperationObject): ReadonlyArray<readonly [status: string, response: Response]> =>
   Object.entries(responses).map(([status, response]) => [status, resolve(components, "responses", response)])
 
 const place = (kind: "paths" | "webhooks", path: string, method: string, ...rest: ReadonlyArray<string>) => [
@@ -32,7 +32,7 @@ const place = (kind: "paths" | "webhooks", path: string, method: string, ...rest
 ]
 
 /** Every media type of an operation, with its place in the document. */
-const mediaTypes = (kind: "paths" | "webhooks", path: string, method: string, operation: Operation) => {
+const mediaTypes = (kind: "paths" | "webhooks", path: string, method: string, operation: OperationObject) => {
   const of = (content: Readonly<Record<string, MediaType>> | undefined, ...at: ReadonlyArray<string>) =>
     Object.entries(content ?? {}).map(
       ([type, media]) => [[...place(kind, path, method), ...at, "content", type, "schema"], media] as const

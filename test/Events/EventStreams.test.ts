@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
 import { Keys } from "../../src/Auth.ts"
 import { type ApiKey, permissions } from "../../src/Domain/ApiKey.ts"
-import { type Position, start } from "../../src/Domain/Event.ts"
+import { type Position, streamStart } from "../../src/Domain/Event.ts"
 import { AccountId, type EventId } from "../../src/Domain/Ids.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
@@ -93,7 +93,7 @@ it.scoped("a stream begins now, at the start or behind an event, and tells in pi
   onStore(
     Effect.gen(function* () {
       const ids = yield* Effect.replicateEffect(happen(), 70)
-      const all = yield* open(merchant, start)
+      const all = yield* open(merchant, streamStart)
       expect(yield* all.next).toBe("id: start\n\n")
       expect([idsIn(yield* all.next), idsIn(yield* all.next), idsIn(yield* all.next)]).toEqual([
         ids.slice(0, 32),

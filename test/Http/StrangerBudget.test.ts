@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import type { Respond } from "../../src/Http/respond.ts"
-import { StrangerBudget } from "../../src/Http/StrangerBudget.ts"
-import { serve } from "../../src/Http/server.ts"
+import { UnauthenticatedBudget } from "../../src/Http/StrangerBudget.ts"
+import { serveHttp } from "../../src/Http/server.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { dial } from "../lib/socket.ts"
@@ -10,12 +10,12 @@ import { dial } from "../lib/socket.ts"
 const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 /** Requests at one time; gives how long each waits. */
-const waits = (budget: StrangerBudget, network: string, now: number, count: number) =>
+const waits = (budget: UnauthenticatedBudget, network: string, now: number, count: number) =>
   Array.from({ length: count }, () => budget.wait(network, now))
 
 describe("a client without a key", () => {
   it("is answered fifty times at once, then ten times a second, and after five seconds at the latest", () => {
-    const budget = new StrangerBudget()
+    const budget = new UnauthenticatedBudget()
     expect(waits(budget, "192.0.2.1", 0, 53)).toEqual([...Array.from({ length: 50 }, () => 0), 100, 200, 300])
     expect(waits(budget, "192.0.2.2", 0, 1)).toEqual([0])
     expect(waits(budget, "192.0.2.1", 0, 1_000).at(-1)).toBe(5_000)
@@ -25,14 +25,14 @@ describe("a client without a key", () => {
   })
 
   it("waits no longer where the clock was set back", () => {
-    const budget = new StrangerBudget()
+    const budget = new UnauthenticatedBudget()
     waits(budget, "192.0.2.1", 86_400_000, 1)
     expect(waits(budget, "192.0.2.1", 0, 1)).toEqual([5_000])
     expect(waits(budget, "192.0.2.1", 10_000, 2)).toEqual([0, 0])
   })
 
   it("is forgotten when ten thousand others have asked since", () => {
-    const budget = new StrangerBudget()
+    const budget = new UnauthenticatedBudget()
     waits(budget, "mine", 0, 50)
     for (let i = 0; i < 9_999; i++) budget.wait(`address ${i}`, 0)
     expect(budget.wait("mine", 0)).toBe(100)
@@ -57,7 +57,7 @@ describe("a request that waits for its turn", () => {
   it.scopedLive("gives way to a new connection where there are too many", () =>
     Effect.gen(function* () {
       const { held, respond } = yield* holding
-      const address = yield* serve(respond, { host: "127.0.0.1", port: 0 }, { perClient: 1, drainTimeout: 10 })
+      const address = yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }, { perClient: 1, drainTimeout: 10 })
       const first = yield* dial(address)
       first.write(get)
       yield* held
@@ -74,7 +74,7 @@ describe("a request that waits for its turn", () => {
           asked += 1
           return Effect.as(hold?.(50) ?? Effect.void, { status: 200, headers: {}, text: "{}" })
         })
-      const client = yield* dial(yield* serve(respond, { host: "127.0.0.1", port: 0 }))
+      const client = yield* dial(yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }))
       client.write(get.repeat(20))
       const statuses = Array.from((yield* client.closed).matchAll(/HTTP\/1.1 (\d+)/g), ([, status]) => status)
       expect(statuses).toEqual(["200", "400"])

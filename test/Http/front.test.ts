@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { Respond } from "../../src/Http/respond.ts"
-import { serve } from "../../src/Http/server.ts"
+import { serveHttp } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
 
 const anyPort = { host: "127.0.0.1", port: 0 }
@@ -32,7 +32,7 @@ describe("a client at its limit of connections", () => {
   it.scopedLive("loses the one that has been idle longest", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
-      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
       const first = yield* dial(address)
       const second = yield* dial(address)
       for (const client of [second, first]) {
@@ -51,7 +51,7 @@ describe("a client at its limit of connections", () => {
   it.scopedLive("loses requests that do not end, and none that is worked on; then the new one hears why", () =>
     Effect.gen(function* () {
       const { go, respond } = yield* waiting
-      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
       const slow = yield* dial(address)
       slow.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
       const beBusy = Effect.gen(function* () {
@@ -80,7 +80,7 @@ describe("a client at its limit of connections", () => {
   it.scopedLive("keeps a request on its way before one that is idle", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
-      const address = yield* serve(respond, anyPort, { perClient: 2 })
+      const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
       const sender = yield* dial(address)
       const idle = yield* dial(address)
       idle.write(get("/"))
@@ -97,7 +97,7 @@ describe("a client at its limit of connections", () => {
   it.scopedLive("is not a trusted proxy: for that the total alone counts", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
-      const address = yield* serve(respond, anyPort, {
+      const address = yield* serveHttp(respond, anyPort, {
         perClient: 1,
         total: 3,
         isProxy: (peer) => peer === "127.0.0.1"
@@ -124,7 +124,7 @@ describe("what does not arrive in time", () => {
   ] as const)("%s: 408", ([, said]) =>
     Effect.gen(function* () {
       const { asked, respond } = yield* waiting
-      const client = yield* dial(yield* serve(respond, anyPort, soon))
+      const client = yield* dial(yield* serveHttp(respond, anyPort, soon))
       client.write(said)
       const text = yield* client.closed
       expect(statuses(text)).toEqual([408])
@@ -140,7 +140,7 @@ describe("what does not arrive in time", () => {
   it.scopedLive("the rest of a body that was refused: nothing more, since that would be taken for another answer", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
-      const client = yield* dial(yield* serve(respond, anyPort, soon))
+      const client = yield* dial(yield* serveHttp(respond, anyPort, soon))
       client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{")
       const text = yield* client.closed
       expect(text).toMatch(/\{"body":"too large"\}$/)
@@ -156,7 +156,7 @@ describe("what does not arrive in time", () => {
           request.socket.once("close", () => Deferred.unsafeDone(gone, Effect.void))
           return { status: 200, headers: {}, text: JSON.stringify("x".repeat(32 * 1024 * 1024)) }
         })
-      const client = yield* dial(yield* serve(large, anyPort, { answerTimeout: 100 }))
+      const client = yield* dial(yield* serveHttp(large, anyPort, { answerTimeout: 100 }))
       client.pause()
       client.write(get("/"))
       yield* Deferred.await(gone)
@@ -168,7 +168,7 @@ describe("on one connection", () => {
   it.scopedLive("what cannot be read is told behind the answers that are owed", () =>
     Effect.gen(function* () {
       const { go, respond } = yield* waiting
-      const address = yield* serve(respond, anyPort, soon)
+      const address = yield* serveHttp(respond, anyPort, soon)
       const client = yield* dial(address)
       client.write(`${get("/")}${get("/wait")}NONSENSE\r\n\r\n`)
       yield* client.received(empty)
@@ -186,7 +186,7 @@ describe("on one connection", () => {
   it.scopedLive("what comes after the last request means nothing", () =>
     Effect.gen(function* () {
       const { asked, go, respond } = yield* waiting
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(`${get("/")}GET /wait HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n${get("/late")}`)
       yield* client.received(empty)
       yield* go
@@ -198,7 +198,7 @@ describe("on one connection", () => {
   it.scopedLive("a flood of requests is answered as far as 32, and the rest is not looked at", () =>
     Effect.gen(function* () {
       const { asked, go, respond } = yield* waiting
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(`${get("/")}${get("/wait").repeat(500)}`)
       yield* client.received(empty)
       yield* go
@@ -223,7 +223,7 @@ describe("what Node would answer without a word", () => {
   ] as const)("%.20s: %i", ([request, status, code]) =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(request)
       const text = yield* client.closed
       expect(statuses(text)).toEqual([status])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
 import type { Respond } from "../../src/Http/respond.ts"
-import { serve } from "../../src/Http/server.ts"
+import { serveHttp } from "../../src/Http/server.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { dial } from "../lib/socket.ts"
 
@@ -35,7 +35,7 @@ describe("an answer in pieces", () => {
   it.scopedLive("waits for a client that does not read, holds up no other, and ends with it", () =>
     Effect.gen(function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
-      const address = yield* serve(respond, anyPort, { answerTimeout: 300 })
+      const address = yield* serveHttp(respond, anyPort, { answerTimeout: 300 })
       const slow = yield* dial(address)
       slow.write(get("/stream"))
       yield* slow.received(/200 OK/)
@@ -54,7 +54,7 @@ describe("an answer in pieces", () => {
   it.scoped("drops a client that has not taken a piece for 30 seconds, whatever it takes of it meanwhile", () =>
     Effect.gen(function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
-      const slow = yield* dial(yield* serve(respond, anyPort))
+      const slow = yield* dial(yield* serveHttp(respond, anyPort))
       slow.write(get("/stream"))
       yield* slow.received(/200 OK/)
       slow.pause()
@@ -69,7 +69,7 @@ describe("an answer in pieces", () => {
   it.scopedLive("comes whole to a client that reads, and ends with its connection", () =>
     Effect.gen(function* () {
       const { all, ended, made, respond } = yield* streaming(50)
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(get("/stream"))
       yield* client.received(/200 OK/)
       yield* all
@@ -89,7 +89,7 @@ describe("an answer in pieces", () => {
       }
       let next = setImmediate(count)
       yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(next)))
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       turns = 0
       client.write(get("/stream"))
       yield* all
@@ -100,7 +100,7 @@ describe("an answer in pieces", () => {
   it.scopedLive("is only announced to HEAD, and the connection lives on", () =>
     Effect.gen(function* () {
       const { made, respond } = yield* streaming(50)
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(get("/stream", "HEAD"))
       client.write(get("/"))
       yield* client.received(/^HTTP\/1.1 200 OK[\s\S]*\r\n\r\nHTTP\/1.1 200 OK[\s\S]*short$/)
@@ -127,7 +127,7 @@ describe("an answer in pieces", () => {
           )
           return { status: 200, headers: {}, text: "", rest }
         })
-      const client = yield* dial(yield* serve(respond, anyPort))
+      const client = yield* dial(yield* serveHttp(respond, anyPort))
       client.write(get("/stream").repeat(5))
       yield* Deferred.await(begun)
       client.destroy()
@@ -142,7 +142,7 @@ it.scoped(
     Effect.gen(function* () {
       const text = "x".repeat(64 * 1024 * 1024)
       const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-      const slow = yield* dial(yield* serve(respond, anyPort))
+      const slow = yield* dial(yield* serveHttp(respond, anyPort))
       slow.write(get("/"))
       yield* slow.received(/200 OK/)
       slow.pause()
@@ -159,7 +159,7 @@ it.scoped(
     Effect.gen(function* () {
       const text = `${"x".repeat(16 * 1024 * 1024)}taken`
       const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-      const client = yield* dial(yield* serve(respond, anyPort, { unreadPerClient: 0 }))
+      const client = yield* dial(yield* serveHttp(respond, anyPort, { unreadPerClient: 0 }))
       client.write(get("/"))
       yield* client.received(/taken$/)
       client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
@@ -172,7 +172,7 @@ it.scoped("answers that one client leaves unread are bounded in bytes, and cost 
     const text = "x".repeat(64 * 1024 * 1024)
     const respond: Respond = ({ url }) =>
       Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
-    const address = yield* serve(respond, anyPort)
+    const address = yield* serveHttp(respond, anyPort)
     const unread = yield* Effect.replicateEffect(dial(address), 2)
     for (const client of unread) {
       client.write(get("/long"))

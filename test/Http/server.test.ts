@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Stream, TestClock } from "effect"
 import type { Respond } from "../../src/Http/respond.ts"
-import { type Address, type ListenFailed, serve } from "../../src/Http/server.ts"
+import { type ListenAddress, type ListenFailed, serveHttp } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
 
 const anyPort = { host: "127.0.0.1", port: 0 }
@@ -17,7 +17,7 @@ const errorIn = (text: string) => JSON.parse(text.slice(text.lastIndexOf("\r\n\r
 describe("bodies", () => {
   it.scopedLive("over the limit by their length are answered unread, and the connection lives on", () =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
+      const client = yield* dial(yield* serveHttp(tell, anyPort))
       const length = 64 * 1024 + 1
       client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
       yield* client.received(/\{"body":"too large"\}$/)
@@ -29,7 +29,7 @@ describe("bodies", () => {
 
   it.scopedLive("over the limit in chunks are answered where they pass it, and the connection lives on", () =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
+      const client = yield* dial(yield* serveHttp(tell, anyPort))
       const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
       client.write(`POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`)
       yield* client.received(/\{"body":"too large"\}$/)
@@ -40,7 +40,7 @@ describe("bodies", () => {
 
   it.scopedLive("at the limit arrive whole, in whatever pieces", () =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
+      const client = yield* dial(yield* serveHttp(tell, anyPort))
       const body = "é".repeat(32 * 1024)
       client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${64 * 1024}\r\n\r\n`)
       const bytes = Buffer.from(body)
@@ -53,7 +53,7 @@ describe("bodies", () => {
 
   it.scopedLive("are asked for where a client waits for it, and other expectations do no harm", () =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
+      const client = yield* dial(yield* serveHttp(tell, anyPort))
       client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
       yield* client.received(/^HTTP\/1.1 100 Continue\r\n\r\n$/)
       client.write("ab")
@@ -81,7 +81,7 @@ describe("what Node refuses by itself has the JSON body too", () => {
     ]
   ] as const)("%j", ([request, status, code, message]) =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(tell, anyPort))
+      const client = yield* dial(yield* serveHttp(tell, anyPort))
       client.write(request)
       const text = yield* client.closed
       const requestId = /x-request-id: (req_\S+)/.exec(text)?.[1]
@@ -102,7 +102,7 @@ describe("a client that goes away", () => {
           : Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
               Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
             )
-      const address = yield* serve(forever, anyPort)
+      const address = yield* serveHttp(forever, anyPort)
       const client = yield* dial(address)
       client.write("GET /wait HTTP/1.1\r\nhost: x\r\n\r\n")
       yield* Deferred.await(started)
@@ -117,7 +117,7 @@ describe("a client that goes away", () => {
   it.scopedLive("before its body has come is nobody's request", () =>
     Effect.gen(function* () {
       let asked = 0
-      const address = yield* serve((request, body, id) => {
+      const address = yield* serveHttp((request, body, id) => {
         asked += 1
         return tell(request, body, id)
       }, anyPort)
@@ -139,7 +139,7 @@ describe("a client that goes away", () => {
 const closable = Effect.gen(function* () {
   const started = yield* Deferred.make<void>()
   const go = yield* Deferred.make<void>()
-  const listening = yield* Deferred.make<Address, ListenFailed>()
+  const listening = yield* Deferred.make<ListenAddress, ListenFailed>()
   const respond: Respond = (request, body, id) =>
     request.url === "/"
       ? tell(request, body, id)
@@ -147,7 +147,7 @@ const closable = Effect.gen(function* () {
           Effect.zipRight(tell(request, body, id)),
           Effect.map((reply) => (request.url === "/stream" ? { ...reply, rest: Stream.never } : reply))
         )
-  const daemon = yield* serve(respond, anyPort).pipe(
+  const daemon = yield* serveHttp(respond, anyPort).pipe(
     Effect.intoDeferred(listening),
     Effect.zipRight(Effect.never),
     Effect.scoped,
@@ -211,7 +211,7 @@ describe("at a shutdown", () => {
 
   it.scopedLive("a request whose work has ended before it hears 503", () =>
     Effect.gen(function* () {
-      const client = yield* dial(yield* serve(() => Effect.interrupt, anyPort))
+      const client = yield* dial(yield* serveHttp(() => Effect.interrupt, anyPort))
       client.write(get)
       expect(errorIn(yield* client.received(/\}$/))).toMatchObject({ code: "SHUTTING_DOWN" })
     })
@@ -262,8 +262,8 @@ describe("at a shutdown", () => {
 
 it.scopedLive("a port that is taken is said so", () =>
   Effect.gen(function* () {
-    const { port } = yield* serve(tell, anyPort)
-    const error = yield* Effect.flip(serve(tell, { ...anyPort, port }))
+    const { port } = yield* serveHttp(tell, anyPort)
+    const error = yield* Effect.flip(serveHttp(tell, { ...anyPort, port }))
     expect(error.message).toBe(
       `Cannot listen on 127.0.0.1:${port}: the port is taken: end what listens there, or choose another`
     )

@@ -1,13 +1,13 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Irregular } from "../../src/Domain/Exception.ts"
+import type { ExceptionContent } from "../../src/Domain/Exception.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
 
 const network = { chain: "base", mode: "test" } as const
 const place = { address: `0x${"a".repeat(40)}`, mode: "test", payment: undefined } as const
-const found: Irregular = {
+const found: ExceptionContent = {
   kind: "unknown_payment",
   chain: "base",
   txHash: "0xt1",
@@ -18,8 +18,8 @@ const found: Irregular = {
 }
 
 const stored = Effect.flatMap(Tx, (tx) => Exceptions.unknownAt(tx, network, place.address))
-const sync = (irregular: ReadonlyArray<Irregular>, at: number) =>
-  Effect.flatMap(stored, (before) => Exceptions.sync(place, before, irregular, at))
+const sync = (exceptionOf: ReadonlyArray<ExceptionContent>, at: number) =>
+  Effect.flatMap(stored, (before) => Exceptions.sync(place, before, exceptionOf, at))
 
 it.scoped.each([
   ["accepted", "accepted", 0],
@@ -67,7 +67,7 @@ it.scoped("what was sent back is taken from the ledger: what is found beside it 
 it.scoped("of what names no transaction and no block, what was sent back is the less of it that is open", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const sum: Irregular = { ...found, txHash: undefined, key: "sum" }
+    const sum: ExceptionContent = { ...found, txHash: undefined, key: "sum" }
     yield* writer.write(
       Effect.gen(function* () {
         const [open] = yield* Effect.zipRight(sync([sum], 1), stored)
@@ -122,9 +122,12 @@ it.scoped(
       yield* writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          const late = Array.from({ length: 5 }, (_, i): Irregular => ({ ...found, kind: "late", key: `late ${i}` }))
+          const late = Array.from(
+            { length: 5 },
+            (_, i): ExceptionContent => ({ ...found, kind: "late", key: `late ${i}` })
+          )
           yield* sync(late, 1)
-          const pressing: ReadonlyArray<Irregular> = [
+          const pressing: ReadonlyArray<ExceptionContent> = [
             { ...found, kind: "found_late", key: "found" },
             { ...found, kind: "reorged", key: "reorged" }
           ]

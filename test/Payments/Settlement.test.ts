@@ -228,7 +228,7 @@ it.scoped("money that a second provider has not confirmed neither confirms nor f
     expect((yield* look(payment)).payment?.status).toBe("detecting")
     const writer = yield* Writer
     yield* writer.write(
-      AgreementRepo.setAgreed(network, { address: address.toLowerCase(), blockHash: "0x120", position: "tx:0" })
+      AgreementRepo.setCorroborated(network, { address: address.toLowerCase(), blockHash: "0x120", position: "tx:0" })
     )
     yield* tick({ head: lastOnTime + 501 })
     expect((yield* look(payment)).payment?.status).toBe("confirmed")

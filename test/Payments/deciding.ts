@@ -1,5 +1,5 @@
 import { Effect, Either, Layer } from "effect"
-import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
@@ -65,7 +65,7 @@ export const nodes = Layer.succeed(Networks, {
 
 /** A settlement beside that node, and the addresses that are watched. */
 export const besideNode = <A, E, R>(settlement: Layer.Layer<A | Reader | Settings, E, R>) =>
-  Layer.provideMerge(MatchSet.layer, Layer.merge(settlement, nodes))
+  Layer.provideMerge(WatchedAddresses.layer, Layer.merge(settlement, nodes))
 export const layer = besideNode(settling)
 /** The same of two chains. */
 export const ofTwoChains = besideNode(withChains({}, { chain: elsewhere.chain }))

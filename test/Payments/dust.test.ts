@@ -94,7 +94,7 @@ it.scoped("dust: it confirms only once its newest is deep, and all is agreed to"
     const vouch = (part: ReadonlyArray<DatedTransfer>) =>
       writer.write(
         Effect.gen(function* () {
-          const touched = yield* VouchingRepo.setCorroborated(network, part)
+          const touched = yield* VouchingRepo.setPassCorroborated(network, part)
           expect(new Set(touched)).toEqual(new Set([payment.id]))
           yield* settlement.settle({ network, head: block(120) }, touched)
         })
@@ -297,7 +297,7 @@ it.scoped("dust: what belongs to a payment is settled by its own rows alone, how
     }
     yield* Receipts.unsettledOfOwner(listening, { payment: payment.id }, 10)
     yield* Receipts.ofPayment(listening, payment.id)
-    yield* AgreementRepo.unagreed(listening, network, 1_000_000, 10)
+    yield* AgreementRepo.uncorroborated(listening, network, 1_000_000, 10)
     expect(rows).toEqual([0, 1, 1, 0])
     expect(plans.filter((plan) => plan.includes("SCAN"))).toEqual([])
     expect(plans.filter((plan) => plan.includes(" receipts "))).toEqual([

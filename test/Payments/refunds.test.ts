@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { accept } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
@@ -178,7 +178,7 @@ it.scoped(
 
 it.scoped("accept: the address is watched again at once when its late window was over", () =>
   Effect.gen(function* () {
-    const matchSet = yield* MatchSet
+    const matchSet = yield* WatchedAddresses
     const { id } = yield* startWith()
     yield* scanTo(end)
     yield* scanTo(end + 9, transfer(end + 5, 1000n))

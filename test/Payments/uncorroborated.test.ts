@@ -36,7 +36,9 @@ const corroborate = (head: number, transfers: ReadonlyArray<DatedTransfer>, on =
     const settlement = yield* Settlement
     yield* writer.write(
       Effect.gen(function* () {
-        const touched = yield* Effect.forEach(transfers, (one) => AgreementRepo.setAgreed(on, one), { concurrency: 1 })
+        const touched = yield* Effect.forEach(transfers, (one) => AgreementRepo.setCorroborated(on, one), {
+          concurrency: 1
+        })
         yield* settlement.settle({ network: on, head: block(head) }, touched.flat())
       })
     )

@@ -2,12 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { BigDecimal } from "effect"
 import fc from "fast-check"
 import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
-import { combine, type Told, toleranceOf } from "../../src/Quotes/combine.ts"
+import { combine, type SourcePrice, toleranceOf } from "../../src/Quotes/combine.ts"
 
 const now = 1_000_000_000
 const decimal = BigDecimal.unsafeFromString
 
-const told = (source: string, price: string, over: Partial<Told> = {}): Told => ({
+const told = (source: string, price: string, over: Partial<SourcePrice> = {}): SourcePrice => ({
   symbol: "ETH",
   source,
   kind: source.startsWith("chainlink") ? "chainlink" : "http",
@@ -17,8 +17,8 @@ const told = (source: string, price: string, over: Partial<Told> = {}): Told => 
   ...over
 })
 
-const eth = (...all: ReadonlyArray<Told>) => combine("ETH", all, [], now)
-const priceOf = (...all: ReadonlyArray<Told>) => {
+const eth = (...all: ReadonlyArray<SourcePrice>) => combine("ETH", all, [], now)
+const priceOf = (...all: ReadonlyArray<SourcePrice>) => {
   const { price } = eth(...all)
   return price === undefined ? undefined : BigDecimal.format(price)
 }
@@ -31,7 +31,7 @@ const anyTold = fc
     maxAge: fc.integer({ min: 0, max: 90_000 })
   })
   .map(
-    ({ ago, cents, maxAge, source }): Told => ({
+    ({ ago, cents, maxAge, source }): SourcePrice => ({
       ...told(source, "1"),
       price: BigDecimal.make(BigInt(cents), 2),
       observedAt: now - ago,
@@ -41,8 +41,8 @@ const anyTold = fc
 const sources = fc.uniqueArray(anyTold, { selector: ({ source }) => source, maxLength: 4 })
 const symbols = fc.constantFrom<QuoteCurrency>("ETH", "USDC", "USDT", "DAI", "MXN")
 
-const usable = (one: Told) => one.price.value > 0n && one.observedAt <= now && now - one.observedAt <= one.maxAge
-const inCents = ({ price }: Told) => BigDecimal.scale(price, 2).value
+const usable = (one: SourcePrice) => one.price.value > 0n && one.observedAt <= now && now - one.observedAt <= one.maxAge
+const inCents = ({ price }: SourcePrice) => BigDecimal.scale(price, 2).value
 
 describe("a combined price", () => {
   it("is there exactly when a source is fresh and no two fresh ones contradict each other", () => {

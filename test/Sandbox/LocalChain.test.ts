@@ -19,7 +19,7 @@ import {
   batcherAbi,
   batcherAddress,
   localTokens,
-  multicall3,
+  multicall3Contract,
   reverterAbi,
   reverterAddress
 } from "../../src/Sandbox/Contracts.ts"
@@ -202,10 +202,10 @@ describe("contracts", () => {
       yield* chain.mine()
       const functionName = "getEthBalance"
       const data = encodeFunctionData({ abi: multicall3Abi, functionName, args: [alice] })
-      const target = { target: multicall3.address, allowFailure: true, callData: data }
+      const target = { target: multicall3Contract.address, allowFailure: true, callData: data }
       const answer = yield* call(
         chain,
-        multicall3.address,
+        multicall3Contract.address,
         encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [[target, target]] })
       )
       const results = decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: answer })

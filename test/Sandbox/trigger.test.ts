@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Queue, TestClock, TestContext } from "effect"
 import { makeAgent } from "../../src/Listen/ask.ts"
-import { NotTriggered, trigger } from "../../src/Sandbox/trigger.ts"
+import { NotTriggered, triggerEvents } from "../../src/Sandbox/trigger.ts"
 import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
 
 /** A trigger beside a daemon whose chain mines only when it is told to, and so confirms nothing. */
@@ -10,7 +10,7 @@ const waiting = Effect.gen(function* () {
   const home = yield* makeHome({ chains: new Map([["base", chain]]) })
   const { key, url } = yield* serve(home)
   const told = yield* Queue.unbounded<string>()
-  const triggered = trigger({
+  const triggered = triggerEvents({
     api: { url, key, agent: yield* makeAgent },
     kind: "payment.confirmed",
     chain: { name: "base", rpcUrl: chain.url, tokens: new Map() },

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Queue, TestClock } from "effect"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome, DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,
@@ -21,7 +21,7 @@ import { b, c, hangs, register } from "./endpoints.ts"
 const blackHoles = (count: number) => Array.from({ length: count }, (_, i) => `https://hole${i}.example/`)
 
 /** A client whose black holes hang, and that tells of every attempt when it begins. */
-const receivers = (answers: (url: string) => Effect.Effect<Outcome>) => {
+const receivers = (answers: (url: string) => Effect.Effect<AttemptOutcome>) => {
   const sent: Array<string> = []
   const begun = Effect.runSync(Queue.unbounded<void>())
   const to = (urls: ReadonlyArray<string>) => sent.filter((url) => urls.includes(url)).length
@@ -37,7 +37,7 @@ const receivers = (answers: (url: string) => Effect.Effect<Outcome>) => {
   return { layer: stubClient(post), to, until }
 }
 
-const answered = Effect.succeed<Outcome>({ status: 204 })
+const answered = Effect.succeed<AttemptOutcome>({ status: 204 })
 const hanging = (...urls: ReadonlyArray<string>) => receivers((url) => (urls.includes(url) ? hangs : answered))
 
 it.scoped("a receiver is not delayed by another account's black hole on the same host", () => {

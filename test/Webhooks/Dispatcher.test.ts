@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Scope, TestClock } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
-import type { Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
@@ -49,7 +49,7 @@ it.scoped("six attempts, each timed from the end of the one before; failed after
 )
 
 it.scoped("attempts at exactly 0, 1 m, 6 m, 36 m, 2 h 36 m, 26 h 36 m; a sixth success delivers", () => {
-  let answer: Effect.Effect<Outcome> = refused
+  let answer: Effect.Effect<AttemptOutcome> = refused
   return dispatching(
     scripted({ [a]: Effect.suspend(() => answer) }),
     Effect.gen(function* () {
@@ -82,7 +82,7 @@ it.scoped("attempts at exactly 0, 1 m, 6 m, 36 m, 2 h 36 m, 26 h 36 m; a sixth s
 
 it.scoped("one target's first attempts keep the order of a payment's events; retries hold nobody", () =>
   Effect.gen(function* () {
-    const gate = yield* Deferred.make<Outcome>()
+    const gate = yield* Deferred.make<AttemptOutcome>()
     const client = scripted({ [a]: Deferred.await(gate) })
     yield* dispatching(
       client,
@@ -113,7 +113,7 @@ it.scoped("one target's first attempts keep the order of a payment's events; ret
 it.scoped(
   "an attempt that ended before the clock was set back is stored when others end, however many are under way",
   () => {
-    let answer: Effect.Effect<Outcome> = ok
+    let answer: Effect.Effect<AttemptOutcome> = ok
     const client = scripted({ [b]: Effect.suspend(() => answer) })
     return dispatching(
       client,
@@ -204,7 +204,7 @@ it.scoped("while the store is full nothing is lost, and nothing is stored twice"
 
 it.scoped("an endpoint that is deleted during an attempt gets no other", () =>
   Effect.gen(function* () {
-    const gate = yield* Deferred.make<Outcome>()
+    const gate = yield* Deferred.make<AttemptOutcome>()
     const client = scripted({ [a]: Deferred.await(gate) })
     yield* dispatching(
       client,

@@ -1,6 +1,6 @@
 import { Effect, Redacted } from "effect"
 import { EventKind } from "../../src/Domain/Event.ts"
-import type { Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { merchant, rememberingClient, stubClient, webhooksOn } from "../lib/webhooks.ts"
@@ -20,12 +20,12 @@ export const allEvents = EventKind.literals
 export const register = (url: string, events: ReadonlyArray<EventKind> = allEvents, owner = merchant) =>
   Effect.flatMap(Webhooks, (webhooks) => webhooks.create(owner, { url, events, secret: Redacted.make(secret) }))
 
-export const ok = Effect.succeed<Outcome>({ status: 200 })
-export const refused = Effect.succeed<Outcome>({ status: 500, bodyStart: "no" })
+export const ok = Effect.succeed<AttemptOutcome>({ status: 200 })
+export const refused = Effect.succeed<AttemptOutcome>({ status: 500, bodyStart: "no" })
 export const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
 
 /** A client whose answers the test decides, by URL. */
-export const scripted = (answers: Readonly<Record<string, Effect.Effect<Outcome>>>) => {
+export const scripted = (answers: Readonly<Record<string, Effect.Effect<AttemptOutcome>>>) => {
   const { layer, sent } = rememberingClient(({ url }) => answers[url] ?? Effect.succeed({ status: 204 }))
   return { layer, sent, to: (url: string) => sent.filter((request) => request.url === url).length }
 }

@@ -1,5 +1,11 @@
 import * as fc from "fast-check"
-import { type JsonSchema, nameOf, type OpenApiDocument, type Operation, resolve } from "../../src/Documents/openApi.ts"
+import {
+  type JsonSchema,
+  nameOf,
+  type OpenApiDocument,
+  type OperationObject,
+  resolve
+} from "../../src/Documents/openApi.ts"
 import { bodies } from "./bodies.ts"
 import { bySchema, oddTexts } from "./bySchema.ts"
 
@@ -59,7 +65,7 @@ const oneHeader = fc.oneof(
 
 const queryOf = (
   document: OpenApiDocument,
-  { parameters = [] }: Operation,
+  { parameters = [] }: OperationObject,
   valueFor: (schema: JsonSchema) => fc.Arbitrary<unknown>
 ) => {
   const params = parameters
@@ -77,7 +83,12 @@ const queryOf = (
 }
 
 /** Requests to an operation of the document, and around it. */
-const around = (document: OpenApiDocument, path: string, method: string, operation: Operation): fc.Arbitrary<Drawn> => {
+const around = (
+  document: OpenApiDocument,
+  path: string,
+  method: string,
+  operation: OperationObject
+): fc.Arbitrary<Drawn> => {
   const valueFor = bySchema(document)
   const media = operation.requestBody?.content["application/json"]
   const schema =
@@ -139,7 +150,7 @@ const lost = fc.constantFrom(
 )
 
 // Its answer has no end.
-const isStream = ({ responses }: Operation): boolean => JSON.stringify(responses).includes("text/event-stream")
+const isStream = ({ responses }: OperationObject): boolean => JSON.stringify(responses).includes("text/event-stream")
 
 /** Every operation of the document that ends as often as the others, and now and then a path that is not there. */
 export const requests = (document: OpenApiDocument): fc.Arbitrary<Drawn> => {

@@ -1,8 +1,8 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import {
-  type Header,
+  type HeaderObject,
   type OpenApiDocument,
-  type Operation,
+  type OperationObject,
   type PathItem,
   type Response,
   resolve
@@ -96,7 +96,7 @@ const headerProblems = (document: OpenApiDocument, response: Response, headers: 
     .filter((name) => headers[name.toLowerCase()] !== undefined && listed[name] === undefined)
     .map((name) => `header ${name} is not documented here`)
   const wrong = Object.entries(listed).flatMap(([name, item]) => {
-    const { required, schema }: Header = resolve(document.components, "headers", item)
+    const { required, schema }: HeaderObject = resolve(document.components, "headers", item)
     const value = headers[name.toLowerCase()]
     if (value === undefined) return required ? [`header ${name} is missing`] : []
     if (typeof value !== "string") return [`header ${name} is there more than once`]
@@ -167,7 +167,7 @@ export const validateAnswer = (
   }
   const [template, item] = found
   const asked = method === "HEAD" ? "get" : method.toLowerCase()
-  const operation: Operation | undefined = item[asked]
+  const operation: OperationObject | undefined = item[asked]
   if (operation === undefined) {
     if (method === "HEAD") return status === 405 || status === 401 || status === 429 ? [] : [`HEAD has ${status}`]
     const isKeyed = Object.values(item).some(({ security }) => security.length > 0)

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import type { Provider, Providers } from "../../src/Chains/providers/Providers.ts"
-import { Span } from "../../src/Chains/providers/Span.ts"
+import { BlockRange } from "../../src/Chains/providers/Span.ts"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 
 /** A chain's only provider, which is never put aside, and the providers that it is. */
 export const soleProvider = (client: RpcClient): { readonly provider: Provider; readonly providers: Providers } => {
-  const provider: Provider = { client, span: new Span(), index: 0 }
+  const provider: Provider = { client, blockRange: new BlockRange(), index: 0 }
   return {
     provider,
     providers: {
@@ -32,7 +32,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
 
 /** A chain's providers, the first of which serves. None is ever put aside; `aside` has what one was to be put aside for. */
 export const someProviders = (...clients: readonly [RpcClient, ...Array<RpcClient>]) => {
-  const all = clients.map((client, index): Provider => ({ client, span: new Span(), index }))
+  const all = clients.map((client, index): Provider => ({ client, blockRange: new BlockRange(), index }))
   const sole = soleProvider(clients[0])
   const aside: Array<RpcReason> = []
   const others = (than: Provider) => all.filter(({ index }) => index !== than.index)

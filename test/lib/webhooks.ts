@@ -11,7 +11,11 @@ import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
-import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import {
+  type AttemptOutcome,
+  DeliveryClient,
+  type DeliveryRequest
+} from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
 import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
@@ -25,11 +29,11 @@ export const merchant: Owner = { account: AccountId.make("default"), mode: "test
 export const neighbour: Owner = { account: AccountId.make("neighbour"), mode: "test" }
 
 /** A client that answers as the test says, in no time unless the answer takes some. */
-export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) =>
+export const stubClient = (answer: (request: DeliveryRequest) => Effect.Effect<AttemptOutcome>) =>
   Layer.succeed(DeliveryClient, { post: answer })
 
 /** A client that answers as the test says, and remembers what it sent. */
-export const rememberingClient = (answer: (request: DeliveryRequest) => Effect.Effect<Outcome>) => {
+export const rememberingClient = (answer: (request: DeliveryRequest) => Effect.Effect<AttemptOutcome>) => {
   const sent: Array<DeliveryRequest> = []
   const post = (request: DeliveryRequest) =>
     Effect.suspend(() => {

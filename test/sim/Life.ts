@@ -1,6 +1,6 @@
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
 import { History } from "../../src/Chains/balances/History.ts"
-import { MatchSet } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
@@ -26,7 +26,11 @@ import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
-import { DeliveryClient, type DeliveryRequest, type Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import {
+  type AttemptOutcome,
+  DeliveryClient,
+  type DeliveryRequest
+} from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
 import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
@@ -42,7 +46,7 @@ export interface Surroundings {
   readonly clientOf: (url: string, isAlive: () => boolean, time: () => number) => RpcClient
   /** Whether something is under way outside of the process that time waits for. */
   readonly isBusy?: () => boolean
-  readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<Outcome>
+  readonly deliver: (request: DeliveryRequest, now: number) => Effect.Effect<AttemptOutcome>
   /** After each commit, before anybody hears of it. Whether the process dies before it, or right after. */
   readonly beforeCommit: () => boolean
   readonly afterCommit: () => boolean
@@ -211,7 +215,7 @@ export class Life {
       Layer.provideMerge(Layer.succeed(BlindJump, jump)),
       Layer.provideMerge(Layer.mergeAll(Chains.layer, noHistory, Prices.layer)),
       Layer.provideMerge(Networks.layer),
-      Layer.provideMerge(Layer.mergeAll(settlementLayer, MatchSet.layer, rpc)),
+      Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, rpc)),
       Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer)),
       Layer.provideMerge(
         Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), receiver, SigningKeys.layer)

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { DeliveryRequest, Outcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome, DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import type { DeliveryRow } from "./rows.ts"
 import { Violation } from "./watched.ts"
 
@@ -18,8 +18,8 @@ export class Receiver {
   answer: "works" | "fails" | "hangs" = "works"
   #arrivals: Array<Arrival> = []
 
-  readonly take = ({ body, url }: DeliveryRequest): Effect.Effect<Outcome> =>
-    Effect.suspend((): Effect.Effect<Outcome> => {
+  readonly take = ({ body, url }: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
+    Effect.suspend((): Effect.Effect<AttemptOutcome> => {
       const text = Buffer.from(body).toString("utf8")
       const { id } = JSON.parse(text) as { readonly id: string }
       this.#arrivals.push({ url, id, body: text, isTaken: this.answer === "works" })

@@ -1,5 +1,5 @@
 import { Clock, Effect, Predicate } from "effect"
-import { type Failed, inOrder } from "../../src/Chains/rpc/answers.ts"
+import { type MakeRpcError, resultsInOrder } from "../../src/Chains/rpc/answers.ts"
 import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import type { Dice } from "./Dice.ts"
@@ -137,14 +137,14 @@ export class SimProvider {
 
   #reply(calls: ReadonlyArray<RpcRequest>) {
     const methods = [...new Set(calls.map((call) => call.method))].join(", ")
-    const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
+    const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
       new RpcError({ host: this.traits.host, method, reason, detail, ...more })
     if (this.#fault("down") || this.#fault("gone")) return failed("unreachable", "ECONNREFUSED")
     if (this.#fault("hang")) return Effect.zipRight(Clock.sleep("5 seconds"), failed("timeout", "no answer within 5s"))
     if (this.#fault("tooMany") && this.#dice.chance(0.7)) {
       return failed("rate_limited", "HTTP 429: Too Many Requests", { retryAfter: this.#dice.pick([0, 1_000, 7_000]) })
     }
-    return inOrder(
+    return resultsInOrder(
       calls,
       calls.map((call, id) => ({ id, ...this.#answer(call) })),
       failed

@@ -4,8 +4,8 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { askedOf, type CreditRow, type KnownRow, type Since, type Watched } from "./askedOf.ts"
-import type { Asked } from "./balances.ts"
+import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type Watched } from "./askedOf.ts"
+import type { BalanceQuery } from "./balances.ts"
 import type { BalanceRow } from "./oracle.ts"
 
 /** Addresses whose rows are looked up at once. */
@@ -31,13 +31,13 @@ const withRows = (
   db: Db,
   network: Network,
   watched: ReadonlyArray<Watched>,
-  since?: Since,
+  since?: RoundBounds,
   upTo = Number.MAX_SAFE_INTEGER,
   pointsUpTo = upTo
 ) =>
   Effect.gen(function* () {
     const { chain, mode } = network
-    const asked: Array<Asked> = []
+    const roundQueries: Array<BalanceQuery> = []
     for (const part of Arr.chunksOf(watched, lookedUpAtOnce)) {
       const addresses = JSON.stringify(part.map(({ address }) => address))
       const points = yield* db.all<KnownRow>(
@@ -56,10 +56,10 @@ const withRows = (
       const pointsOf = Arr.groupBy(points, (row) => row.address)
       const receiptsOf = Arr.groupBy(receipts, (row) => row.address)
       for (const one of part) {
-        asked.push(askedOf(one, since, pointsOf[one.address] ?? [], receiptsOf[one.address] ?? []))
+        roundQueries.push(balanceQueryOf(one, since, pointsOf[one.address] ?? [], receiptsOf[one.address] ?? []))
       }
     }
-    return asked
+    return roundQueries
   })
 
 /** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
@@ -142,7 +142,11 @@ export const sinceCreation = (db: Db, network: Network, watched: ReadonlyArray<W
   withRows(db, network, watched, undefined, number, -1)
 
 /** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
-export const takenBack = Effect.fn("BalancesRepo.takenBack")(function* (db: Db, network: Network, ancestor: number) {
+export const orphanedQueries = Effect.fn("BalancesRepo.takenBack")(function* (
+  db: Db,
+  network: Network,
+  ancestor: number
+) {
   const { chain, mode } = network
   const rows = yield* payments(
     db,
@@ -226,11 +230,11 @@ const ofGaps = (addresses: ReadonlyArray<string>) =>
   )
 
 /** Of addresses that a lost copy of the database may have handed out, what is known. */
-export const gapsAsked = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
+export const skippedQueries = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
   withRows(db, network, ofGaps(addresses))
 
 /** Addresses that a lost copy of the database may have handed out: a page of them, and the last where more may follow. */
-export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
+export const skippedPage = Effect.fn("BalancesRepo.gapPage")(function* (
   db: Db,
   network: Network,
   after: string | undefined,
@@ -242,7 +246,7 @@ export const gapPage = Effect.fn("BalancesRepo.gapPage")(function* (
   )
   const next = rows.length < limit ? undefined : rows.at(-1)?.address
   return {
-    asked: yield* gapsAsked(
+    asked: yield* skippedQueries(
       db,
       network,
       rows.map(({ address }) => address)

@@ -4,10 +4,10 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Networks } from "../providers/Networks.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
-import { sendBatch, getHead, getTransactionCount } from "../rpc/calls.ts"
+import { getHead, getTransactionCount, sendBatch } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { readTokens } from "./tokenBalances.ts"
+import { readTokenBalances } from "./tokenBalances.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 90
@@ -33,7 +33,7 @@ export const usedOn = Effect.fn("History.usedOn")(function* (
   const lower = addresses.map((address) => address.toLowerCase())
   const coins = yield* readPacked(client, lower, at)
   const sent = yield* sentBy(client, addresses)
-  const tokens = yield* Effect.forEach(chain.tokens, ({ address }) => readTokens(client, address, lower), {
+  const tokens = yield* Effect.forEach(chain.tokens, ({ address }) => readTokenBalances(client, address, lower), {
     concurrency: 1
   })
   const isUsed = (i: number) => [coins, sent, ...tokens].some((found) => (found[i] ?? 0) > 0)

@@ -4,7 +4,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedRepo.ts"
-import type { Point } from "./balances.ts"
+import type { BalancePoint } from "./balances.ts"
 
 interface UnattributedRow {
   readonly block_hash: string
@@ -65,7 +65,7 @@ export const pointsAround = (db: Db, { chain, mode }: Network, address: string, 
            WHERE chain = ? AND mode = ? AND address = ? AND number ${which} LIMIT 1`,
           [chain, mode, address, number]
         ),
-        (row): Point | undefined => row && { ...row, balance: BigInt(row.balance) }
+        (row): BalancePoint | undefined => row && { ...row, balance: BigInt(row.balance) }
       )
     const before = yield* point("< ? ORDER BY number DESC")
     const after = yield* point(">= ? ORDER BY number")
@@ -73,7 +73,7 @@ export const pointsAround = (db: Db, { chain, mode }: Network, address: string, 
   })
 
 /** All of the chain's coin that came to an address in blocks above `after`, up to and with `upTo`. */
-export interface Income {
+export interface AddressIncome {
   /** Lower case. */
   readonly address: string
   readonly after: number
@@ -83,7 +83,7 @@ export interface Income {
 }
 
 /** A receipt of an income, by its key. */
-export interface Part {
+export interface IncomePart {
   readonly blockHash: string
   readonly position: string
   readonly txHash: string
@@ -92,8 +92,8 @@ export interface Part {
 }
 
 /** What the ledger may have of an address's coins by transactions, and what some of these really brought. */
-export interface Bound extends Income {
-  readonly brought: ReadonlyArray<Part>
+export interface IncomeBound extends AddressIncome {
+  readonly brought: ReadonlyArray<IncomePart>
 }
 
 interface PartRow {
@@ -107,7 +107,7 @@ interface PartRow {
  * The receipts that an address's income consists of in the ledger, as far as their transactions are known: what is
  * unattributed may have come before.
  */
-export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<Income, "amount">) =>
+export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<AddressIncome, "amount">) =>
   Effect.map(
     db.all<PartRow>(
       `SELECT block_hash, position, tx_hash, amount FROM receipts
@@ -117,7 +117,7 @@ export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo
     ),
     (rows) =>
       rows.map(
-        (row): Part => ({
+        (row): IncomePart => ({
           blockHash: row.block_hash,
           position: row.position,
           txHash: row.tx_hash,
@@ -130,7 +130,7 @@ export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo
  * Takes what the ledger has of an address's coins beyond its income out of receipts that have more than their
  * transactions brought: the sum is the income then. Gives what is still too much.
  */
-export const keepWithin = (network: Network, bound: Bound) =>
+export const keepWithin = (network: Network, bound: IncomeBound) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const parts = yield* partsOf(tx, network, bound)

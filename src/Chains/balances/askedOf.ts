@@ -1,6 +1,12 @@
 import { dustFloor } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { type Asked, type Credit, type Doubt, dueAgain, type Known } from "./balances.ts"
+import {
+  type BalanceCredit,
+  type BalanceQuery,
+  dueAgain,
+  type KnownBalance,
+  type UnattributedDoubt
+} from "./balances.ts"
 
 /** A watched address, and why its balance is wanted. */
 export interface Watched {
@@ -18,7 +24,7 @@ export interface Watched {
 }
 
 /** The last round, and the block of this one. */
-export interface Since {
+export interface RoundBounds {
   readonly checked: NonNullable<Scan["checked"]>
   readonly at: BlockRef
 }
@@ -42,12 +48,12 @@ export interface CreditRow {
   readonly amount: string
 }
 
-const nowhere: Known = { number: 0, balance: 0n, nonce: 0, assumed: false }
+const nowhere: KnownBalance = { number: 0, balance: 0n, nonce: 0, assumed: false }
 
-const baseline = ({ createdHead }: Watched): Known =>
+const baseline = ({ createdHead }: Watched): KnownBalance =>
   createdHead === undefined ? nowhere : { number: createdHead, balance: 0n, nonce: 0, assumed: true }
 
-const creditOf = (row: CreditRow): Credit => ({
+const creditOf = (row: CreditRow): BalanceCredit => ({
   number: row.block_number,
   blockHash: row.block_hash,
   position: row.position,
@@ -56,21 +62,23 @@ const creditOf = (row: CreditRow): Credit => ({
 })
 
 /** What is known of one address, from its rows, which are in the order of their blocks. */
-export const askedOf = (
+export const balanceQueryOf = (
   watched: Watched,
-  since: Since | undefined,
+  since: RoundBounds | undefined,
   rows: ReadonlyArray<KnownRow>,
   receipts: ReadonlyArray<CreditRow>
-): Asked => {
+): BalanceQuery => {
   const { address, due, everyRound, own, withNonce } = watched
   const points = [
     baseline(watched),
-    ...rows.map(({ balance, nonce, number }): Known => ({ number, balance: BigInt(balance), nonce, assumed: false }))
+    ...rows.map(
+      ({ balance, nonce, number }): KnownBalance => ({ number, balance: BigInt(balance), nonce, assumed: false })
+    )
   ]
   const newestBelow = (number: number) => points.findLast((point) => point.number < number)
   const known = points.at(-1) ?? nowhere
   const credits = receipts.map(creditOf)
-  const doubts = receipts.flatMap((row): ReadonlyArray<Doubt> => {
+  const doubts = receipts.flatMap((row): ReadonlyArray<UnattributedDoubt> => {
     if (!everyRound || row.position !== "unattributed" || since === undefined) return []
     if (!dueAgain(row.block_time, since.checked.time, since.at.time)) return []
     const lo = newestBelow(row.block_number)

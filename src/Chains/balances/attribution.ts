@@ -1,26 +1,26 @@
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import type { Move, Outcome, Transaction } from "../rpc/balanceCalls.ts"
-import type { Credit } from "./balances.ts"
+import type { Move, Transaction, TransactionOutcome } from "../rpc/balanceCalls.ts"
+import type { BalanceCredit } from "./balances.ts"
 
 /** Gas that a transaction takes which runs no code. */
 const plainTransfer = 21_000n
 
 /** A transaction with its block. */
-export interface Placed extends Transaction {
+export interface PlacedTransaction extends Transaction {
   readonly block: BlockRef
 }
 
 /** A change of balance to be told apart: of one address, between two points. */
-export interface Change {
+export interface BalanceChange {
   /** Lower case. */
   readonly address: string
   readonly currency: string
   /** Wei, what the address holds more, or less, than before. */
   readonly difference: bigint
   /** Its receipts between the two points. */
-  readonly credits: ReadonlyArray<Credit>
+  readonly credits: ReadonlyArray<BalanceCredit>
 }
 
 export interface Attribution {
@@ -30,8 +30,8 @@ export interface Attribution {
 }
 
 const receipt = (
-  { address, currency }: Change,
-  { block, hash }: Placed,
+  { address, currency }: BalanceChange,
+  { block, hash }: PlacedTransaction,
   position: string,
   amount: bigint
 ): DatedTransfer => ({
@@ -47,7 +47,7 @@ const receipt = (
 
 /** Money that came with block number `since` or a later one, at the latest with `block`, and nobody can tell how. */
 export const unattributed = (
-  { address, currency }: Change,
+  { address, currency }: BalanceChange,
   since: number,
   block: BlockRef,
   amount: bigint
@@ -73,7 +73,7 @@ const names = (address: string, input: string): boolean => input.toLowerCase().i
 export const spent = (
   address: string,
   transactions: ReadonlyArray<Transaction>,
-  outcomes: ReadonlyMap<string, Outcome>
+  outcomes: ReadonlyMap<string, TransactionOutcome>
 ): bigint =>
   sum(
     transactions
@@ -93,9 +93,9 @@ export const spent = (
  * @param outcomes of those that concern it
  */
 export const attribute = (
-  change: Change,
-  transactions: ReadonlyArray<Placed>,
-  outcomes: ReadonlyMap<string, Outcome>
+  change: BalanceChange,
+  transactions: ReadonlyArray<PlacedTransaction>,
+  outcomes: ReadonlyMap<string, TransactionOutcome>
 ): Attribution => {
   const { address, credits, difference } = change
   const known = new Set(credits.map((credit) => `${credit.blockHash} ${credit.position}`))
@@ -119,9 +119,9 @@ export const attribute = (
  * already has brought what it could, and one to the address itself runs no contract.
  */
 export const candidates = (
-  { address, credits }: Change,
-  transactions: ReadonlyArray<Placed>
-): ReadonlyArray<Placed> => {
+  { address, credits }: BalanceChange,
+  transactions: ReadonlyArray<PlacedTransaction>
+): ReadonlyArray<PlacedTransaction> => {
   const known = new Set(credits.map(({ position }) => position))
   const possible = transactions.filter(
     ({ gas, hash, to }) => to !== address && gas > plainTransfer && !known.has(`call:${hash}`)
@@ -134,8 +134,8 @@ export const candidates = (
 
 /** What transactions brought by what they moved: one receipt each. What an address sends to itself is none. */
 export const traced = (
-  change: Change,
-  moves: ReadonlyArray<readonly [Placed, ReadonlyArray<Move>]>
+  change: BalanceChange,
+  moves: ReadonlyArray<readonly [PlacedTransaction, ReadonlyArray<Move>]>
 ): ReadonlyArray<DatedTransfer> =>
   moves.flatMap(([transaction, made]) => {
     const amount = sum(

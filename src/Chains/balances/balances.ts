@@ -1,7 +1,7 @@
 import { sum } from "../../Domain/Amount.ts"
 
 /** What an address holds after a block. */
-export interface Point {
+export interface BalancePoint {
   readonly number: number
   /** Wei. */
   readonly balance: bigint
@@ -10,7 +10,7 @@ export interface Point {
 }
 
 /** A canonical receipt of the chain's coin. */
-export interface Credit {
+export interface BalanceCredit {
   readonly number: number
   readonly blockHash: string
   readonly position: string
@@ -20,34 +20,34 @@ export interface Credit {
 }
 
 /** The newest point that later balances are compared with. */
-export interface Known extends Point {
+export interface KnownBalance extends BalancePoint {
   /** Nobody has looked: the address is taken to be as empty and unused at that block as it should be. */
   readonly assumed: boolean
 }
 
 /** A receipt whose transaction nobody could tell, to be tried again: it came after `lo`, and at the latest with `hi`. */
-export interface Doubt {
-  readonly credit: Credit
-  readonly lo: Known
-  readonly hi: Point
+export interface UnattributedDoubt {
+  readonly credit: BalanceCredit
+  readonly lo: KnownBalance
+  readonly hi: BalancePoint
   /** Other receipts of these blocks. */
-  readonly others: ReadonlyArray<Credit>
+  readonly others: ReadonlyArray<BalanceCredit>
 }
 
 /** An address whose balance is wanted, and what is known of it. */
-export interface Asked {
+export interface BalanceQuery {
   /** Lower case. */
   readonly address: string
   /** The payment is to be made on this chain. On another one it is enough to know that something came. */
   readonly own: boolean
-  readonly known: Known
+  readonly known: KnownBalance
   /** Up to this block, not below `known`, the balance has been compared before. */
   readonly comparedTo: number
   /** Receipts above `known`. */
-  readonly credits: ReadonlyArray<Credit>
+  readonly credits: ReadonlyArray<BalanceCredit>
   /** Whether it has sent anything is compared too: a receipt and a spend of the same amount leave the balance as it was. */
   readonly withNonce: boolean
-  readonly doubts: ReadonlyArray<Doubt>
+  readonly doubts: ReadonlyArray<UnattributedDoubt>
   /**
    * While an address has come by less than this, nobody looks for how; wei. Anybody can send it so little in every block,
    * and each of them takes tens of calls to be found.
@@ -55,25 +55,28 @@ export interface Asked {
   readonly floor: bigint
 }
 
-const total = (credits: ReadonlyArray<Credit>): bigint => sum(credits.map((credit) => credit.amount))
+const total = (credits: ReadonlyArray<BalanceCredit>): bigint => sum(credits.map((credit) => credit.amount))
 
 /** Receipts above block `after`, up to and including `to`. */
-export const within = (credits: ReadonlyArray<Credit>, after: number, to: number): ReadonlyArray<Credit> =>
-  credits.filter(({ number }) => number > after && number <= to)
+export const creditsWithin = (
+  credits: ReadonlyArray<BalanceCredit>,
+  after: number,
+  to: number
+): ReadonlyArray<BalanceCredit> => credits.filter(({ number }) => number > after && number <= to)
 
 /** What the address holds after block `number` if nothing but its receipts has changed its balance since `known`. */
-export const expectedAt = (known: Point, credits: ReadonlyArray<Credit>, number: number): bigint =>
-  known.balance + total(within(credits, known.number, number))
+export const expectedAt = (known: BalancePoint, credits: ReadonlyArray<BalanceCredit>, number: number): bigint =>
+  known.balance + total(creditsWithin(credits, known.number, number))
 
 /** Nothing has to be found between two points: nothing was sent, and the receipts make up the difference. */
-export const explained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>): boolean =>
+export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): boolean =>
   lo.nonce === hi.nonce && expectedAt(lo, credits, hi.number) === hi.balance
 
 /**
  * What has changed between two points beyond the receipts. Below zero: the address has spent. One that had nothing and has
  * sent a transaction has paid for that at least: it has had money that no receipt tells of.
  */
-export const unexplained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>): bigint => {
+export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): bigint => {
   const expected = expectedAt(lo, credits, hi.number)
   return hi.balance - expected + (expected === 0n && hi.nonce > lo.nonce ? 1n : 0n)
 }
@@ -83,7 +86,7 @@ export const unexplained = (lo: Point, hi: Point, credits: ReadonlyArray<Credit>
  *
  * @param gone no node has the state of this block any more, nor of those below
  */
-export const middle = (lo: number, hi: number, gone = lo): number | undefined => {
+export const midpoint = (lo: number, hi: number, gone = lo): number | undefined => {
   const from = Math.max(lo, gone)
   return hi - from < 2 ? undefined : from + Math.floor((hi - from) / 2)
 }

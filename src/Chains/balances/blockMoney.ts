@@ -2,15 +2,22 @@ import { Array as Arr, Effect, Predicate } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { getOutcome, type Outcome } from "../rpc/balanceCalls.ts"
-import { sendBatch, getFullBlock, getHeader } from "../rpc/calls.ts"
-import { isRefusal } from "../rpc/packedBalances.ts"
+import { getTransactionOutcome, type TransactionOutcome } from "../rpc/balanceCalls.ts"
+import { getFullBlock, getHeader, sendBatch } from "../rpc/calls.ts"
+import { isCapabilityRefused } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { type Attribution, attribute, type Change, concerns, type Placed, unattributed } from "./attribution.ts"
-import { type Credit, type Point, unexplained } from "./balances.ts"
-import { type BlockCache, checkNamed, type Looking, lookInside, transactionsOf } from "./lookInside.ts"
-import type { OracleDeps } from "./oracle.ts"
+import {
+  type Attribution,
+  attribute,
+  type BalanceChange,
+  concerns,
+  type PlacedTransaction,
+  unattributed
+} from "./attribution.ts"
+import { type BalanceCredit, type BalancePoint, discrepancy } from "./balances.ts"
+import { type BlockCache, checkNamed, type TraceBudget, traceBlock, transactionsOf } from "./lookInside.ts"
+import type { ReconcileDeps } from "./oracle.ts"
 
 /** Blocks that are read for their transactions where no node has the state between two points. */
 const maxBlocksRead = 500
@@ -22,15 +29,15 @@ const receiptsPerBatch = 50
 const blocksKept = 4
 
 /** What is read, for whom, and what is known of it. */
-export interface Interval {
+export interface BlockInterval {
   readonly address: string
-  readonly lo: Point
-  readonly hi: Point
+  readonly lo: BalancePoint
+  readonly hi: BalancePoint
   /** The address's receipts between the two. */
-  readonly credits: ReadonlyArray<Credit>
+  readonly credits: ReadonlyArray<BalanceCredit>
 }
 
-const changeOf = (deps: OracleDeps, { address, credits, hi, lo }: Interval): Change => ({
+const changeOf = (deps: ReconcileDeps, { address, credits, hi, lo }: BlockInterval): BalanceChange => ({
   address,
   currency: nativeToken(deps.chain.chain),
   difference: hi.balance - lo.balance,
@@ -47,7 +54,7 @@ const fullBlocks = Effect.fnUntraced(function* (client: RpcClient, cache: BlockC
 })
 
 /** Whether a transaction of a block sends from, pays or names an address. */
-export const isNamed = (address: string, transaction: unknown): boolean =>
+export const isNamedBy = (address: string, transaction: unknown): boolean =>
   Predicate.isRecord(transaction) &&
   concerns(address, {
     from: String(transaction.from).toLowerCase(),
@@ -56,12 +63,15 @@ export const isNamed = (address: string, transaction: unknown): boolean =>
   })
 
 /** What became of transactions, which are in the blocks that they name. */
-export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transactions: ReadonlyArray<Placed>) {
-  const outcomes = new Map<string, Outcome>()
+export const outcomesOf = Effect.fnUntraced(function* (
+  client: RpcClient,
+  transactions: ReadonlyArray<PlacedTransaction>
+) {
+  const outcomes = new Map<string, TransactionOutcome>()
   for (const part of Arr.chunksOf(transactions, receiptsPerBatch)) {
     const found = yield* sendBatch(
       client,
-      part.map(({ hash }) => getOutcome(hash))
+      part.map(({ hash }) => getTransactionOutcome(hash))
     )
     for (const [transaction, outcome] of Arr.zip(part, found)) {
       if (outcome.hash !== transaction.hash || outcome.blockHash !== transaction.blockHash) {
@@ -80,13 +90,13 @@ export const outcomesOf = Effect.fnUntraced(function* (client: RpcClient, transa
 })
 
 const withRest = (
-  change: Change,
+  change: BalanceChange,
   since: number,
   block: BlockRef,
   { rest, transfers }: Attribution
 ): ReadonlyArray<DatedTransfer> => (rest > 0n ? [...transfers, unattributed(change, since, block, rest)] : transfers)
 
-const creditOf = (transfer: DatedTransfer): Credit => ({
+const creditOf = (transfer: DatedTransfer): BalanceCredit => ({
   number: transfer.blockNumber,
   blockHash: transfer.blockHash,
   position: transfer.position,
@@ -95,18 +105,22 @@ const creditOf = (transfer: DatedTransfer): Credit => ({
 })
 
 /** What brought the money of one block, whose state before and after is known. */
-export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, looking: Looking, interval: Interval) {
+export const incomeOfBlock = Effect.fn("Oracle.ofBlock")(function* (
+  deps: ReconcileDeps,
+  looking: TraceBudget,
+  interval: BlockInterval
+) {
   const { client } = deps.provider
   const change = changeOf(deps, interval)
   const [block] = yield* fullBlocks(client, looking.blocks, [interval.hi.number])
   if (block === undefined) return []
   const { hash, number, time } = block.header
-  const transactions = yield* transactionsOf(client, block, (one) => isNamed(change.address, one))
+  const transactions = yield* transactionsOf(client, block, (one) => isNamedBy(change.address, one))
   const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
   const told = yield* checkNamed(deps, looking, change, named)
   if (told.rest <= 0n) return told.transfers
   const credits = [...change.credits, ...told.transfers.map((one) => creditOf(one))]
-  const inside = yield* lookInside(deps, looking, { ...change, credits }, block, told.rest)
+  const inside = yield* traceBlock(deps, looking, { ...change, credits }, block, told.rest)
   return withRest(
     change,
     number,
@@ -122,10 +136,10 @@ export const ofBlock = Effect.fn("Oracle.ofBlock")(function* (deps: OracleDeps, 
  * What brought the money of blocks whose states nobody has any more: their transactions tell, if they are not too many.
  * What they do not tell of is kept with the last of the blocks.
  */
-export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (
-  deps: OracleDeps,
-  looking: Looking,
-  interval: Interval
+export const incomeOfBlocks = Effect.fn("Oracle.ofBlocks")(function* (
+  deps: ReconcileDeps,
+  looking: TraceBudget,
+  interval: BlockInterval
 ) {
   const { hi, lo } = interval
   const { client } = deps.provider
@@ -133,14 +147,14 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (
   const [{ hash, number, time }] = yield* sendBatch(client, [getHeader(hi.number)])
   const last: BlockRef = { hash, number, time }
   const since = lo.number + 1
-  const unread: Attribution = { transfers: [], rest: unexplained(lo, hi, interval.credits) }
+  const unread: Attribution = { transfers: [], rest: discrepancy(lo, hi, interval.credits) }
   if (hi.number - lo.number > maxBlocksRead) return withRest(change, since, last, unread)
 
   const read = Effect.gen(function* () {
-    const transactions: Array<Placed> = []
+    const transactions: Array<PlacedTransaction> = []
     for (const numbers of Arr.chunksOf(Arr.range(lo.number + 1, hi.number), blocksPerBatch)) {
       for (const block of yield* fullBlocks(client, new Map(), numbers)) {
-        transactions.push(...(yield* transactionsOf(client, block, (one) => isNamed(change.address, one))))
+        transactions.push(...(yield* transactionsOf(client, block, (one) => isNamedBy(change.address, one))))
       }
     }
     const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
@@ -149,7 +163,7 @@ export const ofBlocks = Effect.fn("Oracle.ofBlocks")(function* (
   // A node that keeps no old states may keep no old blocks either: nor may its answer hold up all other payments.
   const found = yield* Effect.catchIf(
     read,
-    (error) => isRefusal(error) && error.reason !== "inconsistent",
+    (error) => isCapabilityRefused(error) && error.reason !== "inconsistent",
     () => Effect.succeed(unread)
   )
   return withRest(change, since, last, found)

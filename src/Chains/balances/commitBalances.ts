@@ -6,10 +6,10 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/Settlement.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { BalanceReading } from "./oracle.ts"
+import type { Reconciliation } from "./oracle.ts"
 
 /** A reading, which addresses it is of, and how far it is to be believed. */
-export interface Checked extends BalanceReading {
+export interface Checked extends Reconciliation {
   /** `round`: everything that `asked` gave. `page`: some of the addresses whose payments have ended. */
   readonly of: "round" | "page"
   /** No second provider has to be asked about it. */

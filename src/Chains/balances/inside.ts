@@ -4,17 +4,21 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { decodeTransaction, type Move, traceTransaction } from "../rpc/balanceCalls.ts"
-import { sendBatch, type Header } from "../rpc/calls.ts"
-import { mayBeAble } from "../rpc/packedBalances.ts"
-import type { Watch } from "../scan/watch.ts"
+import { type BlockHeader, sendBatch } from "../rpc/calls.ts"
+import { mayBeCapable } from "../rpc/packedBalances.ts"
+import type { WatchContext } from "../scan/watch.ts"
 
 /** Gas that a transaction takes which runs no code. */
 const plainTransfer = 21_000n
 
 /** All moves of coins by a transaction; undefined where no provider that can be asked tells. */
-export const movesOf = Effect.fn("Chains.movesOf")(function* ({ providers }: Watch, provider: Provider, hash: string) {
+export const movesOf = Effect.fn("Chains.movesOf")(function* (
+  { providers }: WatchContext,
+  provider: Provider,
+  hash: string
+) {
   for (const asked of [provider, yield* providers.other(provider)]) {
-    if (asked === undefined || !(yield* mayBeAble(asked.client, "trace"))) continue
+    if (asked === undefined || !(yield* mayBeCapable(asked.client, "trace"))) continue
     const traced = yield* Effect.either(sendBatch(asked.client, [traceTransaction(hash)]))
     if (Either.isRight(traced)) return traced.right[0]
   }
@@ -22,7 +26,7 @@ export const movesOf = Effect.fn("Chains.movesOf")(function* ({ providers }: Wat
 })
 
 /** What an address got by moves. What it sends itself is nothing. */
-export const gotBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
+export const receivedBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
   sum(moves.filter(({ from, to }) => to === address && from !== address).map((move) => move.amount))
 
 /**
@@ -31,7 +35,7 @@ export const gotBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
  *
  * @param raw the transaction as the node gives it
  */
-export const movesInside = Effect.fnUntraced(function* (watch: Watch, provider: Provider, raw: unknown) {
+export const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, raw: unknown) {
   const decoded = decodeTransaction(raw)
   if (Either.isLeft(decoded)) return undefined
   const { from, gas, hash, to, value } = decoded.right
@@ -42,15 +46,15 @@ export const movesInside = Effect.fnUntraced(function* (watch: Watch, provider: 
 })
 
 /** What moves brought to those of the addresses that are `ours`: one receipt each. What an address sends itself is none. */
-export const receiptsInside = (
-  { network }: Watch,
+export const internalReceipts = (
+  { network }: WatchContext,
   txHash: string,
-  { hash, number, time }: Header,
+  { hash, number, time }: BlockHeader,
   moves: ReadonlyArray<Move>,
   ours: Iterable<string>
 ): ReadonlyArray<DatedTransfer> =>
   [...ours].flatMap((address) => {
-    const amount = gotBy(address, moves)
+    const amount = receivedBy(address, moves)
     if (amount === 0n) return []
     const position = `call:${txHash}`
     const currency = nativeToken(network.chain)

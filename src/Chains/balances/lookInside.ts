@@ -2,13 +2,13 @@ import { Array as Arr, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { decodeTransaction, type Move, simulateBlock, traceTransaction } from "../rpc/balanceCalls.ts"
-import { sendBatch, badResponse, type FullBlock, getFullBlock } from "../rpc/calls.ts"
-import { type Ability, learn, mayBeAble } from "../rpc/packedBalances.ts"
+import { badResponse, type FullBlock, getFullBlock, sendBatch } from "../rpc/calls.ts"
+import { type Capability, mayBeCapable, noteCapability } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
-import { type Attribution, type Change, candidates, type Placed, traced } from "./attribution.ts"
-import { gotBy } from "./inside.ts"
-import type { OracleDeps } from "./oracle.ts"
+import { type Attribution, type BalanceChange, candidates, type PlacedTransaction, traced } from "./attribution.ts"
+import { receivedBy } from "./inside.ts"
+import type { ReconcileDeps } from "./oracle.ts"
 
 // What the transactions of a block moved inside contracts, by their traces or by running the block again.
 
@@ -24,16 +24,16 @@ const tracesPerRound = 300
 export type BlockCache = Map<number, FullBlock>
 
 /** What the searches of one round share. */
-export interface Looking {
+export interface TraceBudget {
   readonly blocks: BlockCache
   /** How many transactions have been traced, by the hash of their block. */
   readonly traced: Map<string, number>
 }
 
-export const startLooking = (): Looking => ({ blocks: new Map(), traced: new Map() })
+export const makeTraceBudget = (): TraceBudget => ({ blocks: new Map(), traced: new Map() })
 
 /** Of what may still be traced in a block, as many as `wanted`. They count as traced. */
-const takeTraces = ({ traced }: Looking, block: string, wanted: number): number => {
+const takeTraces = ({ traced }: TraceBudget, block: string, wanted: number): number => {
   const before = traced.get(block) ?? 0
   const inRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
   const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
@@ -54,7 +54,7 @@ export const transactionsOf = (
       const call = getFullBlock(header.number)
       if (Either.isLeft(decoded)) return badResponse(client, call, decoded.left)
       return decoded.right.blockHash === header.hash
-        ? Effect.succeed<Placed>({
+        ? Effect.succeed<PlacedTransaction>({
             ...decoded.right,
             block: { number: header.number, hash: header.hash, time: header.time }
           })
@@ -66,8 +66,8 @@ export const transactionsOf = (
 /** Traces one after the other, until what is looked for is found, or as many as may be. */
 const trace = Effect.fnUntraced(function* (
   client: RpcClient,
-  change: Change,
-  transactions: ReadonlyArray<Placed>,
+  change: BalanceChange,
+  transactions: ReadonlyArray<PlacedTransaction>,
   wanted: bigint,
   take: (wanted: number) => number
 ) {
@@ -91,14 +91,14 @@ const trace = Effect.fnUntraced(function* (
 /** Runs the block again. It is believed only where the sum is right: fees and the clock are not quite the same. */
 const simulate = Effect.fnUntraced(function* (
   client: RpcClient,
-  change: Change,
+  change: BalanceChange,
   block: BlockRef,
-  transactions: ReadonlyArray<Placed>,
+  transactions: ReadonlyArray<PlacedTransaction>,
   wanted: bigint
 ) {
   const [moves] = yield* sendBatch(client, [simulateBlock(block, transactions)])
   const possible = new Set(candidates(change, transactions))
-  const found: ReadonlyArray<readonly [Placed, ReadonlyArray<Move>]> = Arr.zip(transactions, moves)
+  const found: ReadonlyArray<readonly [PlacedTransaction, ReadonlyArray<Move>]> = Arr.zip(transactions, moves)
   const transfers = traced(
     change,
     found.filter(([transaction]) => possible.has(transaction))
@@ -108,24 +108,24 @@ const simulate = Effect.fnUntraced(function* (
 })
 
 /** One way to look into a block with one provider; undefined where it cannot. */
-export const tryAbility = <A>(client: RpcClient, ability: Ability, look: Effect.Effect<A, RpcError>) =>
+export const tryCapability = <A>(client: RpcClient, ability: Capability, look: Effect.Effect<A, RpcError>) =>
   Effect.gen(function* () {
-    if (!(yield* mayBeAble(client, ability))) return undefined
+    if (!(yield* mayBeCapable(client, ability))) return undefined
     const found = yield* Effect.either(look)
     if (Either.isRight(found)) {
-      yield* learn(client, ability, true)
+      yield* noteCapability(client, ability, true)
       return found.right
     }
     const { reason } = found.left
-    if (reason === "refused" || reason === "unsupported") yield* learn(client, ability, false)
+    if (reason === "refused" || reason === "unsupported") yield* noteCapability(client, ability, false)
     return undefined
   })
 
 /** Looks into the transactions of one block for what they moved, with whichever provider can. */
-export const lookInside = Effect.fnUntraced(function* (
-  deps: OracleDeps,
-  looking: Looking,
-  change: Change,
+export const traceBlock = Effect.fnUntraced(function* (
+  deps: ReconcileDeps,
+  looking: TraceBudget,
+  change: BalanceChange,
   block: FullBlock,
   wanted: bigint
 ) {
@@ -137,8 +137,8 @@ export const lookInside = Effect.fnUntraced(function* (
   const take = (count: number) => takeTraces(looking, hash, count)
   for (const { client } of [deps.provider, ...deps.others]) {
     const found =
-      (yield* tryAbility(client, "trace", trace(client, change, transactions, wanted, take))) ??
-      (yield* tryAbility(client, "simulate", simulate(client, change, { hash, number, time }, transactions, wanted)))
+      (yield* tryCapability(client, "trace", trace(client, change, transactions, wanted, take))) ??
+      (yield* tryCapability(client, "simulate", simulate(client, change, { hash, number, time }, transactions, wanted)))
     if (found !== undefined && found.transfers.length > 0) return found
   }
   return { transfers: [], rest: wanted } satisfies Attribution
@@ -149,16 +149,16 @@ export const lookInside = Effect.fnUntraced(function* (
  * the same blocks may have come without a name. Where nobody traces, or a trace shows nothing, it stands.
  */
 export const checkNamed = Effect.fnUntraced(function* (
-  deps: OracleDeps,
-  looking: Looking,
-  { address }: Change,
+  deps: ReconcileDeps,
+  looking: TraceBudget,
+  { address }: BalanceChange,
   told: Attribution
 ) {
   const named = told.transfers.find(({ position }) => position.startsWith("call:"))
   if (named?.txHash === undefined || takeTraces(looking, named.blockHash, 1) === 0) return told
   for (const { client } of [deps.provider, ...deps.others]) {
-    const moves = yield* tryAbility(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
-    const got = moves === undefined ? 0n : gotBy(address, moves[0])
+    const moves = yield* tryCapability(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
+    const got = moves === undefined ? 0n : receivedBy(address, moves[0])
     if (got >= named.amount) return told
     if (got > 0n) {
       const others = told.transfers.filter((one) => one !== named)

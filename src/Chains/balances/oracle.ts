@@ -5,37 +5,37 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { unattributed } from "./attribution.ts"
 import {
-  type Asked,
-  type Credit,
-  type Doubt,
+  type BalanceCredit,
+  type BalancePoint,
+  type BalanceQuery,
+  creditsWithin,
+  discrepancy,
   expectedAt,
-  explained,
-  middle,
-  type Point,
-  unexplained,
-  within
+  isReconciled,
+  midpoint,
+  type UnattributedDoubt
 } from "./balances.ts"
-import { ofBlock, ofBlocks } from "./blockMoney.ts"
-import { type Looking, startLooking } from "./lookInside.ts"
-import { type Asking, inconsistent, pastOf, pointAt, statesOf } from "./states.ts"
+import { incomeOfBlock, incomeOfBlocks } from "./blockMoney.ts"
+import { makeTraceBudget, type TraceBudget } from "./lookInside.ts"
+import { inconsistent, pastOf, pointAt, type StateProvider, statesOf } from "./states.ts"
 
 /** Addresses whose history is searched at once. */
 const searchesAtOnce = 4
 
-export interface OracleDeps {
-  readonly provider: Asking
+export interface ReconcileDeps {
+  readonly provider: StateProvider
   /** Other healthy ones, for states and traces that the first does not have. */
-  readonly others: ReadonlyArray<Asking>
+  readonly others: ReadonlyArray<StateProvider>
   readonly chain: ChainSettings
 }
 
 /** A point of an address, to be kept. */
-export interface BalanceRow extends Point {
+export interface BalanceRow extends BalancePoint {
   readonly address: string
 }
 
@@ -46,7 +46,7 @@ export interface Replaced {
 }
 
 /** An address of which it could not be found out what came. */
-export interface Failed {
+export interface FailedAddress {
   readonly address: string
   readonly error: RpcError
   /** It has failed so often that it holds up the round no longer: what it holds more is kept as unattributed. */
@@ -54,17 +54,17 @@ export interface Failed {
 }
 
 /** What a round has found; nothing of it is stored yet. */
-export interface BalanceReading {
+export interface Reconciliation {
   readonly network: Network
   readonly at: BlockRef
   readonly transfers: ReadonlyArray<DatedTransfer>
   readonly rows: ReadonlyArray<BalanceRow>
   readonly replaced: ReadonlyArray<Replaced>
   /** Left out of all this, but for what was given up. */
-  readonly failed: ReadonlyArray<Failed>
+  readonly failed: ReadonlyArray<FailedAddress>
 }
 
-type Finding = Pick<BalanceReading, "transfers" | "rows" | "replaced">
+type Finding = Pick<Reconciliation, "transfers" | "rows" | "replaced">
 const nothing: Finding = { transfers: [], rows: [], replaced: [] }
 const together = (findings: ReadonlyArray<Finding>): Finding => ({
   transfers: findings.flatMap(({ transfers }) => transfers),
@@ -72,10 +72,10 @@ const together = (findings: ReadonlyArray<Finding>): Finding => ({
   replaced: findings.flatMap(({ replaced }) => replaced)
 })
 
-interface Round extends OracleDeps {
+interface Round extends ReconcileDeps {
   readonly at: BlockRef
   readonly hashes: Map<number, string>
-  readonly looking: Looking
+  readonly looking: TraceBudget
 }
 
 /** What is too little to be looked for, and how much of that there was. */
@@ -93,26 +93,26 @@ interface Dust {
 const search = (
   round: Round,
   address: string,
-  lo: Point,
-  hi: Point,
-  receipts: ReadonlyArray<Credit>,
+  lo: BalancePoint,
+  hi: BalancePoint,
+  receipts: ReadonlyArray<BalanceCredit>,
   dust: Dust,
   gone = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
-    if (hi.number <= lo.number || explained(lo, hi, receipts)) return nothing
-    const more = unexplained(lo, hi, receipts)
+    if (hi.number <= lo.number || isReconciled(lo, hi, receipts)) return nothing
+    const more = discrepancy(lo, hi, receipts)
     if (lo.nonce === hi.nonce && more > 0n && more < dust.floor) {
       dust.found += more
       return nothing
     }
-    const number = middle(lo.number, hi.number, gone)
+    const number = midpoint(lo.number, hi.number, gone)
     if (number === undefined) {
-      const interval = { address, lo, hi, credits: within(receipts, lo.number, hi.number) }
+      const interval = { address, lo, hi, credits: creditsWithin(receipts, lo.number, hi.number) }
       const single = hi.number - lo.number === 1
       const transfers = yield* single
-        ? ofBlock(round, round.looking, interval)
-        : ofBlocks(round, round.looking, interval)
+        ? incomeOfBlock(round, round.looking, interval)
+        : incomeOfBlocks(round, round.looking, interval)
       return {
         transfers,
         rows: [
@@ -131,7 +131,7 @@ const search = (
   })
 
 /** Where to search from, for what has led to `hi`. */
-const startOf = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Point) {
+const startOf = Effect.fnUntraced(function* (round: Round, asked: BalanceQuery, hi: BalancePoint) {
   const { address, comparedTo, credits, known } = asked
   if (hi.nonce === known.nonce && comparedTo > known.number) {
     const compared = { number: comparedTo, balance: expectedAt(known, credits, comparedTo), nonce: known.nonce }
@@ -146,7 +146,7 @@ const startOf = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
 /** All the dust of an interval, as one amount that came by the end of it. */
 const ofDust = (
   { chain }: Round,
-  { address, credits }: Pick<Asked, "address" | "credits">,
+  { address, credits }: Pick<BalanceQuery, "address" | "credits">,
   start: number,
   end: BlockRef,
   { found }: Dust
@@ -156,9 +156,9 @@ const ofDust = (
     : [unattributed({ address, currency: nativeToken(chain.chain), difference: found, credits }, start + 1, end, found)]
 
 /** What came to an address of this chain since its balance was last compared. */
-const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Point) {
+const examine = Effect.fnUntraced(function* (round: Round, asked: BalanceQuery, hi: BalancePoint) {
   const { address, credits, known } = asked
-  if (hi.number <= known.number || explained(known, hi, credits)) return nothing
+  if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
   const dust: Dust = { floor: asked.floor, found: 0n }
   const found = yield* search(round, address, yield* startOf(round, asked, hi), hi, credits, dust)
   const transfers = [...found.transfers, ...ofDust(round, asked, known.number, round.at, dust)]
@@ -166,7 +166,7 @@ const examine = Effect.fnUntraced(function* (round: Round, asked: Asked, hi: Poi
 })
 
 /** Looks again for the transactions of an unattributed receipt. Nothing less than its amount takes its place. */
-const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Asked, doubt: Doubt) {
+const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: BalanceQuery, doubt: UnattributedDoubt) {
   const { credit, hi, lo, others } = doubt
   const start = yield* pastOf(round, address, lo)
   const dust: Dust = { floor, found: 0n }
@@ -182,7 +182,7 @@ const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Ask
 })
 
 /** On a chain that the payment is not meant for, that something came since it was made is all that is wanted. */
-const notice = Effect.fnUntraced(function* (round: Round, { address, credits, known }: Asked, balance: bigint) {
+const notice = Effect.fnUntraced(function* (round: Round, { address, credits, known }: BalanceQuery, balance: bigint) {
   const { at, chain } = round
   if (at.number <= known.number) return nothing
   // What was there before the payment is none of its money.
@@ -197,8 +197,8 @@ const notice = Effect.fnUntraced(function* (round: Round, { address, credits, kn
 })
 
 /** What an address holds more, where it could not be found out how it came. */
-const unfollowed = (round: Round, { address, credits, known }: Asked, hi: Point): Finding => {
-  const amount = unexplained(known, hi, credits)
+const unfollowed = (round: Round, { address, credits, known }: BalanceQuery, hi: BalancePoint): Finding => {
+  const amount = discrepancy(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
   const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
   return {
@@ -209,7 +209,7 @@ const unfollowed = (round: Round, { address, credits, known }: Asked, hi: Point)
 }
 
 /** Whether what an address holds is not what is expected, by more than dust: that waits until it has come to more. */
-const isWorthALook = ({ credits, floor, known }: Asked, balance: bigint, number: number): boolean => {
+const isWorthALook = ({ credits, floor, known }: BalanceQuery, balance: bigint, number: number): boolean => {
   const difference = balance - expectedAt(known, credits, number)
   return difference < 0n || (difference > 0n && difference >= floor)
 }
@@ -236,13 +236,13 @@ const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: R
  *
  * @param hopeless addresses that have failed before: if they do again, what they hold more is unattributed
  */
-export const readBalances = Effect.fn("Oracle.readBalances")(function* (
-  deps: OracleDeps,
+export const reconcileBalances = Effect.fn("Oracle.readBalances")(function* (
+  deps: ReconcileDeps,
   at: BlockRef,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<BalanceQuery>,
   hopeless: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, hashes: new Map(), looking: startLooking() }
+  const round: Round = { ...deps, at, hashes: new Map(), looking: makeTraceBudget() }
   const { client } = deps.provider
   const balances = yield* readPacked(
     client,
@@ -251,7 +251,7 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   )
   const read = Arr.zip(asked, balances)
   const changed = read.filter(([one, balance]) => one.withNonce || isWorthALook(one, balance, at.number))
-  const failed: Array<Failed> = []
+  const failed: Array<FailedAddress> = []
   const told = yield* Effect.forEach(
     yield* statesOf(client, at, changed),
     ([one, { dispute, point }]) => {
@@ -274,7 +274,7 @@ export const readBalances = Effect.fn("Oracle.readBalances")(function* (
   )
   const found = together([...told, ...again])
   if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
-  const reading: BalanceReading = {
+  const reading: Reconciliation = {
     network: { chain: deps.chain.chain, mode: deps.chain.mode },
     at,
     ...found,

@@ -3,15 +3,15 @@ import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import type { Watch } from "../scan/watch.ts"
+import type { WatchContext } from "../scan/watch.ts"
 import type { Watched } from "./askedOf.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { Asked, Credit } from "./balances.ts"
-import { readBalances } from "./oracle.ts"
+import type { BalanceCredit, BalanceQuery } from "./balances.ts"
+import { reconcileBalances } from "./oracle.ts"
 import { pointAt } from "./states.ts"
 
 /** An address whose points the provider denies, and of which it has told anew. */
-export interface Compared {
+export interface ComparedAddress {
   /** Lower case. */
   readonly address: string
   /** Blocks of its receipts without a transaction, which came of those points. */
@@ -19,13 +19,13 @@ export interface Compared {
 }
 
 /** What a provider's balances tell of addresses, beyond what the ledger has. */
-export interface Income {
+export interface SearchedIncome {
   readonly transfers: ReadonlyArray<DatedTransfer>
-  readonly compared: ReadonlyArray<Compared>
+  readonly compared: ReadonlyArray<ComparedAddress>
 }
 
 /** Whether the provider has another state where the address was last compared. What it has no state of, it does not deny. */
-const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: Asked) =>
+const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: BalanceQuery) =>
   known.assumed
     ? Effect.succeed(false)
     : Effect.map(
@@ -34,7 +34,11 @@ const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: Aske
       )
 
 /** Whether something came, and no less than the receipts without a transaction that it takes the place of. */
-const isReplacing = (address: string, credits: ReadonlyArray<Credit>, transfers: ReadonlyArray<DatedTransfer>) => {
+const isReplacing = (
+  address: string,
+  credits: ReadonlyArray<BalanceCredit>,
+  transfers: ReadonlyArray<DatedTransfer>
+) => {
   const found = transfers.filter((one) => one.address === address)
   const untold = credits.filter(({ txHash }) => txHash === undefined)
   return found.length > 0 && sum(found.map(({ amount }) => amount)) >= sum(untold.map(({ amount }) => amount))
@@ -48,7 +52,7 @@ const isReplacing = (address: string, credits: ReadonlyArray<Credit>, transfers:
  * @param others may give what it has no states for
  */
 export const searchBalances = Effect.fn("Watcher.searchBalances")(function* (
-  watch: Watch,
+  watch: WatchContext,
   others: ReadonlyArray<Provider>,
   provider: Provider,
   due: ReadonlyArray<Watched>,
@@ -68,7 +72,7 @@ export const searchBalances = Effect.fn("Watcher.searchBalances")(function* (
     ...known.filter(({ address }) => !again.has(address)),
     ...whole.map((one) => ({ ...one, credits: one.credits.filter(({ txHash }) => txHash !== undefined) }))
   ]
-  const { failed, transfers } = yield* readBalances({ provider, others, chain: watch.chain }, settled, asked)
+  const { failed, transfers } = yield* reconcileBalances({ provider, others, chain: watch.chain }, settled, asked)
   const [first] = failed
   if (first !== undefined) return yield* first.error
   const replacing = whole.filter(({ address, credits }) => isReplacing(address, credits, transfers))
@@ -76,10 +80,10 @@ export const searchBalances = Effect.fn("Watcher.searchBalances")(function* (
   return {
     transfers: transfers.filter(({ address }) => !again.has(address) || replaced.has(address)),
     compared: replacing.map(
-      ({ address, credits }): Compared => ({
+      ({ address, credits }): ComparedAddress => ({
         address,
         replaced: credits.flatMap(({ blockHash, txHash }) => (txHash === undefined ? [blockHash] : []))
       })
     )
-  } satisfies Income
+  } satisfies SearchedIncome
 })

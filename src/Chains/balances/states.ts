@@ -2,10 +2,10 @@ import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { balanceAt, nonceAt } from "../rpc/balanceCalls.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import type { Asked, Known, Point } from "./balances.ts"
+import type { BalancePoint, BalanceQuery, KnownBalance } from "./balances.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
 const statesPerBatch = 45
@@ -16,14 +16,14 @@ type BlockId = Pick<BlockRef, "number" | "hash">
 const recent = 128
 
 /** As far as the oracle needs to know a provider. */
-export interface Asking {
+export interface StateProvider {
   readonly client: RpcClient
 }
 
 /** Whom a state is asked of: the provider of the round at the block `at`, and others that may have older ones. */
 interface Sources {
-  readonly provider: Asking
-  readonly others: ReadonlyArray<Asking>
+  readonly provider: StateProvider
+  readonly others: ReadonlyArray<StateProvider>
   readonly at: BlockRef
   /** Hashes of blocks below `at` on its branch, by number, as far as they have been asked for. */
   readonly hashes: Map<number, string>
@@ -51,7 +51,7 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
     nonceAt(address, number)
   ])
   if (header.hash !== hash) return yield* inconsistent(client, "eth_getBalance", otherBlock(number, hash, header.hash))
-  return { number, balance, nonce } satisfies Point
+  return { number, balance, nonce } satisfies BalancePoint
 })
 
 /**
@@ -60,7 +60,7 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
  */
 export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
   sendBatch(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
-    Effect.map(([balance, nonce]): Point => ({ number: block.number, balance, nonce })),
+    Effect.map(([balance, nonce]): BalancePoint => ({ number: block.number, balance, nonce })),
     Effect.catchIf(
       ({ reason }) => reason === "refused" || reason === "unsupported",
       () => readByNumber(client, address, block)
@@ -68,7 +68,7 @@ export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
   )
 
 /** A block of the branch that the round's block is on, by the word of a provider that has the latter. */
-const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }: Asking, number: number) {
+const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }: StateProvider, number: number) {
   const known = number === at.number ? at.hash : hashes.get(number)
   if (known !== undefined) return { number, hash: known }
   const [{ hash }, tip] = yield* sendBatch(client, [getHeader(number), getHeader(at.number)])
@@ -81,7 +81,7 @@ const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }
 
 /** What an address held after a block of the round's branch; undefined where no provider has that state any more. */
 export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
-  const read = (asking: Asking) =>
+  const read = (asking: StateProvider) =>
     Effect.flatMap(blockOf(sources, asking, number), (block) => stateOf(asking.client, address, block))
   const first = yield* Effect.catchIf(
     read(sources.provider),
@@ -104,11 +104,11 @@ export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: s
 export const pastOf = Effect.fnUntraced(function* (
   sources: Sources & { readonly chain: Pick<ChainSettings, "rpcUrls"> },
   address: string,
-  known: Known
-): Effect.fn.Return<Point, RpcError> {
+  known: KnownBalance
+): Effect.fn.Return<BalancePoint, RpcError> {
   if (!known.assumed) return known
   const { chain, others, provider } = sources
-  const told: Array<Point> = []
+  const told: Array<BalancePoint> = []
   for (const asking of [provider, ...others]) {
     const point = pointAt({ ...sources, provider: asking, others: [] }, address, known.number)
     // The provider of the round has to answer, be it that it has no such state.
@@ -128,7 +128,7 @@ export const pastOf = Effect.fnUntraced(function* (
 /** What an address holds at a block, and what the two ways to ask for it make of its balance. */
 interface State {
   /** The smaller balance, where they differ. */
-  readonly point: Point
+  readonly point: BalancePoint
   readonly dispute: RpcError | undefined
 }
 
@@ -140,9 +140,9 @@ interface State {
 export const statesOf = Effect.fnUntraced(function* (
   client: RpcClient,
   at: BlockRef,
-  changed: ReadonlyArray<readonly [Asked, bigint]>
+  changed: ReadonlyArray<readonly [BalanceQuery, bigint]>
 ) {
-  const found: Array<readonly [Asked, State]> = []
+  const found: Array<readonly [BalanceQuery, State]> = []
   for (const part of Arr.chunksOf(changed, statesPerBatch)) {
     const states = yield* sendBatch(
       client,

@@ -1,7 +1,7 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { tokensByMulticall } from "../rpc/balanceCalls.ts"
-import { sendBatch, getTokenBalance } from "../rpc/calls.ts"
-import { isRefusal, mayBeAble } from "../rpc/packedBalances.ts"
+import { getTokenBalance, sendBatch } from "../rpc/calls.ts"
+import { isCapabilityRefused, mayBeCapable } from "../rpc/packedBalances.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 
 /** Addresses in one call of Multicall3, and calls in one batch: providers allow from 100 up. */
@@ -9,18 +9,18 @@ const perMulticall = 500
 const callsPerBatch = 90
 
 /** Base units of a token, given by its contract, that each of the addresses holds at the head, in their order. */
-export const readTokens = Effect.fn("Oracle.readTokens")(function* (
+export const readTokenBalances = Effect.fn("Oracle.readTokens")(function* (
   client: RpcClient,
   contract: string,
   addresses: ReadonlyArray<string>
 ) {
-  if (yield* mayBeAble(client, "multicall")) {
+  if (yield* mayBeCapable(client, "multicall")) {
     const parts = Arr.chunksOf(addresses, perMulticall)
     const packed = yield* Effect.forEach(parts, (part) => sendBatch(client, [tokensByMulticall(contract, part)]), {
       concurrency: 1
     }).pipe(Effect.either)
     if (Either.isRight(packed)) return packed.right.flatMap(([found]) => found)
-    if (!isRefusal(packed.left)) return yield* packed.left
+    if (!isCapabilityRefused(packed.left)) return yield* packed.left
   }
   const each = yield* Effect.forEach(
     Arr.chunksOf(addresses, callsPerBatch),

@@ -8,7 +8,7 @@ import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
 /** A receipt that only one provider has spoken of. */
-export interface Unagreed extends ReceiptKey {
+export interface Uncorroborated extends ReceiptKey {
   readonly blockNumber: number
   readonly txHash: string
   readonly currency: string
@@ -25,7 +25,7 @@ export interface Unagreed extends ReceiptKey {
   readonly unverifiable: boolean
 }
 
-interface UnagreedRow {
+interface UncorroboratedRow {
   readonly block_hash: string
   readonly address: string
   readonly position: string
@@ -48,7 +48,7 @@ export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
 const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
   unverifiable, ${isDenied} AS is_denied`
 
-const fromRow = (row: UnagreedRow): Unagreed => ({
+const fromRow = (row: UncorroboratedRow): Uncorroborated => ({
   blockHash: row.block_hash,
   address: row.address,
   position: row.position,
@@ -64,19 +64,25 @@ const fromRow = (row: UnagreedRow): Unagreed => ({
 })
 
 /** A place in the order of `unagreed`. */
-type UnagreedPlace = Pick<Unagreed, "blockNumber" | "blockHash" | "address" | "position">
+type UncorroboratedPlace = Pick<Uncorroborated, "blockNumber" | "blockHash" | "address" | "position">
 
 /** Whether the first comes before the second in the order of `unagreed`. */
-export const isNewer = (one: UnagreedPlace, next: UnagreedPlace): boolean =>
+export const isNewer = (one: UncorroboratedPlace, next: UncorroboratedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
 /**
  * Of blocks up to `upTo`, newest first, those after `after`. Dust is not among them: a flood of it
  * would hold up what payments wait for, and the verification pass corroborates it.
  */
-export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: number, after?: UnagreedPlace) =>
+export const uncorroborated = (
+  db: Db,
+  { chain, mode }: Network,
+  upTo: number,
+  limit: number,
+  after?: UncorroboratedPlace
+) =>
   Effect.map(
-    db.all<UnagreedRow>(
+    db.all<UncorroboratedRow>(
       `SELECT ${columns} FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
@@ -95,7 +101,7 @@ export const unagreed = (db: Db, { chain, mode }: Network, upTo: number, limit: 
   )
 
 /** Dust of these payments that nobody agrees to, of blocks up to `upTo`; of each payment `limit` receipts at most. */
-export const unagreedDust = (
+export const uncorroboratedDust = (
   db: Db,
   { chain, mode }: Network,
   upTo: number,
@@ -103,9 +109,9 @@ export const unagreedDust = (
   limit: number
 ) =>
   Effect.gen(function* () {
-    const found: Array<Unagreed> = []
+    const found: Array<Uncorroborated> = []
     for (const { payment } of payments) {
-      const rows = yield* db.all<UnagreedRow>(
+      const rows = yield* db.all<UncorroboratedRow>(
         `SELECT ${columns} FROM receipts
          WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0
            AND block_number <= ?
@@ -121,7 +127,7 @@ export const unagreedDust = (
   })
 
 /** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
-export const sumInside = (
+export const sumInternal = (
   db: Db,
   { chain, mode }: Network,
   { address, blockHash }: Pick<ReceiptKey, "address" | "blockHash">
@@ -136,7 +142,7 @@ export const sumInside = (
   )
 
 /** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
-export const anyUnagreed = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
+export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
@@ -166,7 +172,11 @@ export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: numbe
  * Marks a receipt as corroborated, with the time of its block as two providers have it, Unix seconds: the one that
  * reported it may have told another. Gives whose it is; nothing where there is none.
  */
-export const setAgreed = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, blockTime?: number) =>
+export const setCorroborated = (
+  { chain, mode }: Network,
+  { address, blockHash, position }: ReceiptKey,
+  blockTime?: number
+) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const rows = yield* tx.all<{ payment_id: string | null }>(

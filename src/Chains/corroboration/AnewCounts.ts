@@ -7,7 +7,7 @@ const mostAnew = 3
  * How often searches have found something new of payments that are to end. A provider can make up dust for each search: that
  * does not keep a payment open for ever. What is asked about one by one keeps it open by itself.
  */
-export class AnewCounts {
+export class RepeatedFindings {
   readonly #counts = new Map<PaymentId, number>()
 
   /** Whether a payment that something new was found of still waits for the next search. */

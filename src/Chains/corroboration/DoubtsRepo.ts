@@ -8,7 +8,7 @@ import type * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
 /** An unattributed receipt that no second provider's balances have been found to show. */
-export interface Doubtful extends Ledger.ReceiptKey {
+export interface UnshownReceipt extends Ledger.ReceiptKey {
   readonly blockNumber: number
   /** Unix seconds. */
   readonly blockTime: number
@@ -28,7 +28,7 @@ interface DoubtfulRow {
 }
 
 /** The newest of them. */
-export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
+export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<DoubtfulRow>(
       `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount
@@ -39,7 +39,7 @@ export const doubtful = (db: Db, { chain, mode }: Network, limit: number) =>
     ),
     (rows) =>
       rows.map(
-        (row): Doubtful => ({
+        (row): UnshownReceipt => ({
           blockHash: row.block_hash,
           address: row.address,
           position: row.position,
@@ -68,7 +68,7 @@ export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHas
  */
 export const setShown = (
   { chain, mode }: Network,
-  { address, amount, blockHash }: Pick<Doubtful, "address" | "amount" | "blockHash">
+  { address, amount, blockHash }: Pick<UnshownReceipt, "address" | "amount" | "blockHash">
 ) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
@@ -80,7 +80,7 @@ export const setShown = (
   )
 
 /** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
-export interface Beside {
+export interface ReceivedWith {
   readonly all: bigint
   readonly agreed: bigint
 }
@@ -103,7 +103,7 @@ export const receivedWith = (
          AND block_number BETWEEN ? AND ? AND NOT (position = 'unattributed' AND block_hash = ?)`,
       [chain, mode, address, since, blockNumber, blockHash]
     ),
-    (rows): Beside => ({
+    (rows): ReceivedWith => ({
       all: sum(rows.map(({ amount }) => BigInt(amount))),
       agreed: sum(rows.flatMap(({ agreed, amount }) => (agreed === 1 ? [BigInt(amount)] : [])))
     })
@@ -124,7 +124,7 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
  * Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was.
  * A part of it may be real: before its payment ends, providers are asked once more.
  */
-export const takeBack = (network: Network, { address, amount, blockHash, since }: Doubtful) =>
+export const takeBack = (network: Network, { address, amount, blockHash, since }: UnshownReceipt) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const row = yield* tx.get<{ payment_id: PaymentId | null }>(

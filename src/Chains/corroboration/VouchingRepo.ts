@@ -61,7 +61,7 @@ export const undated = (
   )
 
 /** A receipt with the time of its block as providers have it, Unix seconds. */
-export interface Vouched extends ReceiptKey {
+export interface CorroboratedReceipt extends ReceiptKey {
   readonly blockTime: number
   /** The same of the first block that it may have come with, where only an interval is known. */
   readonly sinceTime?: number | undefined
@@ -69,9 +69,9 @@ export interface Vouched extends ReceiptKey {
 
 const corroborate = (
   { chain, mode }: Network,
-  receipts: ReadonlyArray<Vouched>,
+  receipts: ReadonlyArray<CorroboratedReceipt>,
   which: string,
-  isAgreed: (receipt: Vouched) => boolean
+  isAgreed: (receipt: CorroboratedReceipt) => boolean
 ) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
@@ -100,7 +100,7 @@ const corroborate = (
  * denied, one of them on another branch. Gives whose they are: with those settled in the same transaction, the sums of
  * their dust follow.
  */
-export const setCorroborated = (network: Network, receipts: ReadonlyArray<Vouched>) =>
+export const setPassCorroborated = (network: Network, receipts: ReadonlyArray<CorroboratedReceipt>) =>
   corroborate(network, receipts, "true", () => true)
 
 /**
@@ -111,7 +111,7 @@ export const setCorroborated = (network: Network, receipts: ReadonlyArray<Vouche
  */
 export const corroborateOthers = (
   network: Network,
-  receipts: ReadonlyArray<Vouched>,
+  receipts: ReadonlyArray<CorroboratedReceipt>,
   datedOnly: ReadonlySet<string>,
   isSole: boolean
 ) =>

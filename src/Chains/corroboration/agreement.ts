@@ -3,16 +3,16 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { makeStandsStill, type StandsStill } from "../providers/standsStill.ts"
+import { type IsStalled, makeIsStalled } from "../providers/standsStill.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
-import { decidesSolely, isAlone, type Watch } from "../scan/watch.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
+import { decidesAsSoleProvider, isOnlyProvider, type WatchContext } from "../scan/watch.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { Contradictions } from "./contradictions.ts"
-import { makeQuestions } from "./questions.ts"
-import { testimonyOf } from "./testimony.ts"
-import { type Dated, quorum, Votes } from "./votes.ts"
-import { Waits } from "./waits.ts"
+import { makeDueReceipts } from "./questions.ts"
+import { receiptEvidenceOf } from "./testimony.ts"
+import { type DatedReceipt, QuorumCount, quorum } from "./votes.ts"
+import { AskBackoff } from "./waits.ts"
 
 /** Transactions in one batch, of up to three calls each; providers allow from 100 calls up. */
 const transactionsPerBatch = 32
@@ -31,21 +31,24 @@ const denial = ({ host, owner, txHash }: AgreementRepo.Denial) =>
 
 /** What follows from the votes. */
 interface Verdict {
-  readonly corroborated: ReadonlyArray<readonly [Unagreed, number | undefined]>
-  readonly refuted: ReadonlyArray<Unagreed>
+  readonly corroborated: ReadonlyArray<readonly [Uncorroborated, number | undefined]>
+  readonly refuted: ReadonlyArray<Uncorroborated>
   /** To be stored: the first host that lacks it. */
-  readonly denied: ReadonlyArray<readonly [Unagreed, string]>
+  readonly denied: ReadonlyArray<readonly [Uncorroborated, string]>
   /** No other provider has been able to tell, for long. */
-  readonly unverifiable: ReadonlyArray<Unagreed>
+  readonly unverifiable: ReadonlyArray<Uncorroborated>
 }
 
 /** Stores the verdict, and settles what follows. */
-const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, refuted, unverifiable }: Verdict) =>
+const keep = (
+  { network, settlement, writer }: WatchContext,
+  { corroborated, denied, refuted, unverifiable }: Verdict
+) =>
   writer.write(
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
       for (const [receipt, time] of corroborated) {
-        for (const payment of yield* AgreementRepo.setAgreed(network, receipt, time)) touched.add(payment)
+        for (const payment of yield* AgreementRepo.setCorroborated(network, receipt, time)) touched.add(payment)
       }
       for (const [receipt, host] of denied) touched.add(yield* AgreementRepo.setDenied(network, receipt, host))
       for (const receipt of unverifiable) touched.add(yield* AgreementRepo.setUnverifiable(network, receipt))
@@ -58,18 +61,22 @@ const keep = ({ network, settlement, writer }: Watch, { corroborated, denied, re
   )
 
 /** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
-const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, receipts: ReadonlyArray<Unagreed>) {
-  const asked: Array<Unagreed> = []
-  const has: Array<Dated> = []
-  const lacks: Array<Unagreed> = []
-  const unable: Array<Unagreed> = []
-  const replaced: Array<Unagreed> = []
+const askAbout = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  provider: Provider,
+  receipts: ReadonlyArray<Uncorroborated>
+) {
+  const asked: Array<Uncorroborated> = []
+  const has: Array<DatedReceipt> = []
+  const lacks: Array<Uncorroborated> = []
+  const unable: Array<Uncorroborated> = []
+  const replaced: Array<Uncorroborated> = []
   /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
   let answered = true
   for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
     const all = part.flat()
-    const found = yield* testimonyOf(provider, watch, all).pipe(
+    const found = yield* receiptEvidenceOf(provider, watch, all).pipe(
       Effect.map(Either.right),
       Effect.catchTag("RpcError", (error) => Effect.succeed(Either.left(error)))
     )
@@ -99,14 +106,14 @@ const askAbout = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
  * one to corroborate it, be it by now another one that serves.
  */
 const hearAll = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   others: ReadonlyArray<Provider>,
   serving: Provider,
-  receipts: ReadonlyArray<Unagreed>,
-  isLone: (receipt: Unagreed) => boolean,
-  standsStill: StandsStill
+  receipts: ReadonlyArray<Uncorroborated>,
+  isLone: (receipt: Uncorroborated) => boolean,
+  standsStill: IsStalled
 ) {
-  const votes = new Votes()
+  const votes = new QuorumCount()
   for (const provider of [...others, serving]) {
     const serves = provider === serving
     const open = receipts.filter((receipt) => {
@@ -124,7 +131,7 @@ const hearAll = Effect.fnUntraced(function* (
 })
 
 /** Asks other providers about the receipts that one has reported. */
-export interface Agreement {
+export interface Corroborator {
   /** Asks what is due, with the chain read up to `head`. Gives what is not as it should be. */
   readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, StoreUnavailable>
 }
@@ -137,16 +144,16 @@ export interface Agreement {
  * Each is asked about again after twice the time of before: what nobody will ever corroborate costs little and holds up
  * nothing. A provider that reports what others deny serves no more.
  */
-export const makeAgreement = (watch: Watch): Agreement => {
+export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const { chain, network, providers, reader } = watch
-  const waits = new Waits(Math.max(1, Duration.toMillis(chain.pollInterval)))
-  const standsStill = makeStandsStill(providers)
-  const questions = makeQuestions(watch)
+  const waits = new AskBackoff(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  const standsStill = makeIsStalled(providers)
+  const questions = makeDueReceipts(watch)
   const contradictions = new Contradictions(providers.all)
   /** When one provider last decided alone, Unix milliseconds. */
   let decidedAloneAt: number | undefined
 
-  const warn = (late: ReadonlyArray<Unagreed>) =>
+  const warn = (late: ReadonlyArray<Uncorroborated>) =>
     late.length === 0
       ? Effect.void
       : Effect.logWarning("receipts have had their confirmations for long, and are not corroborated").pipe(
@@ -162,13 +169,13 @@ export const makeAgreement = (watch: Watch): Agreement => {
 
   const run = Effect.fn("Watcher.agree")(function* (provider: Provider, head: BlockRef) {
     // Of receipts that were reported while there were more of them.
-    const isSingle = isAlone(watch)
+    const isSingle = isOnlyProvider(watch)
     const settledAt = head.number - chain.confirmations + 1
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
-    const isLone = ({ isDenied, seenAt }: Unagreed) =>
-      !isDenied && (isSingle || decidesSolely(watch, provider, seenAt, now))
-    const isOverdue = ({ seenAt }: Unagreed) => seenAt <= now - patience
+    const isLone = ({ isDenied, seenAt }: Uncorroborated) =>
+      !isDenied && (isSingle || decidesAsSoleProvider(watch, provider, seenAt, now))
+    const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - patience
     // All providers are asked about the same: who is not asked has not been silent.
     const { any, asked: due } = yield* questions(
       settledAt,
@@ -177,9 +184,9 @@ export const makeAgreement = (watch: Watch): Agreement => {
     if (!any) return undefined
     const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
     const [clear, replaced] = Arr.partition(due, (one) => votes.isReplaced(one) && waits.get(one) === undefined)
-    const isCorroborated = (one: Unagreed) =>
+    const isCorroborated = (one: Uncorroborated) =>
       votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
-    const isRefuted = (one: Unagreed) => !isCorroborated(one) && votes.lacks(one).length >= quorum
+    const isRefuted = (one: Uncorroborated) => !isCorroborated(one) && votes.lacks(one).length >= quorum
     const verdict: Verdict = {
       corroborated: clear.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
       refuted: clear.filter(isRefuted),
@@ -209,7 +216,7 @@ export const makeAgreement = (watch: Watch): Agreement => {
       yield* providers.contradicted(one.provider, one.detail)
     }
 
-    const left: Array<Unagreed> = []
+    const left: Array<Uncorroborated> = []
     for (const receipt of clear) {
       if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
       else if (votes.isAsked(receipt)) left.push(receipt)
@@ -220,9 +227,9 @@ export const makeAgreement = (watch: Watch): Agreement => {
     for (const receipt of left) {
       waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
     }
-    const overdue = yield* AgreementRepo.anyUnagreed(reader, network, settledAt, now - patience)
+    const overdue = yield* AgreementRepo.anyOverdue(reader, network, settledAt, now - patience)
     const denied = yield* AgreementRepo.anyDenied(reader, network, settledAt)
-    const alone = decidesSolely(watch, provider, 0, now) ? decidesAlone : waitsForOthers
+    const alone = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
     return [
       denied === undefined ? undefined : denial(denied),
       overdue ? waitsForSecond : undefined,

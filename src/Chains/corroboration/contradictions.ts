@@ -1,8 +1,8 @@
 import { Duration } from "effect"
 import type { Provider } from "../providers/slots.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
-import { isInside } from "./corroborateInside.ts"
-import { quorum, type Votes } from "./votes.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
+import { isInternal } from "./corroborateInside.ts"
+import { type QuorumCount, quorum } from "./votes.ts"
 
 /** So many transactions that the only other provider denies, within this time, are no mishap. */
 const denials = 3
@@ -15,7 +15,11 @@ export interface Contradicted {
 }
 
 /** Those that stand for a receipt: who has it, and who reported it, whether or not that one still has it. */
-const claimants = (receipt: Unagreed, votes: Votes, all: ReadonlyArray<Provider>): ReadonlyArray<Provider> => {
+const claimants = (
+  receipt: Uncorroborated,
+  votes: QuorumCount,
+  all: ReadonlyArray<Provider>
+): ReadonlyArray<Provider> => {
   const reporters = all.filter(({ client }) => client.host === receipt.reportedBy)
   // Two endpoints of one company have one name: nobody knows which of them it was.
   return [...new Set([...votes.claimedBy(receipt), ...(reporters.length === 1 ? reporters : [])])]
@@ -34,7 +38,12 @@ export class Contradictions {
   /**
    * @param hasTwo only two providers can be asked, the serving one among them
    */
-  find(receipts: ReadonlyArray<Unagreed>, votes: Votes, hasTwo: boolean, now: number): ReadonlyArray<Contradicted> {
+  find(
+    receipts: ReadonlyArray<Uncorroborated>,
+    votes: QuorumCount,
+    hasTwo: boolean,
+    now: number
+  ): ReadonlyArray<Contradicted> {
     const found = new Map<number, Contradicted>()
     for (const receipt of receipts) {
       const claimed = claimants(receipt, votes, this.all)
@@ -55,9 +64,9 @@ export class Contradictions {
   }
 
   /** Whether the denial of this one, which has not been denied before, is one too many. */
-  #isTooMany({ index }: Provider, receipt: Unagreed, now: number): boolean {
+  #isTooMany({ index }: Provider, receipt: Uncorroborated, now: number): boolean {
     // How much came inside contracts is worked out from balances: two honest nodes may come to different ends.
-    if (receipt.deniedBy !== undefined || isInside(receipt)) return false
+    if (receipt.deniedBy !== undefined || isInternal(receipt)) return false
     const recent = [...(this.#denied.get(index) ?? [])].filter(([, at]) => at <= now && now - at < memory)
     const denied = new Map([...recent, [receipt.txHash, now] as const])
     this.#denied.set(index, denied)

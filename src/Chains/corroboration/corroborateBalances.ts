@@ -3,16 +3,16 @@ import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { dueAgain } from "../balances/balances.ts"
-import type { BalanceReading } from "../balances/oracle.ts"
-import { type Asking, pointAt } from "../balances/states.ts"
+import type { Reconciliation } from "../balances/oracle.ts"
+import { pointAt, type StateProvider } from "../balances/states.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, findHeader } from "../rpc/calls.ts"
+import { findHeader, sendBatch } from "../rpc/calls.ts"
 import { readPacked } from "../rpc/packedBalances.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import type { Watch } from "../scan/watch.ts"
-import type { InsideVerdict } from "./corroborateInside.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import type { InternalVerdict } from "./corroborateInside.ts"
 import * as Doubts from "./DoubtsRepo.ts"
 import { quorum } from "./votes.ts"
 
@@ -31,12 +31,12 @@ export interface DifferingBalance {
  * and thousand addresses. The block is asked for by its hash: a provider that does not have it fails.
  */
 export const differingBalances = Effect.fn("Chains.differingBalances")(function* (
-  first: Asking,
-  other: Asking,
+  first: StateProvider,
+  other: StateProvider,
   addresses: ReadonlyArray<string>,
   at: BlockRef
 ) {
-  const balancesBy = ({ client }: Asking) => readPacked(client, addresses, at)
+  const balancesBy = ({ client }: StateProvider) => readPacked(client, addresses, at)
   const [ours, theirs] = yield* Effect.all([balancesBy(first), balancesBy(other)], { concurrency: 2 })
   return Arr.zipWith(
     Arr.zip(addresses, ours),
@@ -59,8 +59,8 @@ type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "bl
 const verdictBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
-  beside: Doubts.Beside
-): Effect.fn.Return<InsideVerdict, RpcError> {
+  beside: Doubts.ReceivedWith
+): Effect.fn.Return<InternalVerdict, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
   const after = yield* pointAt(sources, address, blockNumber)
@@ -77,11 +77,11 @@ const verdictBy = Effect.fnUntraced(function* (
 
 /** What the serving provider says by its own states, and what each of the others. */
 const verdictsOn = Effect.fnUntraced(function* (
-  { providers }: Watch,
+  { providers }: WatchContext,
   serving: Provider,
   others: ReadonlyArray<Provider>,
   money: Unattributed,
-  beside: Doubts.Beside
+  beside: Doubts.ReceivedWith
 ) {
   const [own = "unable", ...theirs] = yield* Effect.forEach(
     [serving, ...others],
@@ -90,7 +90,7 @@ const verdictsOn = Effect.fnUntraced(function* (
         Effect.tapError((error) =>
           providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void
         ),
-        Effect.orElseSucceed((): InsideVerdict => "unable")
+        Effect.orElseSucceed((): InternalVerdict => "unable")
       ),
     { concurrency: 1 }
   )
@@ -101,8 +101,13 @@ const verdictsOn = Effect.fnUntraced(function* (
  * Whether it is denied by the serving provider, or by one of the others while none of them shows it. The serving one has told
  * of it, maybe, beside a state that another one had made up.
  */
-const isDenied = ({ own, theirs }: { readonly own: InsideVerdict; readonly theirs: ReadonlyArray<InsideVerdict> }) =>
-  own === "denied" || (theirs.includes("denied") && !theirs.includes("corroborated"))
+const isDenied = ({
+  own,
+  theirs
+}: {
+  readonly own: InternalVerdict
+  readonly theirs: ReadonlyArray<InternalVerdict>
+}) => own === "denied" || (theirs.includes("denied") && !theirs.includes("corroborated"))
 
 const warnOf = (addresses: ReadonlyArray<string>) =>
   addresses.length === 0
@@ -112,7 +117,7 @@ const warnOf = (addresses: ReadonlyArray<string>) =>
       ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
 
 /** What came with the same blocks as some money, by the ledger and by what was read together with it. */
-const besideOf = ({ network, reader }: Watch, money: DatedTransfer, read: ReadonlyArray<DatedTransfer>) => {
+const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read: ReadonlyArray<DatedTransfer>) => {
   const { address, blockNumber, since = blockNumber } = money
   const isOther = (one: DatedTransfer) =>
     one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
@@ -129,9 +134,9 @@ const besideOf = ({ network, reader }: Watch, money: DatedTransfer, read: Readon
  * @param disputed addresses that have been warned about; brought up to this reading
  */
 export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
-  reading: BalanceReading,
+  reading: Reconciliation,
   disputed: Set<string>
 ) {
   const isOld = (transfer: DatedTransfer) =>
@@ -152,11 +157,15 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
     ...reading,
     transfers: reading.transfers.filter((transfer) => !denied.includes(transfer)),
     rows: reading.rows.filter(({ address }) => !addresses.has(address))
-  } satisfies BalanceReading
+  } satisfies Reconciliation
 })
 
 /** Denied also by who has another block in the place of its. */
-const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: Unattributed, beside: Doubts.Beside) {
+const verdictInBlock = Effect.fnUntraced(function* (
+  provider: Provider,
+  money: Unattributed,
+  beside: Doubts.ReceivedWith
+) {
   const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
   if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
   return yield* verdictBy(provider, money, beside)
@@ -164,7 +173,7 @@ const verdictInBlock = Effect.fnUntraced(function* (provider: Provider, money: U
 
 /** Whether an address that has sent nothing holds what the ledger has of it up to a block, and no more: then all of it came. */
 const holdsAll = Effect.fnUntraced(function* (
-  { network, reader }: Watch,
+  { network, reader }: WatchContext,
   provider: Provider,
   address: string,
   at: BlockRef
@@ -181,7 +190,7 @@ const holdsAll = Effect.fnUntraced(function* (
  *   more, it has that one's
  */
 export const verdictOf = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   money: Unattributed & Ledger.ReceiptKey,
   settled: BlockRef
@@ -196,7 +205,7 @@ export const verdictOf = Effect.fnUntraced(function* (
  * knows which lies, and the payment waits.
  */
 export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   transfers: ReadonlyArray<DatedTransfer>
 ) {
@@ -221,9 +230,9 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
 
 /** Whether another provider has the same times of the blocks that the money came with; else the search asks for them. */
 const isDatedAlike = Effect.fnUntraced(function* (
-  { network, reader }: Watch,
+  { network, reader }: WatchContext,
   { client }: Provider,
-  { blockHash, blockNumber, blockTime, since }: Doubts.Doubtful
+  { blockHash, blockNumber, blockTime, since }: Doubts.UnshownReceipt
 ) {
   const own = { number: blockNumber, hash: blockHash, time: blockTime }
   const blocks = [own, (yield* Ledger.newestBlockAt(reader, network, since)) ?? own]
@@ -238,15 +247,15 @@ const isDatedAlike = Effect.fnUntraced(function* (
  * the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   others: ReadonlyArray<Provider>,
-  money: Doubts.Doubtful
-): Effect.fn.Return<InsideVerdict, StoreUnavailable> {
+  money: Doubts.UnshownReceipt
+): Effect.fn.Return<InternalVerdict, StoreUnavailable> {
   const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
   const verdicts = yield* verdictsOn(watch, provider, others, money, beside)
   const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
-  const those = (wanted: InsideVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
+  const those = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
   const showing = those("corroborated")
   if (showing.length >= quorum) {
     const alike = yield* Effect.filter(showing, (one) => isDatedAlike(watch, one, money))
@@ -265,18 +274,18 @@ const judge = Effect.fnUntraced(function* (
  * @param checked the last round
  */
 export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   head: BlockRef,
   checked: Scan["checked"]
 ) {
   const { network, providers, reader, settlement, writer } = watch
-  const doubtful = yield* Doubts.doubtful(reader, network, askedPerRound)
+  const doubtful = yield* Doubts.unshown(reader, network, askedPerRound)
   const due = doubtful.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
   const asked = due.length === 0 ? [] : yield* providers.others(provider)
   if (asked.length === 0) return
   const judged = yield* Effect.forEach(due, (money) => judge(watch, provider, asked, money), { concurrency: 1 })
-  const those = (wanted: InsideVerdict) => due.filter((_, i) => judged[i] === wanted)
+  const those = (wanted: InternalVerdict) => due.filter((_, i) => judged[i] === wanted)
   const [corroborated, denied] = [those("corroborated"), those("denied")]
   if (corroborated.length + denied.length === 0) return
   yield* warnOf(denied.map(({ address }) => address))

@@ -1,31 +1,36 @@
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { attribute, type Change, candidates, concerns } from "../balances/attribution.ts"
-import { isNamed, outcomesOf } from "../balances/blockMoney.ts"
-import { gotBy } from "../balances/inside.ts"
-import { lookInside, startLooking, transactionsOf, tryAbility } from "../balances/lookInside.ts"
+import { attribute, type BalanceChange, candidates, concerns } from "../balances/attribution.ts"
+import { isNamedBy, outcomesOf } from "../balances/blockMoney.ts"
+import { receivedBy } from "../balances/inside.ts"
+import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/lookInside.ts"
 import { stateOf } from "../balances/states.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { decodeTransaction, getOutcome, type Outcome, traceTransaction } from "../rpc/balanceCalls.ts"
-import { sendBatch, type Call, type FullBlock, getFullBlock } from "../rpc/calls.ts"
+import {
+  decodeTransaction,
+  getTransactionOutcome,
+  type TransactionOutcome,
+  traceTransaction
+} from "../rpc/balanceCalls.ts"
+import { type Call, type FullBlock, getFullBlock, sendBatch } from "../rpc/calls.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import type { Watch } from "../scan/watch.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 50
 
 /** `unable`: the provider has neither the states nor a trace that would tell. It is no denial. */
-export type InsideVerdict = "corroborated" | "denied" | "unable"
-export type InsideAnswer = Readonly<Record<InsideVerdict, ReadonlyArray<Unagreed>>>
+export type InternalVerdict = "corroborated" | "denied" | "unable"
+export type InternalEvidence = Readonly<Record<InternalVerdict, ReadonlyArray<Uncorroborated>>>
 
 /** Whether a receipt is of money that moved inside contracts: no transaction and no log says how much it was. */
-export const isInside = ({ position }: Pick<Unagreed, "position">): boolean => position.startsWith("call:")
+export const isInternal = ({ position }: Pick<Uncorroborated, "position">): boolean => position.startsWith("call:")
 
-const findOutcome = (hash: string): Call<Outcome | undefined> => {
-  const call = getOutcome(hash)
+const findOutcome = (hash: string): Call<TransactionOutcome | undefined> => {
+  const call = getTransactionOutcome(hash)
   return { ...call, decode: (result) => (result == null ? Either.right(undefined) : call.decode(result)) }
 }
 
@@ -45,30 +50,35 @@ interface CameInside {
   readonly exact: boolean
 }
 
-const changeOf = (watch: Watch, address: string, difference: bigint): Change => ({
+const changeOf = (watch: WatchContext, address: string, difference: bigint): BalanceChange => ({
   address,
   currency: nativeToken(watch.network.chain),
   difference,
   credits: []
 })
 
-const cameInside = Effect.fnUntraced(function* (watch: Watch, { client }: Provider, block: FullBlock, address: string) {
+const cameInside = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  { client }: Provider,
+  block: FullBlock,
+  address: string
+) {
   const { hash, number, parentHash } = block.header
   const before = yield* stateOf(client, address, { number: number - 1, hash: parentHash })
   const after = yield* stateOf(client, address, { number, hash })
-  const transactions = yield* transactionsOf(client, block, (one) => isNamed(address, one))
+  const transactions = yield* transactionsOf(client, block, (one) => isNamedBy(address, one))
   const change = changeOf(watch, address, after.balance - before.balance)
   const { rest, transfers } = attribute(change, transactions, yield* outcomesOf(client, transactions))
   const sent = transactions.filter(({ from }) => from === address).length
   return {
-    amount: rest + sum(transfers.filter(isInside).map(({ amount }) => amount)),
+    amount: rest + sum(transfers.filter(isInternal).map(({ amount }) => amount)),
     exact: after.nonce - before.nonce === sent
   } satisfies CameInside
 })
 
 /** What is asked of one provider about the receipts of one address in one block. */
 interface Question {
-  readonly watch: Watch
+  readonly watch: WatchContext
   readonly provider: Provider
   readonly block: FullBlock
   readonly address: string
@@ -78,23 +88,23 @@ interface Question {
 }
 
 /** By its trace, or the whole block run again; undefined where the provider offers neither. */
-const concernsByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Unagreed) {
+const concernsByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Uncorroborated) {
   const { address, block, came, provider, wanted, watch } = question
   const isEnough = came !== undefined && came.amount >= wanted
-  const traced = yield* tryAbility(provider.client, "trace", sendBatch(provider.client, [traceTransaction(txHash)]))
+  const traced = yield* tryCapability(provider.client, "trace", sendBatch(provider.client, [traceTransaction(txHash)]))
   if (traced !== undefined) {
-    const got = gotBy(address, traced[0])
+    const got = receivedBy(address, traced[0])
     return isEnough ? got > 0n : got >= amount
   }
   if (!isEnough) return undefined
   const deps = { provider, others: [], chain: watch.chain }
   const change = changeOf(watch, address, came.amount)
-  const { transfers } = yield* lookInside(deps, startLooking(), change, block, came.amount)
+  const { transfers } = yield* traceBlock(deps, makeTraceBudget(), change, block, came.amount)
   return transfers.length === 0 ? undefined : transfers.some((transfer) => transfer.txHash === txHash)
 })
 
 /** The transaction in its block; undefined where it is not, or ran no code that could have brought an address anything. */
-const candidateOf = ({ address, block: { header, transactions }, watch }: Question, { txHash }: Unagreed) => {
+const candidateOf = ({ address, block: { header, transactions }, watch }: Question, { txHash }: Uncorroborated) => {
   const isIt = (raw: unknown) => Predicate.isRecord(raw) && String(raw.hash).toLowerCase() === txHash
   const found = transactions.filter(isIt).flatMap((raw) => Arr.fromOption(Either.getRight(decodeTransaction(raw))))
   const block = { number: header.number, hash: header.hash, time: header.time }
@@ -112,8 +122,8 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
  */
 const verdictOn = Effect.fnUntraced(function* (
   question: Question,
-  receipt: Unagreed
-): Effect.fn.Return<InsideVerdict, RpcError> {
+  receipt: Uncorroborated
+): Effect.fn.Return<InternalVerdict, RpcError> {
   const { address, came, wanted } = question
   const transaction = candidateOf(question, receipt)
   if (transaction === undefined) return "denied"
@@ -126,14 +136,14 @@ const verdictOn = Effect.fnUntraced(function* (
 
 /** The receipts of one address in one block. */
 const ofAddress = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   block: FullBlock,
-  receipts: Arr.NonEmptyReadonlyArray<Unagreed>
+  receipts: Arr.NonEmptyReadonlyArray<Uncorroborated>
 ) {
   const { address } = receipts[0]
   const came = yield* unlessTrouble(cameInside(watch, provider, block, address))
-  const wanted = yield* AgreementRepo.sumInside(watch.reader, watch.network, receipts[0])
+  const wanted = yield* AgreementRepo.sumInternal(watch.reader, watch.network, receipts[0])
   const question: Question = { watch, provider, block, address, came, wanted }
   return yield* Effect.forEach(
     receipts,
@@ -144,9 +154,9 @@ const ofAddress = Effect.fnUntraced(function* (
 
 /** The receipts of one block, whose transactions the provider has there. */
 const ofBlock = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
-  receipts: Arr.NonEmptyReadonlyArray<Unagreed>
+  receipts: Arr.NonEmptyReadonlyArray<Uncorroborated>
 ) {
   const { blockHash, blockNumber } = receipts[0]
   const [block] = (yield* unlessTrouble(sendBatch(provider.client, [getFullBlock(blockNumber)]))) ?? []
@@ -168,13 +178,13 @@ const ofBlock = Effect.fnUntraced(function* (
  *
  * Fails only with what tells of the provider as a whole.
  */
-export const insideCorroborated = Effect.fn("Chains.insideCorroborated")(function* (
+export const corroborateInternal = Effect.fn("Chains.insideCorroborated")(function* (
   provider: Provider,
-  watch: Watch,
-  receipts: ReadonlyArray<Unagreed>
+  watch: WatchContext,
+  receipts: ReadonlyArray<Uncorroborated>
 ) {
-  const verdicts: Array<readonly [InsideVerdict, Unagreed]> = []
-  const here: Array<Unagreed> = []
+  const verdicts: Array<readonly [InternalVerdict, Uncorroborated]> = []
+  const here: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(receipts, callsPerBatch)) {
     const outcomes = yield* unlessTrouble(
       sendBatch(
@@ -193,9 +203,9 @@ export const insideCorroborated = Effect.fn("Chains.insideCorroborated")(functio
   for (const group of Object.values(Arr.groupBy(here, ({ blockHash }) => blockHash))) {
     verdicts.push(...(yield* ofBlock(watch, provider, group)))
   }
-  const those = (wanted: InsideVerdict) =>
+  const those = (wanted: InternalVerdict) =>
     verdicts.flatMap(([verdict, receipt]) => (verdict === wanted ? [receipt] : []))
-  const answer: InsideAnswer = {
+  const answer: InternalEvidence = {
     corroborated: those("corroborated"),
     denied: those("denied"),
     unable: those("unable")

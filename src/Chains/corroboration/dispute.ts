@@ -1,8 +1,8 @@
 import { Duration, Effect, Either } from "effect"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, findHeader } from "../rpc/calls.ts"
+import { findHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import type { Watch } from "../scan/watch.ts"
+import type { WatchContext } from "../scan/watch.ts"
 
 /** What came of a question about a final block: who has it otherwise than two providers, or that nobody can tell. */
 export type Dispute =
@@ -35,7 +35,7 @@ const wrong = (provider: Provider, number: number, theirs: string, hash: string)
  * one is asked, and where there is none, or it has a block of its own, the dispute stays open.
  */
 export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
-  { providers }: Watch,
+  { providers }: WatchContext,
   serving: Provider,
   other: Provider,
   number: number

@@ -1,6 +1,6 @@
 import { Array as Arr, Effect } from "effect"
-import type { Watch } from "../scan/watch.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
@@ -8,7 +8,7 @@ const page = 500
 /** Transactions of the newest, and of the others, that one tick asks about; the next ones wait for the next tick. */
 const askedOfEach = 100
 
-const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
+const byTransaction = (receipts: ReadonlyArray<Uncorroborated>) =>
   Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash))
 
 /**
@@ -16,20 +16,20 @@ const byTransaction = (receipts: ReadonlyArray<Unagreed>) =>
  * they are mostly real, and the other half the older ones in turn: however many newer ones a provider invents, nobody's
  * money is left out.
  */
-export const makeQuestions = ({ network, reader }: Pick<Watch, "network" | "reader">) => {
+export const makeDueReceipts = ({ network, reader }: Pick<WatchContext, "network" | "reader">) => {
   /** The last of the older ones that had its turn. */
-  let turn: Unagreed | undefined
+  let turn: Uncorroborated | undefined
 
   /** The newest ones, and the others, from the one on whose turn it is. */
   const candidates = Effect.fnUntraced(function* (upTo: number) {
-    const newest = yield* AgreementRepo.unagreed(reader, network, upTo, page)
+    const newest = yield* AgreementRepo.uncorroborated(reader, network, upTo, page)
     const last = newest.at(-1)
     if (last === undefined || newest.length < page) return { newest, others: [] }
     const from = turn === undefined || AgreementRepo.isNewer(turn, last) ? last : turn
-    return { newest, others: yield* AgreementRepo.unagreed(reader, network, upTo, page, from) }
+    return { newest, others: yield* AgreementRepo.uncorroborated(reader, network, upTo, page, from) }
   })
 
-  return Effect.fnUntraced(function* (upTo: number, isOpen: (receipt: Unagreed) => boolean) {
+  return Effect.fnUntraced(function* (upTo: number, isOpen: (receipt: Uncorroborated) => boolean) {
     const { newest, others } = yield* candidates(upTo)
     const due = byTransaction(newest.filter(isOpen))
     const older = byTransaction(others.filter(isOpen)).slice(0, askedOfEach)

@@ -6,27 +6,27 @@ import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { keepIncome } from "../balances/commitBalances.ts"
 import * as Incomes from "../balances/IncomeRepo.ts"
-import type { Income } from "../balances/searchBalances.ts"
+import type { SearchedIncome } from "../balances/searchBalances.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { makeStandsStill } from "../providers/standsStill.ts"
+import { makeIsStalled } from "../providers/standsStill.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
-import { decidesSolely, type Watch } from "../scan/watch.ts"
+import { decidesAsSoleProvider, type WatchContext } from "../scan/watch.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
-import { AnewCounts } from "./AnewCounts.ts"
+import { RepeatedFindings } from "./AnewCounts.ts"
 import * as Searches from "./SearchesRepo.ts"
-import { type Page, type Told, tell } from "./searchOne.ts"
-import { finalNumber } from "./secondPass.ts"
+import { type SearchEvidence, type SearchPage, searchProvider } from "./searchOne.ts"
+import { finalBlockOf } from "./secondPass.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
 import {
-  byTwo,
+  corroboratedByTwo,
+  deniedByTwo,
   isDustDecided,
-  lackedByTwo,
-  oneSidedOf,
-  type SecondWord,
+  type SecondEvidence,
+  singleSourcedOf,
   undatedAmong,
   unshownAmong
 } from "./vouching.ts"
@@ -42,23 +42,23 @@ const waitsForTimes =
 /** What a provider answers that has other blocks than those that were read, or not yet. */
 const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
 
-const silence: Income = { transfers: [], compared: [] }
+const silence: SearchedIncome = { transfers: [], compared: [] }
 
 /** What a search has found: all of it, and what two providers told of alike. */
-interface Found extends Income {
+interface Found extends SearchedIncome {
   readonly alike: ReadonlyArray<DatedTransfer>
   /** Addresses of which the second one tells other coins than the first. */
   readonly disputed: ReadonlySet<string>
 }
 
 /** What counts of what one provider alone had told. */
-interface Decided extends Pick<SecondWord, "vouched" | "lacks"> {
+interface Decided extends Pick<SecondEvidence, "corroborated" | "lacks"> {
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
 }
 
 /** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
-const together = (first: Income, second: Income): Found => {
+const together = (first: SearchedIncome, second: SearchedIncome): Found => {
   const keys = new Set(first.transfers.map(Ledger.keyOf))
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
   const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
@@ -77,12 +77,12 @@ const together = (first: Income, second: Income): Found => {
  * addresses that have money of which the ledger knew nothing.
  */
 const store = (
-  watch: Watch,
+  watch: WatchContext,
   due: ReadonlyArray<Searches.Due>,
   { alike, compared, disputed, transfers }: Found,
-  { isSole, lacks, unshown, vouched }: Decided,
+  { isSole, lacks, unshown, corroborated }: Decided,
   settled: BlockRef,
-  anewCounts: AnewCounts
+  anewCounts: RepeatedFindings
 ) =>
   watch.writer.write(
     Effect.gen(function* () {
@@ -97,7 +97,7 @@ const store = (
       const decided = [
         ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
         ...(yield* VouchingRepo.reinstate(network, alike)),
-        ...(yield* VouchingRepo.corroborateOthers(network, vouched, unshown, isSole))
+        ...(yield* VouchingRepo.corroborateOthers(network, corroborated, unshown, isSole))
       ]
       for (const { address, replaced } of compared) {
         yield* Balances.forget(network, address)
@@ -154,17 +154,17 @@ export interface Search {
  * who read the blocks may have been the other one. What they tell of is stored, and keeps the payments open. While no other
  * one answers, the one that serves decides after `sole_provider_patience`.
  */
-export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): Search => {
+export const makeSearch = (watch: WatchContext, payments: SettingsShape["payments"]): Search => {
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
-  const standsStill = makeStandsStill(providers)
-  const anewCounts = new AnewCounts()
+  const standsStill = makeIsStalled(providers)
+  const anewCounts = new RepeatedFindings()
 
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
     if (scan === undefined || settled === undefined) return undefined
-    const final = finalNumber(watch, head.number, scan.finalized)
+    const final = finalBlockOf(watch, head.number, scan.finalized)
     const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
     return due.length === 0 ? undefined : { due, settled, scan }
   })
@@ -194,27 +194,27 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     serving: Provider,
     others: ReadonlyArray<Provider>,
     heads: ReadonlyArray<Headed>,
-    page: Page,
+    page: SearchPage,
     verified: number
   ) {
     const { after, settled, told: oneSided } = page
-    const told: Array<Told> = []
+    const told: Array<SearchEvidence> = []
     let reason = "no other provider answers"
     const isDecided = () => {
-      const vouched = byTwo(told.map((one) => one.vouched))
-      const isDated = undatedAmong(oneSided, vouched).size === 0 && unshownAmong(oneSided, told).size === 0
-      return isDated && isDustDecided(oneSided, vouched, lackedByTwo(told))
+      const corroborated = corroboratedByTwo(told.map((one) => one.corroborated))
+      const isDated = undatedAmong(oneSided, corroborated).size === 0 && unshownAmong(oneSided, told).size === 0
+      return isDated && isDustDecided(oneSided, corroborated, deniedByTwo(told))
     }
     for (const { head, one: asked } of heads) {
       if (told.length >= quorum && isDecided()) break
       if (head < settled.number + chain.confirmations - 1) continue
       // While it is the only one, the verification pass goes no further.
-      if (others.length > 0 && (settled.number - after) / asked.span.blocks > maxRanges) {
+      if (others.length > 0 && (settled.number - after) / asked.blockRange.blocks > maxRanges) {
         reason = `the verification pass has not come further than block ${verified}`
         continue
       }
       const helping = [...others, serving].filter((one) => one !== asked)
-      const answer = yield* tell(watch, helping, asked, page)
+      const answer = yield* searchProvider(watch, helping, asked, page)
       if ("transfers" in answer) {
         told.push(answer)
         yield* providers.testified(asked)
@@ -243,7 +243,7 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
     anewCounts.retain(new Set(due.map(({ payment }) => payment)))
     // What the verification pass has read, another provider has been asked about.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
-    const oneSided = yield* oneSidedOf(watch, due, settled)
+    const oneSided = yield* singleSourcedOf(watch, due, settled)
     const { reason, told } = yield* hear(
       provider,
       others,
@@ -251,21 +251,21 @@ export const makeSearch = (watch: Watch, payments: SettingsShape["payments"]): S
       { due, told: oneSided, after, settled },
       scan.verified
     )
-    const vouched = byTwo(told.map((one) => one.vouched))
+    const corroborated = corroboratedByTwo(told.map((one) => one.corroborated))
     const unshown = unshownAmong(oneSided, told)
     const [first = silence, second = silence] = told
     const found = together(first, second)
     if (told.length >= quorum) {
-      const undated = undatedAmong(oneSided, vouched)
+      const undated = undatedAmong(oneSided, corroborated)
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const word = { vouched, unshown, lacks: lackedByTwo(told), isSole: false }
+      const word = { corroborated, unshown, lacks: deniedByTwo(told), isSole: false }
       yield* warnOf(yield* store(watch, dated, found, word, settled, anewCounts))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
-    const sole = due.filter(({ dueAt }) => decidesSolely(watch, provider, dueAt + grace, now))
+    const sole = due.filter(({ dueAt }) => decidesAsSoleProvider(watch, provider, dueAt + grace, now))
     if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = { vouched: told.flatMap((one) => one.vouched), unshown, lacks: [], isSole: true }
+    const bySole = { corroborated: told.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, anewCounts))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })

@@ -1,22 +1,22 @@
 import { Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { type Income, searchBalances } from "../balances/searchBalances.ts"
+import { type SearchedIncome, searchBalances } from "../balances/searchBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { readTokens } from "../scan/range.ts"
-import { sourceOf, type Watch } from "../scan/watch.ts"
+import { readTokenTransfers } from "../scan/range.ts"
+import { sourceOf, type WatchContext } from "../scan/watch.ts"
 import { withoutRefuted } from "./corroborateBalances.ts"
 import type * as Searches from "./SearchesRepo.ts"
-import { type OneSided, type SecondWord, secondWord } from "./vouching.ts"
+import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./vouching.ts"
 
 // What one provider tells of payments that are to end.
 
 /** What a provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
 const searchLogs = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   other: Provider,
   due: ReadonlyArray<Searches.Due>,
   after: number,
@@ -27,7 +27,7 @@ const searchLogs = Effect.fnUntraced(function* (
   const source = { ...sourceOf(watch, other), watched }
   const found: Array<DatedTransfer> = []
   for (let from = after; from < settled.number; ) {
-    const to = Math.min(settled.number, from + other.span.blocks)
+    const to = Math.min(settled.number, from + other.blockRange.blocks)
     const [last] = yield* sendBatch(other.client, [getHeader(to)])
     // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
     if (to === settled.number && last.time !== settled.time) {
@@ -40,32 +40,32 @@ const searchLogs = Effect.fnUntraced(function* (
       })
     }
     const end = to === settled.number ? { ...last, hash: settled.hash } : last
-    const part = readTokens(source, { number: from, hash: "", time: 0 }, end)
+    const part = readTokenTransfers(source, { number: from, hash: "", time: 0 }, end)
     const blocks = to - from
-    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.span.failed(error, blocks)))))
+    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.blockRange.failed(error, blocks)))))
     from = to
   }
   return found
 })
 
 /** What a search is about. */
-export interface Page {
+export interface SearchPage {
   readonly due: ReadonlyArray<Searches.Due>
-  readonly told: OneSided
+  readonly told: SingleSourced
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
 }
 
 /** What one provider tells. */
-export interface Told extends Income, SecondWord {}
+export interface SearchEvidence extends SearchedIncome, SecondEvidence {}
 
 /** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
-export const tell = (
-  watch: Watch,
+export const searchProvider = (
+  watch: WatchContext,
   others: ReadonlyArray<Provider>,
   other: Provider,
-  { after, due, settled, told }: Page
+  { after, due, settled, told }: SearchPage
 ) =>
   Effect.gen(function* () {
     const logs = yield* searchLogs(watch, other, due, after, settled)
@@ -73,11 +73,11 @@ export const tell = (
     const transfers = yield* withoutRefuted(watch, other, income.transfers)
     const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
     const compared = income.compared.filter(({ address }) => !left.has(address))
-    const word = yield* secondWord(watch, other, told, settled)
+    const word = yield* secondEvidenceOf(watch, other, told, settled)
     return {
       ...word,
       transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
       compared,
-      vouched: [...logs, ...word.vouched]
-    } satisfies Told
+      corroborated: [...logs, ...word.corroborated]
+    } satisfies SearchEvidence
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))

@@ -8,16 +8,16 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { refusals } from "../providers/Span.ts"
-import { sendBatch, getHeader, type Header } from "../rpc/calls.ts"
+import { type BlockHeader, getHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { readTokens } from "../scan/range.ts"
-import { isAlone, sourceOf, type Watch } from "../scan/watch.ts"
+import { readTokenTransfers } from "../scan/range.ts"
+import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/watch.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { settleDispute } from "./dispute.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
-export const finalNumber = (watch: Watch, head: number, finalized: number | undefined): number =>
+export const finalBlockOf = (watch: WatchContext, head: number, finalized: number | undefined): number =>
   finalBlock({ confirmations: watch.chain.confirmations, finalized, head })
 
 /** What one provider tells of the blocks. */
@@ -44,12 +44,12 @@ const inconsistent = ({ client }: Provider, { number, hash }: { readonly number:
   })
 
 /** More blocks than one were asked for, and fewer may pass. */
-const isTooLarge = ({ reason }: RpcError, after: number, last: Header): boolean =>
+const isTooLarge = ({ reason }: RpcError, after: number, last: BlockHeader): boolean =>
   refusals.has(reason) && last.number - after > 1
 
 /** Two providers disagree about a final block: fails where the serving one is wrong. True: the dispute stays open. */
 const disagree = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   serving: Provider,
   reader: Provider,
   number: number,
@@ -85,24 +85,24 @@ const disagree = Effect.fnUntraced(function* (
  * too many for one of them.
  */
 const hear = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   readers: ReadonlyArray<Provider>,
   after: number,
-  last: Header,
+  last: BlockHeader,
   state: PassState
 ) {
   const parts = yield* Effect.forEach(
     readers,
     (reader) =>
-      readTokens(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
+      readTokenTransfers(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
         Effect.map((transfers): ReadonlyArray<Told> => {
-          reader.span.succeeded(last.number - after)
+          reader.blockRange.succeeded(last.number - after)
           return [{ reader, transfers }]
         }),
         Effect.tap(() => (reader === provider ? Effect.void : watch.providers.testified(reader))),
         Effect.catchTag("RpcError", (error) => {
-          reader.span.failed(error, last.number - after)
+          reader.blockRange.failed(error, last.number - after)
           if (reader === provider || isTooLarge(error, after, last)) return error
           if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
           return Effect.map(disagree(watch, provider, reader, last.number, error, state), (open) =>
@@ -122,7 +122,7 @@ const hear = Effect.fnUntraced(function* (
  * been seen. Undefined where nobody can tell who is wrong.
  */
 const missed = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   { head }: Scan,
   told: ReadonlyArray<Told>,
@@ -157,7 +157,7 @@ const missed = Effect.fnUntraced(function* (
  * deep as the confirmations by the heads that they have themselves.
  */
 const corroborated = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   scan: Scan,
   told: ReadonlyArray<Told>,
@@ -193,14 +193,14 @@ interface Part {
   readonly isVerified: boolean
 }
 
-const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) =>
+const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part: Part) =>
   writer.write(
     Effect.gen(function* () {
       const { network } = part
       const now = yield* Ledger.scan(yield* Tx, network)
       if (now === undefined || now.head.hash !== scan.head.hash) return
       const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
-      for (const payment of yield* VouchingRepo.setCorroborated(network, part.corroborated)) touched.add(payment)
+      for (const payment of yield* VouchingRepo.setPassCorroborated(network, part.corroborated)) touched.add(payment)
       if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })
@@ -214,20 +214,20 @@ const store = ({ settlement, writer, ...watch }: Watch, scan: Scan, part: Part) 
  * Where no other provider can be used for as long as `patient` says, the one that serves reads them again by itself, since
  * a balancer may have another node answer; that verifies nothing, and the pass is repeated once another one is back.
  */
-export const secondPass = Effect.fn("Watcher.secondPass")(function* (
-  watch: Watch,
+export const verificationPass = Effect.fn("Watcher.secondPass")(function* (
+  watch: WatchContext,
   provider: Provider,
-  finalized: Header | undefined,
+  finalized: BlockHeader | undefined,
   patient: boolean,
   state: PassState = startPass()
 ) {
   const { network, providers, reader, watched } = watch
   const scan = yield* Ledger.scan(reader, network)
   if (scan === undefined) return "done" satisfies Passed
-  const final = finalNumber(watch, scan.head.number, finalized?.number)
+  const final = finalBlockOf(watch, scan.head.number, finalized?.number)
   if (final <= scan.verified) return "done" satisfies Passed
   const others = yield* providers.others(provider)
-  const isSole = others.length === 0 && !isAlone(watch)
+  const isSole = others.length === 0 && !isOnlyProvider(watch)
   if (isSole && patient) return "waits" satisfies Passed
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
   if (final <= after) return "done" satisfies Passed
@@ -235,7 +235,7 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
   const readers = [...(yield* providers.witnesses(provider)), provider]
   const believed = [...others, provider]
   const read = Effect.fnUntraced(function* (): Effect.fn.Return<Part | undefined, RpcError | StoreUnavailable> {
-    const to = Math.min(final, after + Math.min(...readers.map(({ span }) => span.blocks)))
+    const to = Math.min(final, after + Math.min(...readers.map(({ blockRange: span }) => span.blocks)))
     const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
     if (watched.size === 0) return verified
     const [last] = to === finalized?.number ? [finalized] : yield* sendBatch(provider.client, [getHeader(to)])
@@ -244,7 +244,7 @@ export const secondPass = Effect.fn("Watcher.secondPass")(function* (
     const told = heard.right
     if (told === undefined) return undefined
     const heeded = told.filter(({ reader }) => believed.includes(reader))
-    const isVerified = isAlone(watch) || heeded.some(({ reader }) => reader !== provider)
+    const isVerified = isOnlyProvider(watch) || heeded.some(({ reader }) => reader !== provider)
     if (!isVerified && patient) return undefined
     const found = yield* missed(watch, provider, scan, heeded, state)
     if (found === undefined) return undefined

@@ -4,28 +4,37 @@ import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, badResponse, type Call, decoder, findHeader, getHead, Hash, type Header } from "../rpc/calls.ts"
+import {
+  type BlockHeader,
+  badResponse,
+  type Call,
+  decoder,
+  findHeader,
+  getHead,
+  Hash,
+  sendBatch
+} from "../rpc/calls.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
-import type { Watch } from "../scan/watch.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
-import { insideCorroborated, isInside } from "./corroborateInside.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
+import { corroborateInternal, isInternal } from "./corroborateInside.ts"
 
 // What one provider says of receipts that another one has reported.
 
-const Vouched = Schema.Struct({
+const MinedTransactionReceipt = Schema.Struct({
   transactionHash: Hash,
   blockHash: Hash,
   status: Schema.Literal("0x0", "0x1"),
   logs: Schema.Array(Schema.Unknown)
 })
-type Vouched = typeof Vouched.Type
-const decodeVouched = decoder(Vouched)
+type MinedTransactionReceipt = typeof MinedTransactionReceipt.Type
+const decodeMinedReceipt = decoder(MinedTransactionReceipt)
 
 /** A transaction's receipt with its logs; undefined where the node has none. */
-const findVouched = (hash: string): Call<Vouched | undefined> => ({
+const findMinedReceipt = (hash: string): Call<MinedTransactionReceipt | undefined> => ({
   method: "eth_getTransactionReceipt",
   params: [hash],
-  decode: (result) => (result === null ? Either.right(undefined) : decodeVouched(result))
+  decode: (result) => (result === null ? Either.right(undefined) : decodeMinedReceipt(result))
 })
 
 /** A transaction, which is checked where it is looked at; null where the node has none. */
@@ -47,25 +56,30 @@ const findListed = (number: number): Call<Listed | undefined> => ({
 })
 
 /** What a provider says of receipts; of those in neither list it cannot tell. */
-export interface Testimony {
+export interface ReceiptEvidence {
   /** The times of the blocks of those that it has, by hash; Unix seconds. Nothing but the header's hash vouches for one. */
   readonly times: ReadonlyMap<string, number>
   /** It has them, in the same block, as deep as the chain's confirmations. */
-  readonly has: ReadonlyArray<Unagreed>
+  readonly has: ReadonlyArray<Uncorroborated>
   /** It has that depth, and not these. */
-  readonly lacks: ReadonlyArray<Unagreed>
+  readonly lacks: ReadonlyArray<Uncorroborated>
   /** They moved inside contracts, and it has neither the states nor a trace that would tell. */
-  readonly unable: ReadonlyArray<Unagreed>
+  readonly unable: ReadonlyArray<Uncorroborated>
   /** Number of its head. */
   readonly head: number
 }
 
 /** Any transaction in the right block could be named for a transfer that never was: it must be told the same. */
-const isTold = (receipt: Unagreed, transfers: ReadonlyArray<Transfer>): boolean =>
+const isTold = (receipt: Uncorroborated, transfers: ReadonlyArray<Transfer>): boolean =>
   transfers.some((transfer) => Ledger.keyOf(transfer) === Ledger.keyOf(receipt) && transfer.amount === receipt.amount)
 
 /** What a transaction sends by its own value, if it is in the block of the receipt. */
-const sentBy = (transaction: unknown, { blockHash, blockNumber }: Unagreed, coin: string, addresses: AddressSet) => {
+const sentBy = (
+  transaction: unknown,
+  { blockHash, blockNumber }: Uncorroborated,
+  coin: string,
+  addresses: AddressSet
+) => {
   const header = { number: blockNumber, hash: blockHash, time: 0, parentHash: "", logsBloom: undefined }
   return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
 }
@@ -73,15 +87,15 @@ const sentBy = (transaction: unknown, { blockHash, blockNumber }: Unagreed, coin
 /** The transfers that a provider's receipt and transaction tell of, in the block of the given receipts. */
 const toldIn = (
   { client }: Provider,
-  { contracts, network }: Watch,
-  vouched: Vouched,
+  { contracts, network }: WatchContext,
+  mined: MinedTransactionReceipt,
   transaction: unknown,
-  receipts: ReadonlyArray<Unagreed>
+  receipts: ReadonlyArray<Uncorroborated>
 ) => {
   const addresses = new AddressSet()
   for (const { address } of receipts) addresses.add(address)
-  return Either.match(transfersAmong(vouched.logs, contracts, addresses), {
-    onLeft: (detail) => badResponse(client, findVouched(vouched.transactionHash), detail),
+  return Either.match(transfersAmong(mined.logs, contracts, addresses), {
+    onLeft: (detail) => badResponse(client, findMinedReceipt(mined.transactionHash), detail),
     onRight: (tokens) =>
       Effect.succeed([
         ...tokens,
@@ -94,7 +108,7 @@ const toldIn = (
  * Of receipts whose transaction a provider does not give: those it really lacks. A node without an index of old
  * transactions gives none of them, and lists them in their block all the same.
  */
-const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Unagreed>) {
+const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Uncorroborated>) {
   const numbers = [...new Set(unknown.map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
   const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findListed))))
@@ -108,12 +122,12 @@ const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown:
  * Asks one provider about receipts: for each transaction's receipt, for the transaction where its own value is the money,
  * and for its head, in one batch. Its own head tells the depth: a head that another provider claims proves none.
  */
-export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
+export const receiptEvidenceOf = Effect.fn("Chains.testimonyOf")(function* (
   provider: Provider,
-  watch: Watch,
-  receipts: ReadonlyArray<Unagreed>
+  watch: WatchContext,
+  receipts: ReadonlyArray<Uncorroborated>
 ) {
-  const [outside, inside] = Arr.partition(receipts, isInside)
+  const [outside, inside] = Arr.partition(receipts, isInternal)
   const byHash = Arr.groupBy(outside, (receipt) => receipt.txHash)
   const hashes = Object.keys(byHash)
   const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
@@ -121,40 +135,40 @@ export const testimonyOf = Effect.fn("Chains.testimonyOf")(function* (
   const [head, ...all] = yield* sendBatch(provider.client, [
     getHead,
     ...numbers.map(findHeader),
-    ...hashes.map(findVouched),
+    ...hashes.map(findMinedReceipt),
     ...paying.map(findTransaction)
   ])
-  const headers = all.slice(0, numbers.length) as ReadonlyArray<Header | undefined>
+  const headers = all.slice(0, numbers.length) as ReadonlyArray<BlockHeader | undefined>
   const times = new Map(
     headers.flatMap((header) => (header === undefined ? [] : [[header.hash, header.time] as const]))
   )
   const answers = all.slice(numbers.length)
-  const isDeep = ({ blockNumber }: Unagreed) => head.number - blockNumber + 1 >= watch.chain.confirmations
+  const isDeep = ({ blockNumber }: Uncorroborated) => head.number - blockNumber + 1 >= watch.chain.confirmations
   const transactions = new Map(Arr.zip(paying, answers.slice(hashes.length)))
-  const has: Array<Unagreed> = []
-  const lacks: Array<Unagreed> = []
-  const unknown: Array<Unagreed> = []
-  for (const [hash, vouched] of Arr.zip(hashes, answers as ReadonlyArray<Vouched | undefined>)) {
+  const has: Array<Uncorroborated> = []
+  const lacks: Array<Uncorroborated> = []
+  const unknown: Array<Uncorroborated> = []
+  for (const [hash, mined] of Arr.zip(hashes, answers as ReadonlyArray<MinedTransactionReceipt | undefined>)) {
     const asked = (byHash[hash] ?? []).filter(isDeep)
-    if (vouched === undefined || vouched.transactionHash !== hash) {
+    if (mined === undefined || mined.transactionHash !== hash) {
       unknown.push(...asked)
       continue
     }
-    const told = yield* toldIn(provider, watch, vouched, transactions.get(hash), asked)
+    const told = yield* toldIn(provider, watch, mined, transactions.get(hash), asked)
     for (const receipt of asked) {
-      const isSame = vouched.blockHash === receipt.blockHash && vouched.status === "0x1" && isTold(receipt, told)
+      const isSame = mined.blockHash === receipt.blockHash && mined.status === "0x1" && isTold(receipt, told)
       ;(isSame ? has : lacks).push(receipt)
     }
   }
   lacks.push(...(yield* reallyLacked(provider, unknown)))
   const deepInside = inside.filter(isDeep)
-  if (deepInside.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies Testimony
-  const { corroborated, denied, unable } = yield* insideCorroborated(provider, watch, deepInside)
+  if (deepInside.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
+  const { corroborated, denied, unable } = yield* corroborateInternal(provider, watch, deepInside)
   return {
     has: [...has, ...corroborated],
     lacks: [...lacks, ...denied],
     unable,
     times,
     head: head.number
-  } satisfies Testimony
+  } satisfies ReceiptEvidence
 })

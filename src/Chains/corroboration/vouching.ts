@@ -3,14 +3,14 @@ import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, findHeader } from "../rpc/calls.ts"
-import type { Watch } from "../scan/watch.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
+import { findHeader, sendBatch } from "../rpc/calls.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
 import * as AgreementRepo from "./AgreementRepo.ts"
 import { verdictOf } from "./corroborateBalances.ts"
 import type { Due } from "./SearchesRepo.ts"
-import { testimonyOf } from "./testimony.ts"
-import type { Undated, Vouched } from "./VouchingRepo.ts"
+import { receiptEvidenceOf } from "./testimony.ts"
+import type { CorroboratedReceipt, Undated } from "./VouchingRepo.ts"
 import * as VouchingRepo from "./VouchingRepo.ts"
 import { quorum } from "./votes.ts"
 
@@ -25,50 +25,54 @@ const receiptsPerBatch = 32
 const headersPerBatch = 100
 
 /** What one provider alone has told of payments that are to end. */
-export interface OneSided {
-  readonly dust: ReadonlyArray<Unagreed>
+export interface SingleSourced {
+  readonly dust: ReadonlyArray<Uncorroborated>
   readonly undated: ReadonlyArray<Undated>
 }
 
-export const oneSidedOf = Effect.fnUntraced(function* (
-  { network, reader }: Watch,
+export const singleSourcedOf = Effect.fnUntraced(function* (
+  { network, reader }: WatchContext,
   due: ReadonlyArray<Due>,
   { number }: BlockRef
 ) {
   const each = Math.max(1, Math.floor(dustAtOnce / due.length))
   return {
-    dust: yield* AgreementRepo.unagreedDust(reader, network, number, due, each),
+    dust: yield* AgreementRepo.uncorroboratedDust(reader, network, number, due, each),
     undated: yield* VouchingRepo.undated(reader, network, number, due)
-  } satisfies OneSided
+  } satisfies SingleSourced
 })
 
 /** What a provider says of what one alone has told. */
-export interface SecondWord {
+export interface SecondEvidence {
   /** What it has as well. */
-  readonly vouched: ReadonlyArray<Vouched>
+  readonly corroborated: ReadonlyArray<CorroboratedReceipt>
   /** Money without a transaction that its balances show. Of the rest of it that it vouches for it has the block, and no states. */
   readonly shown: ReadonlyArray<Undated>
   /** Dust that it does not have, in a block as deep as the confirmations. */
-  readonly lacks: ReadonlyArray<Unagreed>
+  readonly lacks: ReadonlyArray<Uncorroborated>
 }
 
-const ofDust = Effect.fnUntraced(function* (watch: Watch, provider: Provider, dust: ReadonlyArray<Unagreed>) {
-  const found: Array<Vouched> = []
-  const lacking: Array<Unagreed> = []
+const ofDust = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  provider: Provider,
+  dust: ReadonlyArray<Uncorroborated>
+) {
+  const found: Array<CorroboratedReceipt> = []
+  const lacking: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
-    const { has, lacks, times } = yield* testimonyOf(provider, watch, part)
+    const { has, lacks, times } = yield* receiptEvidenceOf(provider, watch, part)
     lacking.push(...lacks)
     for (const { address, blockHash, position } of has) {
       const blockTime = times.get(blockHash)
       if (blockTime !== undefined) found.push({ address, blockHash, position, blockTime })
     }
   }
-  return { vouched: found, lacks: lacking }
+  return { corroborated: found, lacks: lacking }
 })
 
 /** Money without a transaction with the times of its blocks, where the provider has them and does not deny the money. */
 const date = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   undated: ReadonlyArray<Undated>,
   settled: BlockRef
@@ -81,7 +85,7 @@ const date = Effect.fnUntraced(function* (
     { concurrency: 1 }
   )
   const byNumber = new Map(Arr.zip(numbers, headers.flat()))
-  const dated: Array<Vouched> = []
+  const dated: Array<CorroboratedReceipt> = []
   const shown: Array<Undated> = []
   for (const money of undated) {
     const { address, blockHash, blockNumber, position, since = blockNumber } = money
@@ -97,21 +101,28 @@ const date = Effect.fnUntraced(function* (
 })
 
 /** What a provider says of these receipts, in blocks up to `settled`. */
-export const secondWord = (watch: Watch, provider: Provider, { dust, undated }: OneSided, settled: BlockRef) =>
+export const secondEvidenceOf = (
+  watch: WatchContext,
+  provider: Provider,
+  { dust, undated }: SingleSourced,
+  settled: BlockRef
+) =>
   Effect.zipWith(
     ofDust(watch, provider, dust),
     date(watch, provider, undated, settled),
-    ({ lacks, vouched }, { dated, shown }): SecondWord => ({
-      vouched: [...vouched, ...dated],
+    ({ lacks, corroborated }, { dated, shown }): SecondEvidence => ({
+      corroborated: [...corroborated, ...dated],
       shown,
       lacks
     })
   )
 
-const nameOf = (one: Vouched) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
+const nameOf = (one: CorroboratedReceipt) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
 
 /** What two of the providers vouch for alike, the times included. */
-export const byTwo = (told: ReadonlyArray<ReadonlyArray<Vouched>>): ReadonlyArray<Vouched> => {
+export const corroboratedByTwo = (
+  told: ReadonlyArray<ReadonlyArray<CorroboratedReceipt>>
+): ReadonlyArray<CorroboratedReceipt> => {
   const counts = new Map<string, number>()
   return told
     .flatMap((one) => [...new Map(one.map((receipt) => [nameOf(receipt), receipt])).values()])
@@ -123,21 +134,28 @@ export const byTwo = (told: ReadonlyArray<ReadonlyArray<Vouched>>): ReadonlyArra
 }
 
 /** The dust that two of the providers do not have. */
-export const lackedByTwo = (told: ReadonlyArray<SecondWord>): ReadonlyArray<Unagreed> => {
-  const counts = new Map<Unagreed, number>()
+export const deniedByTwo = (told: ReadonlyArray<SecondEvidence>): ReadonlyArray<Uncorroborated> => {
+  const counts = new Map<Uncorroborated, number>()
   for (const { lacks } of told) for (const one of lacks) counts.set(one, (counts.get(one) ?? 0) + 1)
   return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
 }
 
 /** Whether two of the providers say the same of all dust that one alone has told of. */
-export const isDustDecided = ({ dust }: OneSided, vouched: ReadonlyArray<Vouched>, lacks: ReadonlyArray<Unagreed>) => {
-  const decided = new Set([...vouched, ...lacks].map(Ledger.keyOf))
+export const isDustDecided = (
+  { dust }: SingleSourced,
+  corroborated: ReadonlyArray<CorroboratedReceipt>,
+  lacks: ReadonlyArray<Uncorroborated>
+) => {
+  const decided = new Set([...corroborated, ...lacks].map(Ledger.keyOf))
   return dust.every((one) => decided.has(Ledger.keyOf(one)))
 }
 
 /** The payments that have money of which it is not agreed when it came. */
-export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouched>): ReadonlySet<PaymentId> => {
-  const dated = new Set(vouched.map(Ledger.keyOf))
+export const undatedAmong = (
+  { undated }: SingleSourced,
+  corroborated: ReadonlyArray<CorroboratedReceipt>
+): ReadonlySet<PaymentId> => {
+  const dated = new Set(corroborated.map(Ledger.keyOf))
   return new Set(undated.filter((one) => !dated.has(Ledger.keyOf(one))).map(({ payment }) => payment))
 }
 
@@ -145,7 +163,7 @@ export const undatedAmong = ({ undated }: OneSided, vouched: ReadonlyArray<Vouch
  * Keys of the money without a transaction that fewer than two providers show by their own states: who told of it may have
  * had a state from another one. Where only one is left to tell, its word stands.
  */
-export const unshownAmong = ({ undated }: OneSided, told: ReadonlyArray<SecondWord>): ReadonlySet<string> => {
+export const unshownAmong = ({ undated }: SingleSourced, told: ReadonlyArray<SecondEvidence>): ReadonlySet<string> => {
   const needed = Math.min(told.length, quorum)
   const isShown = (money: Undated) => told.filter(({ shown }) => shown.includes(money)).length >= needed
   return new Set(undated.filter((money) => !isShown(money)).map(Ledger.keyOf))

@@ -1,6 +1,6 @@
 import { Duration } from "effect"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import type { Unagreed } from "./AgreementRepo.ts"
+import type { Uncorroborated } from "./AgreementRepo.ts"
 
 /** The longest that a receipt waits until it is asked about again: the wait doubles, from one poll. */
 const longestWait = Duration.toMillis("10 minutes")
@@ -16,23 +16,23 @@ interface Wait {
 }
 
 /** The waits of receipts, the longest unchanged forgotten first. */
-export class Waits {
+export class AskBackoff {
   readonly #waits = new Map<string, Wait>()
 
   constructor(readonly first: number) {}
 
-  get(receipt: Unagreed): Wait | undefined {
+  get(receipt: Uncorroborated): Wait | undefined {
     return this.#waits.get(Ledger.keyOf(receipt))
   }
 
   /** Whether it is to be asked about. */
-  isDue(receipt: Unagreed, now: number): boolean {
+  isDue(receipt: Uncorroborated, now: number): boolean {
     const wait = this.get(receipt)
     return wait === undefined || now < wait.since || now >= wait.until
   }
 
   /** It was asked about in vain. */
-  lengthen(receipt: Unagreed, now: number, warned: boolean): void {
+  lengthen(receipt: Uncorroborated, now: number, warned: boolean): void {
     const times = (this.get(receipt)?.times ?? -1) + 1
     const wait = Math.min(this.first * 2 ** times, Math.max(this.first, longestWait))
     this.forget(receipt)
@@ -41,7 +41,7 @@ export class Waits {
     if (this.#waits.size > remembered && oldest !== undefined) this.#waits.delete(oldest)
   }
 
-  forget(receipt: Unagreed): void {
+  forget(receipt: Uncorroborated): void {
     this.#waits.delete(Ledger.keyOf(receipt))
   }
 }

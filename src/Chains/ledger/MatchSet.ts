@@ -15,8 +15,8 @@ const housekeepingInterval = Duration.hours(1)
  * come on any. All but `keep` is synchronous: the writer changes the set
  * after its commit and before anybody is told of it.
  */
-export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
-  MatchSet,
+export class WatchedAddresses extends Context.Tag("tilld/Chains/MatchSet")<
+  WatchedAddresses,
   {
     readonly add: (mode: Mode, address: string) => void
     readonly remove: (mode: Mode, address: string) => void
@@ -31,7 +31,7 @@ export class MatchSet extends Context.Tag("tilld/Chains/MatchSet")<
 >() {
   /** Loaded from the store. */
   static readonly layer = Layer.effect(
-    MatchSet,
+    WatchedAddresses,
     Effect.gen(function* () {
       const reader = yield* Reader
       const settings = yield* Settings

@@ -12,7 +12,7 @@ const longestGap = Duration.toMillis("11 minutes")
  * For how long something has gone on, by the times at which it was seen to; Unix milliseconds. What passes while nobody
  * looks, be it that the process or the chain stood still or that the clock was set, is not time in which it was so.
  */
-export class Lasting {
+export class ObservedDuration {
   #seenAt: number | undefined
   #millis = 0
 

@@ -2,24 +2,24 @@ import { Clock, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
-import { makeClient, type Reply, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
+import { type CallResult, makeClient, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
-import { type Agreed, agreedChain, checkIdentity, type WrongChain } from "./chainIdentity.ts"
-import { Span } from "./Span.ts"
+import { checkIdentity, corroborateGenesis, type GenesisConsensus, type WrongChain } from "./chainIdentity.ts"
+import { BlockRange } from "./Span.ts"
 import {
   contradict,
+  coolDown,
   endSilence,
-  healthOf,
-  isAside,
-  isBehind,
   isContradicted,
-  makeSlot,
+  isCoolingDown,
+  isLagging,
+  makeProviderSlot,
   mayServeAt,
   type Provider,
   type ProviderHealth,
-  putAside,
-  type Slot,
-  whyNot
+  type ProviderSlot,
+  providerHealthOf,
+  reasonNotServing
 } from "./slots.ts"
 
 export type { Provider } from "./slots.ts"
@@ -43,7 +43,7 @@ export interface Providers {
   /** All others that can be used, contradicted ones among them: each has a voice, and none decides by its own. */
   readonly witnesses: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
   /** Which chain this is, by the word of all its providers. Fails where `serving` does not tell. */
-  readonly agree: (serving: Provider) => Effect.Effect<Agreed, RpcError>
+  readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError>
   /** Reading has begun on the chain with that first block: who has another one serves another chain. */
   readonly began: (genesis: string | undefined) => void
   /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
@@ -73,7 +73,7 @@ export interface Providers {
 const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
   const count = (method: string, reason: RpcReason | "ok") =>
     rpcCalls.add([network.chain, network.mode, method, reason])
-  const outcomeOf = (reply: Reply | undefined) =>
+  const outcomeOf = (reply: CallResult | undefined) =>
     reply === undefined || Either.isRight(reply) ? "ok" : reply.left.reason
   return makeClient({
     counters,
@@ -102,11 +102,11 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   rpc: Rpc["Type"],
   storedGenesis: string | undefined
 ) {
-  const newSpan = () => new Span(chain.chain === "ethereum" ? undefined : logsOnly)
+  const newSpan = () => new BlockRange(chain.chain === "ethereum" ? undefined : logsOnly)
   const metrics = yield* Metrics
   const madeAt = yield* Clock.currentTimeMillis
   const slots = chain.rpcUrls.map((url, index) =>
-    makeSlot(counted(network, metrics, rpc.client(url)), newSpan(), index, madeAt)
+    makeProviderSlot(counted(network, metrics, rpc.client(url)), newSpan(), index, madeAt)
   )
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
@@ -114,14 +114,14 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   let genesis = storedGenesis
   /** Since when all have been asked for the chain's first block. */
   let asksSince: number | undefined
-  const slotOf = ({ index }: Provider): Slot => slots[index] ?? first
+  const slotOf = ({ index }: Provider): ProviderSlot => slots[index] ?? first
   /** Whose failure it is: what one was asked may have led to a question to another. */
-  const failing = (asked: Provider, { host }: RpcError | WrongChain): Slot =>
+  const failing = (asked: Provider, { host }: RpcError | WrongChain): ProviderSlot =>
     (host === asked.client.host ? undefined : slots.find(({ provider }) => provider.client.host === host)) ??
     slotOf(asked)
 
   /** Fails unless the provider serves the right chain. */
-  const check = Effect.fnUntraced(function* (slot: Slot) {
+  const check = Effect.fnUntraced(function* (slot: ProviderSlot) {
     const began = genesis === undefined ? [] : [{ number: 0, hash: genesis }]
     const known = [...chain.knownBlocks.filter(({ hash }) => hash !== genesis), ...began]
     yield* checkIdentity(network, chain.chainId, slot.sameGenesis ? [] : known, slot.provider.client)
@@ -129,35 +129,35 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     slot.checked = true
   })
 
-  const usable = (slot: Slot) =>
+  const usable = (slot: ProviderSlot) =>
     slot.checked
       ? Effect.succeed(true)
       : check(slot).pipe(
           Effect.as(true),
-          Effect.catchAll((error) => Effect.as(putAside(slot, error), false))
+          Effect.catchAll((error) => Effect.as(coolDown(slot, error), false))
         )
 
   /** The first of the slots that is not put aside and serves the right chain. */
-  const firstUsable = Effect.fnUntraced(function* (candidates: ReadonlyArray<Slot>) {
+  const firstUsable = Effect.fnUntraced(function* (candidates: ReadonlyArray<ProviderSlot>) {
     for (const slot of candidates) {
-      if (!isAside(slot, yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
+      if (!isCoolingDown(slot, yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
     }
     return undefined
   })
 
   /** All others that are not put aside and serve the right chain. */
   const usableOthers = Effect.fnUntraced(function* (than: Provider) {
-    const found: Array<Slot> = []
+    const found: Array<ProviderSlot> = []
     for (const slot of slots) {
-      if (slot === slotOf(than) || isAside(slot, yield* Clock.currentTimeMillis)) continue
+      if (slot === slotOf(than) || isCoolingDown(slot, yield* Clock.currentTimeMillis)) continue
       if (yield* usable(slot)) found.push(slot)
     }
     return found
   })
 
-  const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: Slot) => !isContradicted(slot, now))
+  const believed = Effect.map(Clock.currentTimeMillis, (now) => (slot: ProviderSlot) => !isContradicted(slot, now))
 
-  const serve = Effect.fnUntraced(function* (slot: Slot) {
+  const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
       yield* Effect.logInfo("another provider is asked from now on").pipe(
         Effect.annotateLogs({ host: slot.provider.client.host, before: serving.provider.client.host })
@@ -170,10 +170,10 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const current: Providers["current"] = Effect.gen(function* () {
     const isBelieved = yield* believed
     const candidates = [serving, ...slots.filter((one) => one !== serving)].filter(isBelieved)
-    const slot = (yield* firstUsable(candidates)) ?? candidates.find(isBehind)
+    const slot = (yield* firstUsable(candidates)) ?? candidates.find(isLagging)
     if (slot !== undefined) return yield* serve(slot)
     const now = yield* Clock.currentTimeMillis
-    const reasons = slots.flatMap((one) => whyNot(one, now) ?? [])
+    const reasons = slots.flatMap((one) => reasonNotServing(one, now) ?? [])
     const [soonest] = reasons.sort((one, next) => one.until - next.until)
     // One that has gone well meanwhile can be used.
     return yield* soonest?.error ?? current
@@ -181,23 +181,23 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
     const slot = failing(provider, error)
-    const { span } = slot.provider
+    const { blockRange: span } = slot.provider
     // A smaller part is asked for at once, as long as it becomes smaller, and unless the provider wants to be left alone.
     if (error._tag === "RpcError" && sizeErrors.has(error.reason) && span.blocks < slot.shrunkTo) {
       slot.shrunkTo = span.blocks
       if (error.retryAfter === undefined) return
     }
-    yield* putAside(slot, error)
+    yield* coolDown(slot, error)
     const now = yield* Clock.currentTimeMillis
     // Where none answers, the trouble is likely our own: the first one that is back is not the only one yet.
-    if (slots.every((one) => isAside(one, now))) for (const one of slots) endSilence(one, now)
+    if (slots.every((one) => isCoolingDown(one, now))) for (const one of slots) endSilence(one, now)
   })
 
   const succeeded = (provider: Provider): void => {
     const slot = slotOf(provider)
     slot.failures = 0
     slot.shrunkTo = Number.POSITIVE_INFINITY
-    slot.aside = undefined
+    slot.cooldown = undefined
   }
 
   const verify = Effect.fnUntraced(function* (provider: Provider) {
@@ -209,7 +209,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
     asksSince ??= yield* Clock.currentTimeMillis
     const clients = slots.map(({ provider }) => provider.client)
-    return yield* agreedChain(network, chain, clients, serving.index, asksSince)
+    return yield* corroborateGenesis(network, chain, clients, serving.index, asksSince)
   })
 
   const providers: Providers = {
@@ -247,7 +247,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       return Math.max(...others.map(({ testifiedAt }) => testifiedAt))
     },
     nextTry: (now) => Math.min(...slots.map((slot) => mayServeAt(slot, now))),
-    health: (now) => slots.map((slot) => healthOf(slot, slot === serving, now)),
+    health: (now) => slots.map((slot) => providerHealthOf(slot, slot === serving, now)),
     all: slots.map(({ provider }) => provider)
   }
   return providers

@@ -5,7 +5,7 @@ const wholeBlocks = 100
 /** What a provider says of a part that is too large, or may say of it. */
 export const refusals: ReadonlySet<RpcReason> = new Set(["too_large", "range", "refused"])
 /** Errors after which a smaller part may pass. */
-export const sizeErrors: ReadonlySet<RpcReason> = new Set([...refusals, "timeout", "http"])
+export const rangeErrors: ReadonlySet<RpcReason> = new Set([...refusals, "timeout", "http"])
 /** Parts of the size that a provider has named as its limit, until a larger one is tried. */
 const partsUntilProbe = 64
 
@@ -16,7 +16,7 @@ const more = (blocks: number): number => blocks + Math.max(1, Math.floor(blocks 
  * refused after another error that smaller parts may avoid, then slowly more. A limit that was named is tried to be passed now and then, by an eighth: it may have been
  * one of results, or of a plan that has been changed.
  */
-export class Span {
+export class BlockRange {
   readonly #largest: number
   #blocks: number
   /** As many as the provider has let pass, or named. */
@@ -41,7 +41,7 @@ export class Span {
 
   /** @param blocks those of the part that failed */
   failed({ maxBlocks, reason, suggestedBlocks }: RpcError, blocks = this.#blocks): void {
-    if (!sizeErrors.has(reason)) return
+    if (!rangeErrors.has(reason)) return
     this.#stuck = blocks === 1
     // A part that is refused is too large whatever its size; one that was not answered may have been small.
     const tried = refusals.has(reason) ? Math.min(blocks, this.#blocks) : this.#blocks

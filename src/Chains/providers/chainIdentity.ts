@@ -2,7 +2,7 @@ import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import type { KnownBlock } from "../../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import { sendBatch, findHeader, getChainId } from "../rpc/calls.ts"
+import { findHeader, getChainId, sendBatch } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 
@@ -69,20 +69,20 @@ export const checkIdentity = Effect.fn("Providers.check")(function* (
 })
 
 /** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
-export type Agreed = { readonly genesis: string | undefined } | { readonly doubt: string }
+export type GenesisConsensus = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /**
  * Which chain this is, before anything of it is stored: all providers are asked for its first block at once, and none is
  * believed against another. One that does not answer is waited for, not for long; `since` is when all were first asked,
  * in Unix milliseconds. Fails where the one that serves, by its place in `clients`, does not tell.
  */
-export const agreedChain = Effect.fn("Providers.agree")(function* (
+export const corroborateGenesis = Effect.fn("Providers.agree")(function* (
   network: Network,
   { chainId, knownBlocks }: Pick<ChainSettings, "chainId" | "knownBlocks">,
   clients: ReadonlyArray<RpcClient>,
   serving: number,
   since: number
-): Effect.fn.Return<Agreed, RpcError> {
+): Effect.fn.Return<GenesisConsensus, RpcError> {
   const now = yield* Clock.currentTimeMillis
   // One that serves another chain has no first block to tell.
   const say = (client: RpcClient) =>

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { sendBatch, findHeader } from "../rpc/calls.ts"
+import { findHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -25,7 +25,7 @@ const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: 
  * step by step: a wrong number would be kept where no block below it is read, and made-up blocks be read up to it where they
  * are, and every right head would be behind for long, or for ever.
  */
-export class FarAhead {
+export class ImplausibleHeads {
   /** Up to here heads have been believed: another provider had one near, or nobody else could be asked. */
   #believed: number | undefined
 

@@ -1,5 +1,5 @@
 import { Effect, Either, Schema } from "effect"
-import { sendBatch, type Call, Count, decoder, getHead, Hash } from "../rpc/calls.ts"
+import { type Call, Count, decoder, getHead, Hash, sendBatch } from "../rpc/calls.ts"
 import type { Providers } from "./Providers.ts"
 
 const Mined = Schema.Struct({

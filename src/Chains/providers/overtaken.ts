@@ -19,7 +19,7 @@ const usualLag = 1
  * Whether another provider has a higher head than this one, whose `head` has not moved for some time: a node that has
  * lost its peers goes on to answer, and looks like a chain on which nothing happens. Undefined where nobody knows better.
  */
-export const overtaken = Effect.fn("Watcher.overtaken")(function* (
+export const higherHead = Effect.fn("Watcher.overtaken")(function* (
   { providers }: { readonly providers: Providers },
   provider: Provider,
   head: number

@@ -2,8 +2,8 @@ import { Clock, Duration, Effect, Random } from "effect"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { WrongChain } from "./chainIdentity.ts"
-import { Lasting } from "./Lasting.ts"
-import type { Span } from "./Span.ts"
+import { ObservedDuration } from "./Lasting.ts"
+import type { BlockRange } from "./Span.ts"
 
 // What is known of each provider of a chain: what the choice among them goes by.
 
@@ -23,7 +23,7 @@ const contradictedFor = Duration.toMillis("1 hour")
 export interface Provider {
   readonly client: RpcClient
   /** How many blocks it lets be read at once. */
-  readonly span: Span
+  readonly blockRange: BlockRange
   /** Its place in `rpc_urls`. */
   readonly index: number
 }
@@ -37,14 +37,14 @@ export interface ProviderHealth {
 }
 
 /** Why and for how long a provider is left alone. A clock that is before `since` was set back: it counts for nothing. */
-interface Aside {
+interface Cooldown {
   readonly error: RpcError | WrongChain
   readonly since: number
   readonly until: number
 }
 
 /** A provider and what is known of it. */
-export interface Slot {
+export interface ProviderSlot {
   readonly provider: Provider
   /** The chain id was the right one since the last failure. */
   checked: boolean
@@ -55,30 +55,30 @@ export interface Slot {
   /** The smallest span that a size error has led to since it last went well. */
   shrunkTo: number
   /** The last failure, until it goes well again. */
-  aside: Aside | undefined
+  cooldown: Cooldown | undefined
   /** What others have denied that it reported; kept however well it answers meanwhile. */
-  contradicted: Aside | undefined
+  contradicted: Cooldown | undefined
   /** When it last testified, or was made. */
   testifiedAt: number
   /** It has been asked in vain since: not to have been asked is no silence. */
-  readonly silence: Lasting
+  readonly silence: ObservedDuration
 }
 
 /** It has said something, or nobody could hear it. */
-export const endSilence = (slot: Slot, now: number): void => {
+export const endSilence = (slot: ProviderSlot, now: number): void => {
   slot.testifiedAt = now
   slot.silence.end()
 }
 
-const holds = (aside: Aside | undefined, now: number): aside is Aside =>
+const holds = (aside: Cooldown | undefined, now: number): aside is Cooldown =>
   aside !== undefined && now >= aside.since && now < aside.until
 
-export const isAside = ({ aside }: Slot, now: number): boolean => holds(aside, now)
+export const isCoolingDown = ({ cooldown: aside }: ProviderSlot, now: number): boolean => holds(aside, now)
 
 /** What it reports is not believed for now. */
-export const isContradicted = ({ contradicted }: Slot, now: number): boolean => holds(contradicted, now)
+export const isContradicted = ({ contradicted }: ProviderSlot, now: number): boolean => holds(contradicted, now)
 
-export const isBehind = ({ aside }: Slot): boolean =>
+export const isLagging = ({ cooldown: aside }: ProviderSlot): boolean =>
   aside?.error._tag === "RpcError" && aside.error.reason === "behind"
 
 /** How long to leave a provider alone, in milliseconds. */
@@ -90,42 +90,42 @@ const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failu
   return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
 })
 
-export const makeSlot = (client: RpcClient, span: Span, index: number, now: number): Slot => ({
-  provider: { client, span, index },
+export const makeProviderSlot = (client: RpcClient, span: BlockRange, index: number, now: number): ProviderSlot => ({
+  provider: { client, blockRange: span, index },
   checked: false,
   sameGenesis: false,
   failures: 0,
   shrunkTo: Number.POSITIVE_INFINITY,
-  aside: undefined,
+  cooldown: undefined,
   contradicted: undefined,
   testifiedAt: now,
-  silence: new Lasting()
+  silence: new ObservedDuration()
 })
 
-export const healthOf = (slot: Slot, serves: boolean, now: number): ProviderHealth => {
+export const providerHealthOf = (slot: ProviderSlot, serves: boolean, now: number): ProviderHealth => {
   const { host } = slot.provider.client
-  const failure = serves || isAside(slot, now) ? slot.aside?.error : undefined
+  const failure = serves || isCoolingDown(slot, now) ? slot.cooldown?.error : undefined
   const error = isContradicted(slot, now) ? slot.contradicted?.error : failure
   if (error === undefined) return { host, healthy: true }
   return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
 }
 
 /** Notes a failure, and leaves the provider alone for a while. */
-export const putAside = Effect.fnUntraced(function* (slot: Slot, error: RpcError | WrongChain) {
+export const coolDown = Effect.fnUntraced(function* (slot: ProviderSlot, error: RpcError | WrongChain) {
   if (error._tag === "WrongChain" || error.reason !== "behind") {
     slot.checked = false
     slot.failures++
   }
   const since = yield* Clock.currentTimeMillis
   slot.silence.seen(since)
-  slot.aside = { error, since, until: since + (yield* backOff(error, slot.failures)) }
+  slot.cooldown = { error, since, until: since + (yield* backOff(error, slot.failures)) }
   yield* Effect.logDebug("a provider is put aside").pipe(
     Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })
   )
 })
 
 /** Others deny what it has reported: it does not serve for a long while, however well it answers. */
-export const contradict = Effect.fnUntraced(function* (slot: Slot, detail: string) {
+export const contradict = Effect.fnUntraced(function* (slot: ProviderSlot, detail: string) {
   const { host } = slot.provider.client
   const since = yield* Clock.currentTimeMillis
   if (!isContradicted(slot, since)) {
@@ -138,11 +138,11 @@ export const contradict = Effect.fnUntraced(function* (slot: Slot, detail: strin
 })
 
 /** When it may serve: `now`, or later. Unix milliseconds. */
-export const mayServeAt = (slot: Slot, now: number): number => {
-  const until = isAside(slot, now) && !isBehind(slot) ? (slot.aside?.until ?? now) : now
+export const mayServeAt = (slot: ProviderSlot, now: number): number => {
+  const until = isCoolingDown(slot, now) && !isLagging(slot) ? (slot.cooldown?.until ?? now) : now
   return isContradicted(slot, now) ? Math.max(until, slot.contradicted?.until ?? now) : until
 }
 
 /** Why it may not serve, of what holds the longest. */
-export const whyNot = (slot: Slot, now: number): Aside | undefined =>
-  isContradicted(slot, now) ? slot.contradicted : slot.aside
+export const reasonNotServing = (slot: ProviderSlot, now: number): Cooldown | undefined =>
+  isContradicted(slot, now) ? slot.contradicted : slot.cooldown

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Either } from "effect"
-import { sendBatch, getHead, type Header } from "../rpc/calls.ts"
+import { type BlockHeader, getHead, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./otherHead.ts"
 import type { Provider, Providers } from "./Providers.ts"
@@ -8,10 +8,10 @@ import type { Provider, Providers } from "./Providers.ts"
 const stillAfter = Duration.toMillis("1 minute")
 
 /** Whether a provider whose head is below the block `deep`, which another one has read, no longer follows the chain. */
-export type StandsStill = (provider: Provider, deep: number) => Effect.Effect<boolean>
+export type IsStalled = (provider: Provider, deep: number) => Effect.Effect<boolean>
 
 /** Whether another provider has the same head: then the chain stands still, and who has read further has made that up. */
-const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: Provider, { hash }: Header) {
+const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: Provider, { hash }: BlockHeader) {
   for (const { client, index } of all) {
     if (index === provider.index) continue
     const found = yield* Effect.either(sendBatch(client, [getHead]))
@@ -24,7 +24,7 @@ const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: 
  * A provider whose head is below such a block and does not move is put aside: it will never have what it is asked about. One
  * whose head moves is only behind, and is waited for: the block may be of a branch that somebody has made up.
  */
-export const makeStandsStill = (providers: Providers): StandsStill => {
+export const makeIsStalled = (providers: Providers): IsStalled => {
   /** The heads of those that were behind, by provider. Times are Unix milliseconds. */
   const heads = new Map<number, { readonly number: number; readonly since: number }>()
 

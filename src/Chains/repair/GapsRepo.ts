@@ -3,7 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 
 /** Skipped addresses of a network on which nobody has looked yet for money from before they were watched; in EIP-55 form. */
-export const unlooked = (db: Db, { chain, mode }: Network, limit: number) =>
+export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<{ address: string }>(
       `SELECT address FROM gap_addresses WHERE mode = ? AND NOT EXISTS (
@@ -29,7 +29,7 @@ export const credited = (db: Db, { chain, mode }: Network, currency: string, add
     }
   )
 
-export const looked = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
+export const setSearched = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.forEach(
       addresses,

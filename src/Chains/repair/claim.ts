@@ -2,17 +2,27 @@ import { Effect, Either, Option, Predicate, Schema } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { RepairRefused } from "../../Domain/RepairErrors.ts"
-import { boundsOf } from "../balances/income.ts"
-import { movesInside, receiptsInside } from "../balances/inside.ts"
+import { incomeBoundsOf } from "../balances/income.ts"
+import { internalMoves, internalReceipts } from "../balances/inside.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { type Owner, ownersOf } from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { Address, sendBatch, badResponse, type Call, Count, decoder, getHeader, Hash, transferTopic } from "../rpc/calls.ts"
+import {
+  Address,
+  badResponse,
+  type Call,
+  Count,
+  decoder,
+  getHeader,
+  Hash,
+  sendBatch,
+  transferTopic
+} from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
-import type { Exclusively, Watch } from "../scan/watch.ts"
+import type { ExclusiveWork, WatchContext } from "../scan/watch.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
 
 const Included = Schema.Struct({
@@ -44,7 +54,7 @@ const findTransaction = (hash: string) =>
   })
 
 /** Money that a transaction brought to one address. */
-export interface Credit {
+export interface ClaimedCredit {
   /** Lower case. */
   readonly address: string
   readonly currency: string
@@ -58,7 +68,7 @@ export interface Credit {
 export interface Claimed {
   readonly blockNumber: number
   readonly blockHash: string
-  readonly credits: ReadonlyArray<Credit>
+  readonly credits: ReadonlyArray<ClaimedCredit>
   /** Receipts that the ledger lacked. */
   readonly added: number
 }
@@ -80,7 +90,7 @@ const contractOf = (log: unknown): string =>
 
 /** Why a transaction that is in the chain credits nothing. */
 const nothing = (
-  { contracts, network }: Watch,
+  { contracts, network }: WatchContext,
   hash: string,
   logs: ReadonlyArray<unknown>,
   ours: ReadonlyMap<string, Owner>,
@@ -119,7 +129,7 @@ const inconsistent = ({ client }: Provider, detail: string) =>
 /** What the transaction itself says of transfers to one of `ours`: its tokens' logs, and its own value. */
 const transfersTo = (
   { client }: Provider,
-  watch: Watch,
+  watch: WatchContext,
   ours: AddressSet,
   found: {
     readonly raw: unknown
@@ -143,7 +153,7 @@ const transfersTo = (
   })
 
 /** The transaction and its receipt, which is of a block that has been read. */
-const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash: string, scanned: number) {
+const find = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, hash: string, scanned: number) {
   const [transaction, included] = yield* sendBatch(provider.client, [findTransaction(hash), findIncluded(hash)])
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
@@ -165,7 +175,7 @@ const find = Effect.fnUntraced(function* (watch: Watch, provider: Provider, hash
 })
 
 /** `claim` of whoever has the network's rows to itself already. */
-export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provider, hash: string) {
+export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first: Provider, hash: string) {
   const scan = yield* scanOf(watch)
   let provider = first
   let found = yield* find(watch, provider, hash, scan.head.number)
@@ -181,7 +191,7 @@ export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provi
     return yield* new RepairRefused({ message })
   }
   const { blockHash, blockNumber, logs } = found.included
-  const moves = yield* movesInside(watch, provider, found.raw)
+  const moves = yield* internalMoves(watch, provider, found.raw)
   const receivers = [
     ...logs.flatMap((log) => Option.toArray(receiverOf(log))),
     ...(found.to === null ? [] : [found.to]),
@@ -192,19 +202,24 @@ export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provi
   for (const address of owners.keys()) ours.add(address)
   const transfers = [
     ...(yield* transfersTo(provider, watch, ours, found)),
-    ...receiptsInside(watch, hash, found.header, moves ?? [], owners.keys())
+    ...internalReceipts(watch, hash, found.header, moves ?? [], owners.keys())
   ]
   if (transfers.length === 0) return yield* nothing(watch, hash, logs, owners, moves !== undefined)
   const coin = nativeToken(watch.network.chain)
   const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
   const { header } = found
-  const bounds = yield* Effect.forEach(paid, (address) => boundsOf(watch, provider, address, header, hash), {
+  const bounds = yield* Effect.forEach(paid, (address) => incomeBoundsOf(watch, provider, address, header, hash), {
     concurrency: 1
   })
   yield* checkBranch(provider, scan)
   const added = yield* storeRepaired(watch, provider, scan, transfers, bounds.flat())
   const credits = transfers.map(
-    ({ address, amount, currency }): Credit => ({ address, amount, currency, payment: owners.get(address)?.payment })
+    ({ address, amount, currency }): ClaimedCredit => ({
+      address,
+      amount,
+      currency,
+      payment: owners.get(address)?.payment
+    })
   )
   return { blockNumber, blockHash, credits, added } satisfies Claimed
 })
@@ -216,6 +231,6 @@ export const claimOnce = Effect.fnUntraced(function* (watch: Watch, first: Provi
  *
  * @param hash lower case
  */
-export const claim = Effect.fn("Chains.claim")(function* (exclusively: Exclusively, hash: string) {
+export const claim = Effect.fn("Chains.claim")(function* (exclusively: ExclusiveWork, hash: string) {
   return yield* persistently(exclusively, (watch, provider) => claimOnce(watch, provider, hash))
 })

@@ -1,12 +1,12 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { readTokens } from "../balances/tokenBalances.ts"
+import { readTokenBalances } from "../balances/tokenBalances.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sizeErrors } from "../providers/Span.ts"
-import { sendBatch, badResponse, getLogs, transferTopic } from "../rpc/calls.ts"
+import { rangeErrors } from "../providers/Span.ts"
+import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/calls.ts"
 import { transfersAmong } from "../scan/transfers.ts"
-import type { Watch } from "../scan/watch.ts"
+import type { WatchContext } from "../scan/watch.ts"
 import { claimOnce } from "./claim.ts"
 import * as Gaps from "./GapsRepo.ts"
 
@@ -25,13 +25,13 @@ interface Missing {
 }
 
 const missingOf = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   { client }: Provider,
   addresses: ReadonlyArray<string>,
   contract: string,
   currency: string
 ) {
-  const held = yield* readTokens(client, contract, addresses)
+  const held = yield* readTokenBalances(client, contract, addresses)
   const credited = yield* Gaps.credited(watch.reader, watch.network, currency, addresses)
   return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
     const amount = (held[i] ?? 0n) - (credited.get(address) ?? 0n)
@@ -41,7 +41,7 @@ const missingOf = Effect.fnUntraced(function* (
 
 /** Newest first, the transactions that brought what is missing; with what of it no log was found within reach. */
 const search = Effect.fnUntraced(function* (
-  { contracts }: Watch,
+  { contracts }: WatchContext,
   { client }: Provider,
   head: BlockRef,
   missing: ReadonlyArray<Missing>
@@ -59,7 +59,7 @@ const search = Effect.fnUntraced(function* (
     const logs = yield* Effect.either(sendBatch(client, [call]))
     if (Either.isLeft(logs)) {
       const { maxBlocks, reason } = logs.left
-      if (!sizeErrors.has(reason) || size === 1) return yield* logs.left
+      if (!rangeErrors.has(reason) || size === 1) return yield* logs.left
       size = Math.max(1, Math.min(maxBlocks ?? size, Math.floor(size / 2)))
       continue
     }
@@ -83,8 +83,8 @@ const search = Effect.fnUntraced(function* (
  * Finds tokens that skipped addresses hold from before they were watched, and takes their transactions into the ledger as
  * `tilld claim` does. Balances tell whether there is anything: where there is not, that is a call for each token.
  */
-export const findGapTokens = Effect.fn("Gaps.findTokens")(function* (
-  watch: Watch,
+export const findSkippedTokens = Effect.fn("Gaps.findTokens")(function* (
+  watch: WatchContext,
   provider: Provider,
   head: BlockRef,
   skipped: ReadonlyArray<string>

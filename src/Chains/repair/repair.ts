@@ -8,17 +8,17 @@ import * as Income from "../balances/IncomeRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { refusals } from "../providers/Span.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readRange } from "../scan/range.ts"
-import { type Exclusively, isAlone, sourceOf, type Watch } from "../scan/watch.ts"
+import { type ExclusiveWork, isOnlyProvider, sourceOf, type WatchContext } from "../scan/watch.ts"
 import * as Repair from "./RepairRepo.ts"
 
 /** Between two attempts at the same blocks. */
 const tryAgain = Schedule.intersect(Schedule.exponential("500 millis"), Schedule.recurs(3))
 
 /** How far the chain has been read. Nothing can be repaired that has not been read. */
-export const scanOf = ({ network, reader }: Watch): Effect.Effect<Scan, RepairRefused | StoreUnavailable> =>
+export const scanOf = ({ network, reader }: WatchContext): Effect.Effect<Scan, RepairRefused | StoreUnavailable> =>
   Effect.flatMap(Ledger.scan(reader, network), (scan) =>
     scan === undefined
       ? new RepairRefused({
@@ -32,8 +32,8 @@ export const scanOf = ({ network, reader }: Watch): Effect.Effect<Scan, RepairRe
  * Gives up after some seconds, with the last reason.
  */
 export const persistently = <A, E>(
-  exclusively: Exclusively,
-  work: (watch: Watch, provider: Provider) => Effect.Effect<A, E>
+  exclusively: ExclusiveWork,
+  work: (watch: WatchContext, provider: Provider) => Effect.Effect<A, E>
 ) => Effect.retry(exclusively(work), { schedule: tryAgain, while: (error) => !(error instanceof RepairRefused) })
 
 const moved = ({ client }: Provider, detail: string) =>
@@ -47,7 +47,7 @@ export const checkBranch = (provider: Provider, { head }: Scan) =>
       : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
   )
 
-const tooMuch = ({ address, after, amount, upTo }: Income.Bound, excess: bigint) =>
+const tooMuch = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
   new RepairRefused({
     message:
       `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
@@ -63,11 +63,11 @@ const tooMuch = ({ address, after, amount, upTo }: Income.Bound, excess: bigint)
  * @param bounds what the addresses' coins may not exceed: it is refused where they would
  */
 export const storeRepaired = (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   scan: Scan,
   transfers: ReadonlyArray<Ledger.DatedTransfer>,
-  bounds: ReadonlyArray<Income.Bound> = []
+  bounds: ReadonlyArray<Income.IncomeBound> = []
 ) =>
   Effect.gen(function* () {
     const { network, settlement } = watch
@@ -84,7 +84,7 @@ export const storeRepaired = (
           if (transfer.currency === coin) yield* Income.takeFromUnattributed(network, transfer)
         }
         yield* Repair.reopen(network, transfers)
-        const touched = yield* Ledger.keepReceipts(network, transfers, isAlone(watch))
+        const touched = yield* Ledger.keepReceipts(network, transfers, isOnlyProvider(watch))
         for (const bound of bounds) {
           if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
           const excess = yield* Income.keepWithin(network, bound)
@@ -111,13 +111,13 @@ export interface Rescanned {
 
 /** Blocks of the branch that was read from `from` up to at most `to`, as many as the provider gives at once. */
 const readPart = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   scan: Scan,
   from: number,
   to: number
 ): Effect.fn.Return<{ through: number; transfers: ReadonlyArray<Ledger.DatedTransfer> }, RpcError> {
-  const { client, span } = provider
+  const { client, blockRange: span } = provider
   const [after, last] = yield* sendBatch(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
   yield* checkBranch(provider, scan)
   const blocks = last.number - after.number
@@ -135,7 +135,7 @@ const readPart = Effect.fnUntraced(function* (
 })
 
 /** Reads one part of what is left of [from, to] again, as long as the provider's span allows. */
-const readAgain = Effect.fnUntraced(function* (watch: Watch, provider: Provider, from: number, wanted?: number) {
+const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, from: number, wanted?: number) {
   const scan = yield* scanOf(watch)
   const key = `chains.${networkKey(watch.network)}`
   const to = wanted ?? scan.head.number
@@ -159,7 +159,7 @@ const readAgain = Effect.fnUntraced(function* (watch: Watch, provider: Provider,
  * and tells how far it has come.
  */
 export const rescan = Effect.fn("Chains.rescan")(function* (
-  exclusively: Exclusively,
+  exclusively: ExclusiveWork,
   range: { readonly from: number; readonly to?: number },
   budget: Duration.DurationInput
 ) {

@@ -1,10 +1,10 @@
 import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
-import { badStatus, type Failed, inOrder, methodsOf, retryAfterOf } from "./answers.ts"
+import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./answers.ts"
 import { RateLimiter } from "./Pace.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
-import { boundsOfBatch, readAnswer, readRefusal, TooMuch } from "./readAnswer.ts"
+import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "./readAnswer.ts"
 
 /** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)
@@ -28,7 +28,7 @@ export interface Counters {
 }
 
 /** The answer to one call of a batch. */
-export type Reply = Either.Either<unknown, RpcError>
+export type CallResult = Either.Either<unknown, RpcError>
 
 /** One provider of one chain. */
 export interface RpcClient {
@@ -36,7 +36,7 @@ export interface RpcClient {
   /** The results in the order of the calls, unchecked. One call that fails, or is not answered, fails the batch. */
   readonly send: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<unknown>, RpcError>
   /** The same, where one call may fail and the others count. */
-  readonly sendEach: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<Reply>, RpcError>
+  readonly sendEach: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<CallResult>, RpcError>
   /** As they are at the moment. */
   readonly counters: Counters
 }
@@ -103,7 +103,7 @@ const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code"
 
 const reasonOf = (cause: unknown): RpcReason => {
   // Smaller parts have fewer bytes and values, and are no less deep.
-  if (cause instanceof TooMuch) return cause.excess === "depth" ? "garbage" : "too_large"
+  if (cause instanceof ResponseTooLarge) return cause.excess === "depth" ? "garbage" : "too_large"
   const code = codeOf(cause)
   return typeof code === "string" && /^UND_ERR_.*TIMEOUT$/.test(code) ? "timeout" : "unreachable"
 }
@@ -134,15 +134,15 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => pace.refused(now))
 
   /** One exchange, counted. */
-  const post = (body: string, bounds: JsonBounds, failed: Failed) =>
+  const post = (body: string, bounds: JsonBounds, failed: MakeRpcError) =>
     Effect.tryPromise({
       try: async (signal) => {
         const response = await agent.request({ ...target, method: "POST", headers, body, signal })
         const status = response.statusCode
         const isGood = status >= 200 && status <= 299
         const answer = isGood
-          ? { text: "", ...(await readAnswer(response.body, bounds)) }
-          : await readRefusal(response.body)
+          ? { text: "", ...(await readResponse(response.body, bounds)) }
+          : await readErrorResponse(response.body)
         counters.received += answer.bytes
         return { status, isGood, ...answer, retryAfter: response.headers["retry-after"] }
       },
@@ -158,7 +158,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   const exchange = Effect.fn("Rpc.send")(
     function* (calls: ReadonlyArray<RpcRequest>) {
       const methods = methodsOf(calls)
-      const failed: Failed = (reason, detail, { method = methods, ...more } = {}) =>
+      const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
         new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
       const body = JSON.stringify(
         calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
@@ -174,8 +174,8 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
         return yield* badStatus(status, text, value, retryAfterOf(status, retryAfter, now), methods, failed)
       }
       if (value === undefined) return yield* failed("garbage", "no JSON")
-      const replies = yield* inOrder(calls, value, failed)
-      const isRefusal = (reply: Reply) => Either.isLeft(reply) && reply.left.reason === "rate_limited"
+      const replies = yield* resultsInOrder(calls, value, failed)
+      const isRefusal = (reply: CallResult) => Either.isLeft(reply) && reply.left.reason === "rate_limited"
       if (replies.some(isRefusal)) yield* noteRefusal
       return replies
     },
@@ -183,7 +183,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   )
 
   /** As one batch, or as many as the provider has been found to want. None is more than it takes in a second. */
-  const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<Reply>, RpcError> =>
+  const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<CallResult>, RpcError> =>
     Effect.suspend(() => {
       const atOnce = Math.min(batchLimit, Math.floor(pace.perSecond))
       return calls.length > atOnce

@@ -1,10 +1,10 @@
 import { Effect, Either, Predicate } from "effect"
-import { classify, type Verdict } from "./limits.ts"
-import type { Reply, RpcRequest } from "./Rpc.ts"
+import { classifyError, type ErrorMeaning } from "./limits.ts"
+import type { CallResult, RpcRequest } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** Makes the errors of one batch, or of one of its calls. */
-export type Failed = (
+export type MakeRpcError = (
   reason: RpcReason,
   detail: string,
   more?: { readonly method?: string } & Partial<
@@ -22,17 +22,17 @@ const errorText = (error: unknown): string =>
 const maxWords = 1000
 
 /** The verdict on an error of JSON-RPC's form. Some say what matters in `data` only. */
-const verdictOn = (error: unknown, methods: string): Verdict => {
+const verdictOn = (error: unknown, methods: string): ErrorMeaning => {
   const { code, data, message } = Predicate.isRecord(error) ? error : { message: error }
   const words = [message, data].map((part) => (typeof part === "string" ? part : (JSON.stringify(part) ?? "")))
-  return classify(words.map((part) => part.slice(0, maxWords)).join(" "), code, methods)
+  return classifyError(words.map((part) => part.slice(0, maxWords)).join(" "), code, methods)
 }
 
 /** The methods of a batch, each once. */
 export const methodsOf = (calls: ReadonlyArray<RpcRequest>): string =>
   [...new Set(calls.map(({ method }) => method))].join(", ")
 
-const refusal = (error: unknown, failed: Failed, method: string): RpcError => {
+const refusal = (error: unknown, failed: MakeRpcError, method: string): RpcError => {
   const { reason, ...limits } = verdictOn(error, method)
   return failed(reason, errorText(error), { ...limits, method })
 }
@@ -48,7 +48,7 @@ export const badStatus = (
   said: unknown,
   retryAfter: number | undefined,
   methods: string,
-  failed: Failed
+  failed: MakeRpcError
 ): RpcError => {
   const detail = `HTTP ${status}${text === "" ? "" : `: ${text.slice(0, maxWords)}`}`
   const [first] = (Array.isArray(said) ? said : [said]) as ReadonlyArray<unknown>
@@ -67,18 +67,18 @@ export const retryAfterOf = (status: number, header: string | ReadonlyArray<stri
 }
 
 /** Replies by the calls' order: a provider may answer a batch in any. */
-export const inOrder = (
+export const resultsInOrder = (
   calls: ReadonlyArray<RpcRequest>,
   answers: unknown,
-  failed: Failed
-): Effect.Effect<ReadonlyArray<Reply>, RpcError> => {
+  failed: MakeRpcError
+): Effect.Effect<ReadonlyArray<CallResult>, RpcError> => {
   if (!Array.isArray(answers)) {
     // A batch that is refused as a whole is answered by one error.
     return Predicate.isRecord(answers) && answers.error !== undefined
       ? refusal(answers.error, failed, methodsOf(calls))
       : failed("garbage", "a batch was not answered by a list")
   }
-  const replies = new Map<number, Reply>()
+  const replies = new Map<number, CallResult>()
   for (const answer of answers as ReadonlyArray<unknown>) {
     if (!Predicate.isRecord(answer)) return failed("garbage", "an answer is not an object")
     const { error, id, result } = answer

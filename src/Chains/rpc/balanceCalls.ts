@@ -78,7 +78,7 @@ export const balancesByOverride = (addresses: ReadonlyArray<string>, at: At): Ca
 })
 
 /** The same address on every public chain, https://github.com/mds1/multicall */
-export const multicall3 = "0xca11bde05977b3631167028862be2a173976ca11"
+export const multicall3Address = "0xca11bde05977b3631167028862be2a173976ca11"
 
 const decodeMulticall =
   (count: number) =>
@@ -118,18 +118,18 @@ const multicall = (target: string, selector: string, addresses: ReadonlyArray<st
 /** Wei of up to 500 addresses in one call of Multicall3, by its own getEthBalance(address): 3.6 M gas, 219 KB. */
 export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
   method: "eth_call",
-  params: [{ to: multicall3, data: multicall(multicall3, "4d2301cc", addresses) }, blockParameter(at)],
+  params: [{ to: multicall3Address, data: multicall(multicall3Address, "4d2301cc", addresses) }, blockParameter(at)],
   decode: decodeMulticall(addresses.length)
 })
 
 /** What up to 500 addresses hold of a token at the head, by its balanceOf(address), in one call of Multicall3. */
 export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
   method: "eth_call",
-  params: [{ to: multicall3, data: multicall(token, "70a08231", addresses) }, "latest"],
+  params: [{ to: multicall3Address, data: multicall(token, "70a08231", addresses) }, "latest"],
   decode: decodeMulticall(addresses.length)
 })
 
-const Outcome = Schema.Struct({
+const MinedReceipt = Schema.Struct({
   transactionHash: Hash,
   blockHash: Hash,
   status: Schema.Literal("0x0", "0x1"),
@@ -140,7 +140,7 @@ const Outcome = Schema.Struct({
 })
 
 /** What became of a transaction. */
-export interface Outcome {
+export interface TransactionOutcome {
   readonly hash: string
   readonly blockHash: string
   readonly succeeded: boolean
@@ -148,9 +148,9 @@ export interface Outcome {
   readonly fee: bigint
 }
 
-const decodeOutcome = decoder(Outcome)
+const decodeOutcome = decoder(MinedReceipt)
 
-export const getOutcome = (hash: string): Call<Outcome> => ({
+export const getTransactionOutcome = (hash: string): Call<TransactionOutcome> => ({
   method: "eth_getTransactionReceipt",
   params: [hash],
   decode: (result) =>

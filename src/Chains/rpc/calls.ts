@@ -105,7 +105,7 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
 }
 
 /** A block's header as far as it is needed here. */
-export interface Header extends BlockRef {
+export interface BlockHeader extends BlockRef {
   readonly parentHash: string
   /** 256 bytes, hexadecimal, lower case; undefined where the node leaves it out. */
   readonly logsBloom: string | undefined
@@ -113,7 +113,7 @@ export interface Header extends BlockRef {
 
 /** A block with its transactions, which are checked where they are looked at. */
 export interface FullBlock {
-  readonly header: Header
+  readonly header: BlockHeader
   readonly transactions: ReadonlyArray<unknown>
 }
 
@@ -126,7 +126,7 @@ const RawHeader = Schema.Struct({
 })
 const decodeRawHeader = decoder(RawHeader)
 
-const decodeHeader = (result: unknown): Either.Either<Header, string> =>
+const decodeHeader = (result: unknown): Either.Either<BlockHeader, string> =>
   Either.map(decodeRawHeader(result), ({ hash, logsBloom, number, parentHash, timestamp }) => ({
     number,
     hash,
@@ -137,7 +137,7 @@ const decodeHeader = (result: unknown): Either.Either<Header, string> =>
 
 const numbered =
   (number: number) =>
-  (header: Header): Either.Either<Header, string> =>
+  (header: BlockHeader): Either.Either<BlockHeader, string> =>
     header.number === number
       ? Either.right(header)
       : Either.left(`block ${header.number} came where ${number} was asked for`)
@@ -145,19 +145,23 @@ const numbered =
 const quantity = (value: number): string => `0x${value.toString(16)}`
 
 /** The newest header. */
-export const getHead: Call<Header> = { method: "eth_getBlockByNumber", params: ["latest", false], decode: decodeHeader }
+export const getHead: Call<BlockHeader> = {
+  method: "eth_getBlockByNumber",
+  params: ["latest", false],
+  decode: decodeHeader
+}
 
 /** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
-export const getTagged = (tag: FinalityTag): Call<Header> => ({ ...getHead, params: [tag, false] })
+export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...getHead, params: [tag, false] })
 
-export const getHeader = (number: number): Call<Header> => ({
+export const getHeader = (number: number): Call<BlockHeader> => ({
   method: "eth_getBlockByNumber",
   params: [quantity(number), false],
   decode: (result) => Either.flatMap(decodeHeader(result), numbered(number))
 })
 
 /** A header that the node may not have yet. */
-export const findHeader = (number: number): Call<Header | undefined> => {
+export const findHeader = (number: number): Call<BlockHeader | undefined> => {
   const call = getHeader(number)
   return { ...call, decode: (result) => (result === null ? Either.right(undefined) : call.decode(result)) }
 }

@@ -1,7 +1,7 @@
 import type { RpcReason } from "./RpcError.ts"
 
 /** What a refusal comes down to. */
-export interface Verdict {
+export interface ErrorMeaning {
   readonly reason: RpcReason
   /** The most blocks that one call may span, where the words name it. */
   readonly maxBlocks: number | undefined
@@ -192,7 +192,7 @@ const callsIn = ({ calls }: Groups): number | undefined => positive(Number(calls
  * @param methods what was called. An unknown limit on logs may be one of results, which smaller parts keep; should it be
  * one of calls after all, the provider is left alone once parts cannot become smaller
  */
-export const classify = (words: string, code?: unknown, methods = ""): Verdict => {
+export const classifyError = (words: string, code?: unknown, methods = ""): ErrorMeaning => {
   for (const { pattern, reason } of known) {
     const match = pattern.exec(words)
     if (match === null) continue

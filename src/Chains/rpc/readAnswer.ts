@@ -45,7 +45,7 @@ export const boundsOfBatch = (calls: ReadonlyArray<RpcRequest>): JsonBounds => {
 const atOnce = 512 * KiB
 
 /** A text passes a bound; what is left of it is not read. */
-export class TooMuch extends Error {
+export class ResponseTooLarge extends Error {
   constructor(
     readonly excess: Excess,
     readonly bounds: JsonBounds
@@ -88,7 +88,7 @@ const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> =>
 }
 
 /** An answer, and its value: undefined where it is no JSON. */
-export interface Answer {
+export interface ResponseBody {
   readonly bytes: number
   readonly value: unknown
 }
@@ -102,13 +102,13 @@ const textOf = (parts: ReadonlyArray<Uint8Array>): string =>
  * Reads a body to its end within the bounds, part by part; fails with `TooMuch` where it passes one, and with the
  * connection's error where that breaks.
  */
-export const readAnswer = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds): Promise<Answer> => {
+export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds): Promise<ResponseBody> => {
   const scan = new JsonScan(bounds)
   const parts: Array<Uint8Array> = []
   let bytes = 0
   for await (const part of body) {
     const excess = scan.take(part)
-    if (excess !== undefined) throw new TooMuch(excess, bounds)
+    if (excess !== undefined) throw new ResponseTooLarge(excess, bounds)
     bytes += part.length
     parts.push(part)
   }
@@ -116,7 +116,9 @@ export const readAnswer = async (body: AsyncIterable<Uint8Array>, bounds: JsonBo
 }
 
 /** The start of a body that is no good answer by its status, and the value where that is all of it, and JSON. */
-export const readRefusal = async (body: AsyncIterable<Uint8Array>): Promise<Answer & { readonly text: string }> => {
+export const readErrorResponse = async (
+  body: AsyncIterable<Uint8Array>
+): Promise<ResponseBody & { readonly text: string }> => {
   const scan = new JsonScan(small)
   const parts: Array<Uint8Array> = []
   let bytes = 0

@@ -1,24 +1,24 @@
 import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
-import { multicall3 } from "./balanceCalls.ts"
-import { sendBatch, type Call } from "./calls.ts"
+import { multicall3Address } from "./balanceCalls.ts"
+import { type Call, sendBatch } from "./calls.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
 /** A call of a contract that changes nothing. */
-export interface View {
+export interface ContractView {
   readonly to: string
   readonly data: Hex
 }
 
 /** What one call has returned, or why it did not. */
-export type Returned = Either.Either<Hex, string>
+export type ViewResult = Either.Either<Hex, string>
 
-const aggregated = (views: ReadonlyArray<View>): Call<ReadonlyArray<Returned>> => ({
+const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<ViewResult>> => ({
   method: "eth_call",
   params: [
     {
-      to: multicall3,
+      to: multicall3Address,
       data: encodeFunctionData({
         abi: multicall3Abi,
         functionName: "aggregate3",
@@ -43,10 +43,10 @@ const aggregated = (views: ReadonlyArray<View>): Call<ReadonlyArray<Returned>> =
     )
 })
 
-const singly = (client: RpcClient, views: ReadonlyArray<View>) =>
+const singly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
   Effect.map(
     client.sendEach(views.map((view) => ({ method: "eth_call", params: [view, "latest"] }))),
-    (replies): ReadonlyArray<Returned> =>
+    (replies): ReadonlyArray<ViewResult> =>
       replies.map((reply) =>
         Either.flatMap(
           Either.mapLeft(reply, ({ reason }) => `eth_call failed (${reason})`),
@@ -59,10 +59,10 @@ const singly = (client: RpcClient, views: ReadonlyArray<View>) =>
 const outOfReach: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
 
 /** Calls contracts at the head, all of one block: in one call of Multicall3, or where that fails one by one, in a batch. */
-export const readViews = (
+export const readContractViews = (
   client: RpcClient,
-  views: ReadonlyArray<View>
-): Effect.Effect<ReadonlyArray<Returned>, RpcError> =>
+  views: ReadonlyArray<ContractView>
+): Effect.Effect<ReadonlyArray<ViewResult>, RpcError> =>
   sendBatch(client, [aggregated(views)]).pipe(
     Effect.map(([returned]) => returned),
     Effect.catchIf(

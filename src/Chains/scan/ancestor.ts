@@ -3,7 +3,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { Db } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { narrow, probes } from "./reorg.ts"
 

@@ -2,10 +2,10 @@ import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { headOf } from "../providers/otherHead.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, findHeader, type Header } from "../rpc/calls.ts"
+import { type BlockHeader, findHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { findAncestor } from "./ancestor.ts"
-import type { Watch } from "./watch.ts"
+import type { WatchContext } from "./watch.ts"
 
 // Where reading goes on when the last scanned block is no longer on the chain.
 
@@ -15,7 +15,7 @@ import type { Watch } from "./watch.ts"
  * the first one asked may be the one whose branch was read.
  */
 const confirmReorg = Effect.fnUntraced(function* (
-  { providers }: Watch,
+  { providers }: WatchContext,
   { client }: Provider,
   now: BlockRef,
   others: ReadonlyArray<Provider>
@@ -42,10 +42,10 @@ const confirmReorg = Effect.fnUntraced(function* (
  * its number is above the chain's.
  */
 export const isMadeUp = Effect.fnUntraced(function* (
-  { providers }: Watch,
+  { providers }: WatchContext,
   provider: Provider,
   { head: last }: Scan,
-  head: Header
+  head: BlockHeader
 ) {
   const isNewer = ({ number, time }: BlockRef) => number < last.number && time > last.time
   if (!isNewer(head)) return false
@@ -58,7 +58,7 @@ export const isMadeUp = Effect.fnUntraced(function* (
 
 /** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
 export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   { finalized, head: from }: Scan,
   now: BlockRef

@@ -4,7 +4,6 @@ import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { refusals } from "../providers/Span.ts"
 import {
-  sendBatch,
   badResponse,
   type Call,
   getBlockLogs,
@@ -13,12 +12,13 @@ import {
   getLoggedReceipt,
   type LogFilter,
   type LoggedReceipt,
+  sendBatch,
   type TransactionList
 } from "../rpc/calls.ts"
-import type { Reply } from "../rpc/Rpc.ts"
+import type { CallResult } from "../rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type Source, transferFilter } from "./source.ts"
+import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type ScanSource, transferFilter } from "./source.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
@@ -49,7 +49,7 @@ type Transfers = ReadonlyArray<Transfer>
 
 /** Transfers to watched addresses among logs of the block. */
 const ours = (
-  { client, contracts, watched }: Source,
+  { client, contracts, watched }: ScanSource,
   { hash }: BlockRef,
   method: string,
   logs: LoggedReceipt["logs"]
@@ -64,10 +64,10 @@ const ours = (
 
 /** What one filter brings; left: the provider refuses it, or may have cut it. */
 const partOf = Effect.fnUntraced(function* (
-  source: Source,
+  source: ScanSource,
   block: BlockRef,
   call: Call<ReadonlyArray<unknown>>,
-  reply: Reply
+  reply: CallResult
 ): Effect.fn.Return<Either.Either<Transfers, RpcError>, RpcError> {
   const { client } = source
   if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
@@ -78,12 +78,12 @@ const partOf = Effect.fnUntraced(function* (
 })
 
 /** What each filter brings, asked in one batch. */
-const partsOf = Effect.fnUntraced(function* (source: Source, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
+const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
   const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
   const replies = yield* source.client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
     Effect.catchIf(
       ({ reason }) => refusals.has(reason),
-      (error) => Effect.succeed(calls.map((): Reply => Either.left(error)))
+      (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
     )
   )
   return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply), {
@@ -92,7 +92,7 @@ const partsOf = Effect.fnUntraced(function* (source: Source, block: BlockRef, fi
 })
 
 /** Transfers by each contract, and the contracts that have too many. One at a time: each may bring all that is allowed. */
-const byContract = Effect.fnUntraced(function* (source: Source, block: BlockRef) {
+const byContract = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
   const transfers: Array<Transfer> = []
   const left: Array<string> = []
   for (const contract of source.contracts.keys()) {
@@ -104,7 +104,11 @@ const byContract = Effect.fnUntraced(function* (source: Source, block: BlockRef)
 })
 
 /** Transfers by some contracts. Receivers whose transfers are too many for one answer are halved. */
-const byReceivers = Effect.fnUntraced(function* (source: Source, block: BlockRef, contracts: ReadonlyArray<string>) {
+const byReceivers = Effect.fnUntraced(function* (
+  source: ScanSource,
+  block: BlockRef,
+  contracts: ReadonlyArray<string>
+) {
   const transfers: Array<Transfer> = []
   const { size } = source.watched
   const left: Array<ReadonlyArray<string>> = Arr.chunksOf(source.watched, Math.min(maxReceivers, Math.ceil(size / 2)))
@@ -128,7 +132,7 @@ const byReceivers = Effect.fnUntraced(function* (source: Source, block: BlockRef
 
 /** Transfers of one receipt, whose logs must be all that its bloom has; their bits are added to those of the block. */
 const ofReceipt = Effect.fnUntraced(function* (
-  source: Source,
+  source: ScanSource,
   block: BlockRef,
   { blockHash, logs, logsBloom, transactionHash }: LoggedReceipt,
   bits: Uint8Array
@@ -152,7 +156,7 @@ const ofReceipt = Effect.fnUntraced(function* (
 
 /** Transfers of all of a block's transactions, from pages of receipts. */
 const fromReceipts = Effect.fnUntraced(function* (
-  source: Source,
+  source: ScanSource,
   block: BlockRef,
   { logsBloom, transactions }: TransactionList,
   pages: Iterable<Effect.Effect<ReadonlyArray<LoggedReceipt>, RpcError>>
@@ -174,12 +178,15 @@ const fromReceipts = Effect.fnUntraced(function* (
   return transfers
 })
 
-const byReceipts = Effect.fnUntraced(function* (source: Source, block: BlockRef) {
-  const [receipts, list] = yield* sendBatch(source.client, [getBlockReceipts(block.number), getBlockTransactions(block.hash)])
+const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+  const [receipts, list] = yield* sendBatch(source.client, [
+    getBlockReceipts(block.number),
+    getBlockTransactions(block.hash)
+  ])
   return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
 })
 
-const byTransactions = Effect.fnUntraced(function* (source: Source, block: BlockRef) {
+const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
   const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
   const pages = Arr.chunksOf(list.transactions, receiptsPerBatch)
   return yield* fromReceipts(
@@ -195,7 +202,11 @@ const byTransactions = Effect.fnUntraced(function* (source: Source, block: Block
  *
  * @param refusal why the block's logs could not be had in one answer
  */
-export const readFlood = Effect.fn("Chains.readFlood")(function* (source: Source, block: BlockRef, refusal: RpcError) {
+export const readOversizedBlock = Effect.fn("Chains.readFlood")(function* (
+  source: ScanSource,
+  block: BlockRef,
+  refusal: RpcError
+) {
   const { client, contracts, watched } = source
   const errors = [refusal]
   const attempt = <A>(way: Effect.Effect<A, RpcError>) =>

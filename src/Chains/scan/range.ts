@@ -5,7 +5,7 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import {
-  sendBatch,
+  type BlockHeader,
   badResponse,
   type FullBlock,
   getBlockLogs,
@@ -13,14 +13,14 @@ import {
   getHeader,
   getLogs,
   getTransactionReceipt,
-  type Header,
-  type LogFilter
+  type LogFilter,
+  sendBatch
 } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError } from "../rpc/RpcError.ts"
 import { promises } from "./bloom.ts"
-import { readFlood } from "./flood.ts"
-import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type Source, transferFilter } from "./source.ts"
+import { readOversizedBlock } from "./flood.ts"
+import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type ScanSource, transferFilter } from "./source.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
@@ -37,7 +37,7 @@ const smallPerBatch = 50
 export const readsFullBlocks = ({ chain }: ChainSettings): boolean => chain === "ethereum"
 
 /** A range of blocks that was read whole. */
-export interface Range {
+export interface ReadRange {
   /** The last block of the range. */
   readonly end: BlockRef
   readonly transfers: ReadonlyArray<DatedTransfer>
@@ -46,19 +46,19 @@ export interface Range {
 }
 
 /** While few addresses are watched, the provider picks their logs out. */
-const filterOf = (source: Source): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
+const filterOf = (source: ScanSource): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
 
 const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(calls, size)
 
 /** A block's header and the coins that its transactions send to watched addresses; the transactions are let go. */
-const readBlock = ({ chain, client, watched }: Source, block: FullBlock) =>
+const readBlock = ({ chain, client, watched }: ScanSource, block: FullBlock) =>
   Either.match(nativeTransfers(block, nativeToken(chain.chain), watched), {
     onLeft: (detail) => badResponse(client, getFullBlock(block.header.number), detail),
     onRight: (transfers) => Effect.succeed({ header: block.header, transfers })
   })
 
 /** Fails unless each block is the parent of the next, from `after` on, up to `last`. */
-const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<Header>, last: BlockRef) =>
+const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<BlockHeader>, last: BlockRef) =>
   Effect.gen(function* () {
     let parent: BlockRef = after
     for (const header of headers) {
@@ -96,18 +96,22 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
   })
 
 /** The headers of the blocks that `transfers` are in, `known` ones apart. */
-const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known: ReadonlyArray<Header>) =>
+const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known: ReadonlyArray<BlockHeader>) =>
   Effect.gen(function* () {
     const there = new Set(known.map((header) => header.number))
     const missing = [...new Set(transfers.map((transfer) => transfer.blockNumber))].filter((n) => !there.has(n))
-    const found = yield* Effect.forEach(inBatches(missing, smallPerBatch), (part) => sendBatch(client, part.map(getHeader)), {
-      concurrency: batchesAtOnce
-    })
+    const found = yield* Effect.forEach(
+      inBatches(missing, smallPerBatch),
+      (part) => sendBatch(client, part.map(getHeader)),
+      {
+        concurrency: batchesAtOnce
+      }
+    )
     return [...known, ...found.flat()]
   })
 
 /** Gives each transfer its block's time, by the block's own word; a transfer of another branch fails the range. */
-const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<Header>) => {
+const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<BlockHeader>) => {
   const byHash = new Map(headers.map((header) => [header.hash, header]))
   return Effect.forEach(
     transfers,
@@ -124,14 +128,14 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
 const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.blockHash : undefined)
 
 /** The token transfers in the answer; what is wrong with it fails the range. */
-const decodeTokens = ({ contracts, watched }: Source, client: RpcClient, logs: ReadonlyArray<unknown>) =>
+const decodeTokens = ({ contracts, watched }: ScanSource, client: RpcClient, logs: ReadonlyArray<unknown>) =>
   Either.match(tokenTransfers(logs, contracts, watched), {
     onLeft: (detail) => badResponse(client, { method: "eth_getLogs", params: [] }, detail),
     onRight: Effect.succeed
   })
 
 /** What a provider tells of single blocks. */
-const readAlone = (source: Source, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<Header>) =>
+const readAlone = (source: ScanSource, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<BlockHeader>) =>
   Effect.gen(function* () {
     const alone = yield* sendBatch(
       client,
@@ -155,10 +159,10 @@ const readAlone = (source: Source, client: RpcClient, filter: LogFilter, blocks:
  * an empty list, and a false one leaves out what it wants. Fails where the same provider tells otherwise than before.
  */
 const doubtSilence = (
-  source: Source,
+  source: ScanSource,
   filter: LogFilter,
   logs: ReadonlyArray<unknown>,
-  headers: ReadonlyArray<Header>
+  headers: ReadonlyArray<BlockHeader>
 ) =>
   Effect.gen(function* () {
     const speaking = new Set(logs.map(blockHashOf))
@@ -186,7 +190,7 @@ const doubtSilence = (
  * @param rest the rest alone
  */
 const orInParts = <A>(
-  source: Source,
+  source: ScanSource,
   after: BlockRef,
   last: BlockRef,
   whole: Effect.Effect<readonly [ReadonlyArray<unknown>, ReadonlyArray<A>], RpcError>,
@@ -201,19 +205,22 @@ const orInParts = <A>(
       (error) =>
         Effect.gen(function* () {
           const answers = yield* rest
-          return { logs: [], answers, parts: yield* readFlood(source, last, error) }
+          return { logs: [], answers, parts: yield* readOversizedBlock(source, last, error) }
         })
     )
   )
 
-const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
+const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
   const { client, contracts } = source
   const filter = filterOf(source)
   const numbers = Arr.range(after.number + 1, last.number)
   const firstBlocks = numbers.slice(0, blocksPerBatch).map(getFullBlock)
   // An empty list of contracts would ask for every contract's logs.
   const logsCall = contracts.size > 0 ? getLogs(after.number + 1, last.number, filter) : undefined
-  const whole = Effect.map(sendBatch(client, [logsCall, ...firstBlocks]), ([logs = [], ...blocks]) => [logs, blocks] as const)
+  const whole = Effect.map(
+    sendBatch(client, [logsCall, ...firstBlocks]),
+    ([logs = [], ...blocks]) => [logs, blocks] as const
+  )
   const { answers, logs, parts } = yield* orInParts(source, after, last, whole, sendBatch(client, firstBlocks))
   const read = (found: ReadonlyArray<FullBlock>) =>
     Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
@@ -240,7 +247,7 @@ const readFullBlocks = Effect.fnUntraced(function* (source: Source, after: Block
   return yield* date(client, [...tokens, ...native], headers)
 })
 
-const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, last: BlockRef) {
+const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
   const { client, contracts } = source
   if (contracts.size === 0) return []
   const filter = filterOf(source)
@@ -250,7 +257,7 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
     ([logs, header]) => [logs, [header]] as const
   )
   const alone = sendBatch(client, [getHeader(last.number)])
-  const { answers, logs, parts } = yield* orInParts<Header>(source, after, last, whole, alone)
+  const { answers, logs, parts } = yield* orInParts<BlockHeader>(source, after, last, whole, alone)
   const [end] = answers
   if (end?.hash !== last.hash) {
     return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end?.hash}`)
@@ -272,9 +279,9 @@ const readLogs = Effect.fnUntraced(function* (source: Source, after: BlockRef, l
  * `last` was read before the logs are. So whatever becomes of the chain meanwhile, either the logs are of its branch, or
  * its hash is no longer the chain's at the next look, and the range is read again.
  */
-export const readRange = Effect.fn("Chains.readRange")(function* (source: Source, after: BlockRef, last: BlockRef) {
+export const readRange = Effect.fn("Chains.readRange")(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
   const read = readsFullBlocks(source.chain) ? readFullBlocks : readLogs
-  const range: Range = {
+  const range: ReadRange = {
     end: { number: last.number, hash: last.hash, time: last.time },
     transfers: yield* read(source, after, last),
     unwatched: false
@@ -283,4 +290,4 @@ export const readRange = Effect.fn("Chains.readRange")(function* (source: Source
 })
 
 /** The token transfers of blocks that are known to be final; whose blocks they are is checked by their headers. */
-export const readTokens = readLogs
+export const readTokenTransfers = readLogs

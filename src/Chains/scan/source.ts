@@ -10,7 +10,7 @@ import { RpcError } from "../rpc/RpcError.ts"
 import type { Contracts } from "./transfers.ts"
 
 /** What to read a chain for, and from whom. */
-export interface Source {
+export interface ScanSource {
   readonly client: RpcClient
   readonly chain: ChainSettings
   readonly contracts: Contracts
@@ -33,7 +33,7 @@ export const transferFilter = (contracts: Iterable<string>, receivers?: Iterable
 })
 
 /** The receivers to filter by; undefined when they are too many for one filter, and looked for in all transfers. */
-export const receiversOf = ({ watched }: Source): Iterable<string> | undefined =>
+export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefined =>
   watched.size <= maxReceivers ? watched : undefined
 
 /** Blocks that do not belong together, or a part of what a block has. */
@@ -59,7 +59,12 @@ export const cutAnswer = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcE
  * Whether a block whose logs were not given is to be read in parts. At once where the provider has refused. One that has
  * not answered, or wants to be left alone, is given another try first, and another provider the turn.
  */
-export const needsParts = ({ stuck = false }: Source, after: BlockRef, last: BlockRef, error: RpcError): boolean => {
+export const needsParts = (
+  { stuck = false }: ScanSource,
+  after: BlockRef,
+  last: BlockRef,
+  error: RpcError
+): boolean => {
   const isAtOnce = refusals.has(error.reason) && error.retryAfter === undefined
   const isLater = stuck && (refusals.has(error.reason) || error.reason === "timeout" || error.reason === "http")
   return last.number === after.number + 1 && error.method.includes("eth_getLogs") && (isAtOnce || isLater)

@@ -4,7 +4,7 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { Db } from "../../Sql.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 

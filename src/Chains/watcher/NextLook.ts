@@ -4,7 +4,7 @@ import { Deferred, Duration, Effect, FiberId } from "effect"
 const patience = Duration.seconds(2)
 
 /** The end of a watcher's next look at its chain's head: all that wait for it wait for the same one. */
-export class NextLook {
+export class NextTick {
   #ended: Deferred.Deferred<void> | undefined
 
   /** Waits for the end of the look under way or of the next one, for two seconds at most. */

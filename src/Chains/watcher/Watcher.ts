@@ -3,36 +3,36 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
-import { type Agreement, makeAgreement } from "../corroboration/agreement.ts"
-import { finalNumber } from "../corroboration/secondPass.ts"
+import { type Corroborator, makeCorroborator } from "../corroboration/agreement.ts"
+import { finalBlockOf } from "../corroboration/secondPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { MatchSet } from "../ledger/MatchSet.ts"
+import { WatchedAddresses } from "../ledger/MatchSet.ts"
 import { Settlement } from "../ledger/Settlement.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import { WrongChain } from "../providers/chainIdentity.ts"
-import { FarAhead } from "../providers/farAhead.ts"
+import { ImplausibleHeads } from "../providers/farAhead.ts"
 import { type Gas, makeGas } from "../providers/gas.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
 import type { Connected } from "../providers/Networks.ts"
-import { type Lags, makeLags, overtaken } from "../providers/overtaken.ts"
+import { higherHead, type Lags, makeLags } from "../providers/overtaken.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
-import { type Exclusively, isAlone, type Watch } from "../scan/watch.ts"
-import { type Chores, makeChores, type Trouble } from "./chores.ts"
-import { forgiving, unforgiving } from "./defects.ts"
-import { type Outcome, tick } from "./tick.ts"
+import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/watch.ts"
+import { type Maintenance, makeMaintenance, type Trouble } from "./chores.ts"
+import { providerDefectsAsErrors, storeDefectsAsDefects } from "./defects.ts"
+import { type TickOutcome, tick } from "./tick.ts"
 import {
   type Activity,
   age,
   busy,
   type ChainHealth,
-  healthOf,
+  chainHealthOf,
+  intervalOf,
   note,
   noteBad,
   noteLook,
-  paceOf,
   rest,
   type State,
   startState,
@@ -47,7 +47,7 @@ export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
   /** Between two ticks, with the rows of this network to itself. */
-  readonly exclusively: Exclusively
+  readonly exclusively: ExclusiveWork
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
   /** What a transfer costs; undefined when it is not known, or older than two minutes. */
@@ -60,14 +60,14 @@ export interface Watcher extends Network {
 
 /** What is done beside the ticks. */
 interface Beside {
-  readonly agreement: Agreement
-  readonly chores: Chores
+  readonly agreement: Corroborator
+  readonly chores: Maintenance
   readonly lags: Lags
 }
 
 /** What is done once the chain's head has been read; gives what is not as it should be. */
 const afterHead = Effect.fn("Watcher.afterHead")(function* (
-  { watched }: Watch,
+  { watched }: WatchContext,
   provider: Provider,
   { agreement, chores }: Beside,
   head: BlockRef,
@@ -81,31 +81,31 @@ const afterHead = Effect.fn("Watcher.afterHead")(function* (
 
 /** What shows that this provider no longer follows the chain, whose head it says has not moved. */
 const standsStill = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   state: State,
-  { newest }: Outcome,
+  { newest }: TickOutcome,
   now: number
 ) {
   if (newest === state.newest && age(state.movedAt, now) < stillInterval) return undefined
   const moved = newest !== state.newest
   state.movedAt = now
-  return moved ? undefined : yield* overtaken(watch, provider, newest)
+  return moved ? undefined : yield* higherHead(watch, provider, newest)
 })
 
 /**
  * Whether a confirmed payment waits for what a reorg makes of it: for the new branch to be final and, where there is another
  * provider, for what that one has of its money.
  */
-const isUndoing = Effect.fnUntraced(function* (watch: Watch) {
+const isUndoing = Effect.fnUntraced(function* (watch: WatchContext) {
   const { network, reader } = watch
   const scan = yield* Ledger.scan(reader, network)
   if (scan === undefined) return false
-  const final = finalNumber(watch, scan.head.number, scan.finalized)
-  return yield* Watched.anyUndone(reader, network, isAlone(watch) ? final : -1)
+  const final = finalBlockOf(watch, scan.head.number, scan.finalized)
+  return yield* Watched.anyUndone(reader, network, isOnlyProvider(watch) ? final : -1)
 })
 
-const activityOf = Effect.fnUntraced(function* (watch: Watch) {
+const activityOf = Effect.fnUntraced(function* (watch: WatchContext) {
   const { network, reader } = watch
   const open = yield* Watched.openChains(reader, network.mode)
   const isBusy = open.includes(network.chain) || (yield* isUndoing(watch))
@@ -114,7 +114,12 @@ const activityOf = Effect.fnUntraced(function* (watch: Watch) {
 })
 
 /** Ticks once, and gives the time of the next tick. */
-const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Provider, beside: Beside, state: State) {
+const round = Effect.fn("Watcher.round")(function* (
+  watch: WatchContext,
+  provider: Provider,
+  beside: Beside,
+  state: State
+) {
   const started = yield* Clock.currentTimeMillis
   busy(state, started)
   const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
@@ -154,7 +159,7 @@ const round = Effect.fn("Watcher.round")(function* (watch: Watch, provider: Prov
   // Another provider may have what this one lacks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.activity = yield* activityOf(watch)
-  const pace = paceOf(watch.chain, state.activity)
+  const pace = intervalOf(watch.chain, state.activity)
   return started + (outcome._tag === "Waiting" ? Math.min(pace, waitingInterval) : pace)
 })
 
@@ -184,26 +189,26 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
   { providers }: Connected,
   headClock: HeadClock
 ) {
-  const matchSet = yield* MatchSet
+  const matchSet = yield* WatchedAddresses
   const settings = yield* Settings
-  const watch: Watch = {
+  const watch: WatchContext = {
     network: { chain: chain.chain, mode: chain.mode },
     chain,
     contracts: contractsOf(chain),
     watched: matchSet.of(chain.mode),
     providers,
     reader: yield* Reader,
-    writer: unforgiving(yield* Writer),
+    writer: storeDefectsAsDefects(yield* Writer),
     settlement: yield* Settlement,
-    farAhead: new FarAhead(providers),
+    implausibleHeads: new ImplausibleHeads(providers),
     headClock,
     solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const state = startState()
   const heard = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
   const beside: Beside = {
-    agreement: makeAgreement(watch),
-    chores: makeChores(watch, settings.payments),
+    agreement: makeCorroborator(watch),
+    chores: makeMaintenance(watch, settings.payments),
     lags: makeLags(watch)
   }
   const mailbox = yield* Queue.sliding<void>(1)
@@ -212,7 +217,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
-      Effect.tapError(forgiving(provider.client)(work(provider)), (error) => {
+      Effect.tapError(providerDefectsAsErrors(provider.client)(work(provider)), (error) => {
         const cause: unknown = error
         return cause instanceof RpcError || cause instanceof WrongChain
           ? providers.failed(provider, cause)
@@ -228,7 +233,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
       Effect.locally(onAnswer, heard)
     )
     // Nor longer than the longest pace, should the clock be set back meanwhile.
-    const longest = Math.max(waitingInterval, paceOf(chain, state.activity))
+    const longest = Math.max(waitingInterval, intervalOf(chain, state.activity))
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
     // A busy watcher looks often enough as it is.
     yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
@@ -238,7 +243,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     ...watch.network,
     run,
     exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
-    health: (now) => healthOf(watch, state, now),
+    health: (now) => chainHealthOf(watch, state, now),
     gas: makeGas(chain.chain, providers),
     wake,
     refresh: Effect.suspend(() => {

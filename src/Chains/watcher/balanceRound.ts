@@ -1,29 +1,29 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import type { Asked } from "../balances/balances.ts"
+import type { BalanceQuery } from "../balances/balances.ts"
 import { type Checked, commitBalances } from "../balances/commitBalances.ts"
-import { type Failed, readBalances } from "../balances/oracle.ts"
+import { type FailedAddress, reconcileBalances } from "../balances/oracle.ts"
 import { withoutDenied } from "../corroboration/corroborateBalances.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
-import { isAlone, type Watch } from "../scan/watch.ts"
+import { isOnlyProvider, type WatchContext } from "../scan/watch.ts"
 
 /** Rounds that an address may fail in until it holds up the others no longer. */
 const failingRounds = 3
 
 /** Reads balances from one provider, and from another one what the first cannot tell of. */
 const readBoth = Effect.fnUntraced(function* (
-  { chain, providers }: Watch,
+  { chain, providers }: WatchContext,
   provider: Provider,
   head: BlockRef,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<BalanceQuery>,
   hopeless: ReadonlySet<string>
 ) {
   const other = yield* providers.other(provider)
-  if (other === undefined) return yield* readBalances({ provider, others: [], chain }, head, asked, hopeless)
-  const second = (part: ReadonlyArray<Asked>) =>
-    readBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
-  const first = yield* readBalances({ provider, others: [other], chain }, head, asked).pipe(
+  if (other === undefined) return yield* reconcileBalances({ provider, others: [], chain }, head, asked, hopeless)
+  const second = (part: ReadonlyArray<BalanceQuery>) =>
+    reconcileBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
+  const first = yield* reconcileBalances({ provider, others: [other], chain }, head, asked).pipe(
     // What this one refuses for good may be all that keeps payments from ending.
     Effect.catchIf(
       ({ reason }) => !providerTrouble.has(reason),
@@ -41,7 +41,7 @@ const readBoth = Effect.fnUntraced(function* (
   const again = yield* second(untold).pipe(
     Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(other, error) : Effect.void)),
     // One that tells of nothing at all keeps nobody from being given up.
-    Effect.orElse(() => readBalances({ provider, others: [other], chain }, head, untold, hopeless)),
+    Effect.orElse(() => reconcileBalances({ provider, others: [other], chain }, head, untold, hopeless)),
     Effect.either
   )
   if (Either.isLeft(again)) return first
@@ -59,7 +59,7 @@ const readBoth = Effect.fnUntraced(function* (
 type Failures = Map<string, number>
 
 /** Counts who has failed, and tells the log of it. */
-const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: ReadonlyArray<Failed>) => {
+const noteFailed = (failures: Failures, asked: ReadonlyArray<BalanceQuery>, failed: ReadonlyArray<FailedAddress>) => {
   const now = new Set(failed.map(({ address }) => address))
   for (const { address } of asked) if (!now.has(address)) failures.delete(address)
   return Effect.forEach(
@@ -82,11 +82,11 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<Asked>, failed: Rea
  * denies.
  */
 export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
-  watch: Watch,
+  watch: WatchContext,
   { disputed, failures }: { readonly failures: Failures; readonly disputed: Set<string> },
   provider: Provider,
   head: BlockRef,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<BalanceQuery>,
   of: Checked["of"]
 ) {
   const { settlement, writer } = watch
@@ -94,5 +94,5 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   const told = yield* readBoth(watch, provider, head, asked, hopeless)
   const reading = yield* withoutDenied(watch, provider, told, disputed)
   yield* noteFailed(failures, asked, reading.failed)
-  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isAlone(watch) }))
+  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isOnlyProvider(watch) }))
 })

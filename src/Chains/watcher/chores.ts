@@ -5,15 +5,15 @@ import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { takeBackDenied } from "../corroboration/corroborateBalances.ts"
 import { makeSearch } from "../corroboration/search.ts"
-import { finalNumber, secondPass, startPass } from "../corroboration/secondPass.ts"
+import { finalBlockOf, startPass, verificationPass } from "../corroboration/secondPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import * as Gaps from "../repair/GapsRepo.ts"
-import { findGapTokens } from "../repair/gapMoney.ts"
-import { sendBatch, getHeader } from "../rpc/calls.ts"
+import { findSkippedTokens } from "../repair/gapMoney.ts"
+import { getHeader, sendBatch } from "../rpc/calls.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import type { Watch } from "../scan/watch.ts"
+import type { WatchContext } from "../scan/watch.ts"
 import { compareBalances } from "./balanceRound.ts"
 import { makeFinality } from "./finality.ts"
 
@@ -44,7 +44,7 @@ export interface Trouble {
 }
 
 /** What is to be done besides reading new blocks, each at a pace of its own. */
-export interface Chores {
+export interface Maintenance {
   /** Does what is due with the chain read up to `head`. Gives what could not be done, and what is not as it should be. */
   readonly run: (
     provider: Provider,
@@ -77,7 +77,7 @@ type Sweep =
 const isTime = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
 
 /** The chores of one watcher. */
-export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): Chores => {
+export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["payments"]): Maintenance => {
   const { chain, network, reader, settlement, writer } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
@@ -102,7 +102,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     if (!isTime(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
     done.balances = now
     const scan = yield* Ledger.scan(reader, network)
-    const final = finalNumber(watch, head.number, scan?.finalized)
+    const final = finalBlockOf(watch, head.number, scan?.finalized)
     const asked = yield* Balances.asked(reader, network, head, grace, final)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     yield* takeBackDenied(watch, provider, head, scan?.checked)
@@ -137,7 +137,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
     for (let part = 0; part < passParts; part++) {
-      const passed = yield* secondPass(watch, provider, finalized, now - done.pass < watch.solePatience, pass)
+      const passed = yield* verificationPass(watch, provider, finalized, now - done.pass < watch.solePatience, pass)
       if (passed !== "waits") done.pass = now
       if (passed !== "more") return
     }
@@ -152,7 +152,7 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
       const following: Sweep = next === undefined ? { of: "gaps", after: undefined } : { of: "ended", after: next }
       return { asked, next: following }
     }
-    const { asked, next } = yield* Balances.gapPage(reader, network, at.after, sweepPage)
+    const { asked, next } = yield* Balances.skippedPage(reader, network, at.after, sweepPage)
     return { asked, next: next === undefined ? undefined : ({ of: "gaps", after: next } satisfies Sweep) }
   })
 
@@ -174,12 +174,19 @@ export const makeChores = (watch: Watch, payments: SettingsShape["payments"]): C
   /** Once for each skipped address: what came before it was watched. */
   const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (!isTime(done.gaps, gapInterval, now)) return
-    const addresses = yield* Gaps.unlooked(reader, network, gapPage)
+    const addresses = yield* Gaps.unsearched(reader, network, gapPage)
     if (addresses.length < gapPage) done.gaps = now
     if (addresses.length === 0) return
-    yield* compareBalances(watch, noted, provider, head, yield* Balances.gapsAsked(reader, network, addresses), "page")
-    yield* findGapTokens(watch, provider, head, addresses)
-    yield* writer.write(Gaps.looked(network, addresses))
+    yield* compareBalances(
+      watch,
+      noted,
+      provider,
+      head,
+      yield* Balances.skippedQueries(reader, network, addresses),
+      "page"
+    )
+    yield* findSkippedTokens(watch, provider, head, addresses)
+    yield* writer.write(Gaps.setSearched(network, addresses))
   })
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */

@@ -5,10 +5,10 @@ import { Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/Settlement.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
-import type { Range } from "../scan/range.ts"
+import type { ReadRange } from "../scan/range.ts"
 
 /** What a tick has read, on top of what. */
-export interface Reading extends Range {
+export interface TickReading extends ReadRange {
   readonly network: Network
   /** The stored head that the tick started from. */
   readonly from: BlockRef
@@ -27,7 +27,7 @@ const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number &
  * and on the new one changes nothing. False, and nothing stored, when the stored head is no longer the one that the
  * reading started from.
  */
-export const commitReading = (settlement: Settlement["Type"], reading: Reading) =>
+export const commitReading = (settlement: Settlement["Type"], reading: TickReading) =>
   Effect.gen(function* () {
     const { agreed, ancestor, end, from, network, transfers, unwatched } = reading
     const tx = yield* Tx

@@ -7,7 +7,7 @@ import { RpcError } from "../rpc/RpcError.ts"
 class InStore extends Data.Error<{ readonly cause: unknown }> {}
 
 /** The writer, whose defects end the process whatever they are. */
-export const unforgiving = (writer: Context.Tag.Service<Writer>): Context.Tag.Service<Writer> => ({
+export const storeDefectsAsDefects = (writer: Context.Tag.Service<Writer>): Context.Tag.Service<Writer> => ({
   write: (command) => Effect.catchAllDefect(writer.write(command), (cause) => Effect.die(new InStore({ cause })))
 })
 
@@ -22,7 +22,7 @@ const isOfValues = (defect: unknown): boolean =>
  * Reads from a provider. Every answer is checked before it is used; should one get through that code cannot handle, that
  * is the provider's failure and the log's matter, and neither other chains nor other providers have any harm of it.
  */
-export const forgiving =
+export const providerDefectsAsErrors =
   (client: RpcClient) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | RpcError, R> =>
     Effect.catchAllDefect(work, (defect) =>

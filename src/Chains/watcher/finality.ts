@@ -5,11 +5,11 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
-import { Lasting } from "../providers/Lasting.ts"
+import { ObservedDuration } from "../providers/Lasting.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sendBatch, getTagged, type Header } from "../rpc/calls.ts"
+import { type BlockHeader, getTagged, sendBatch } from "../rpc/calls.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
-import { isAlone, type Watch } from "../scan/watch.ts"
+import { isOnlyProvider, type WatchContext } from "../scan/watch.ts"
 
 /** How a node says that it does not know a tag. */
 const unknownTag: ReadonlySet<RpcReason> = new Set(["unsupported", "refused", "missing", "garbage"])
@@ -21,7 +21,7 @@ const stallInterval = Duration.toMillis("1 hour")
 /** The newest block with the tag; undefined where the chain or its node knows no such thing. */
 export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTag) =>
   sendBatch(client, [getTagged(tag)]).pipe(
-    Effect.map(([header]): Header | undefined => header),
+    Effect.map(([header]): BlockHeader | undefined => header),
     Effect.catchIf(
       (error) => unknownTag.has(error.reason),
       () => Effect.succeed(undefined)
@@ -31,19 +31,22 @@ export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTa
 /** A block with a tag, by a provider. */
 interface Claim {
   readonly by: Provider
-  readonly block: Header
+  readonly block: BlockHeader
 }
 
 /** The chain's tags, and whether the payments that wait for one can ever get it. */
 export interface Finality {
   /** Asks for the tags and stores them. Gives the newest block that this provider calls final, if it knows the tag. */
-  readonly read: (provider: Provider, head: BlockRef) => Effect.Effect<Header | undefined, RpcError | StoreUnavailable>
+  readonly read: (
+    provider: Provider,
+    head: BlockRef
+  ) => Effect.Effect<BlockHeader | undefined, RpcError | StoreUnavailable>
   /** What is not as it should be, as of the last `read`. */
   readonly trouble: () => { readonly reason: string; readonly ready: boolean } | undefined
 }
 
 /** Asks for one chain's tags: of another provider too where a policy needs one that the serving provider refuses. */
-export const makeFinality = (watch: Watch): Finality => {
+export const makeFinality = (watch: WatchContext): Finality => {
   const { chain, network, providers, reader, writer } = watch
   const needed = new Set<FinalityTag>(chain.policies.map((policy) => policy.require))
   const policy = `chains.${networkKey(network)}.policy`
@@ -54,7 +57,7 @@ export const makeFinality = (watch: Watch): Finality => {
   let told = Number.NEGATIVE_INFINITY
 
   /** Who alone tells a tag, and for how long. */
-  const soles = new Map<FinalityTag, { readonly by: Provider; readonly alone: Lasting }>()
+  const soles = new Map<FinalityTag, { readonly by: Provider; readonly alone: ObservedDuration }>()
 
   /** The tag as the other providers have it. */
   const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
@@ -71,7 +74,7 @@ export const makeFinality = (watch: Watch): Finality => {
   const isLeftToIt = Effect.fnUntraced(function* (tag: FinalityTag, by: Provider) {
     const now = yield* Clock.currentTimeMillis
     const before = soles.get(tag)
-    const alone = before?.by === by ? before.alone : new Lasting()
+    const alone = before?.by === by ? before.alone : new ObservedDuration()
     alone.seen(now)
     soles.set(tag, { by, alone })
     return alone.millis >= watch.solePatience
@@ -84,7 +87,7 @@ export const makeFinality = (watch: Watch): Finality => {
    */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
     const own = yield* findTagged(provider, tag)
-    if (!needed.has(tag) || isAlone(watch)) return { own, any: own, awaits: false }
+    if (!needed.has(tag) || isOnlyProvider(watch)) return { own, any: own, awaits: false }
     const known = yield* elsewhere(provider, tag)
     if (own !== undefined) known.push({ by: provider, block: own })
     const [highest, second] = known.sort((a, b) => b.block.number - a.block.number)

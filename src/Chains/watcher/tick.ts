@@ -2,17 +2,17 @@ import { Effect } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
-import { readBalances } from "../balances/oracle.ts"
+import { reconcileBalances } from "../balances/oracle.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { sizeErrors } from "../providers/Span.ts"
-import { sendBatch, findHeader, getChainId, getHead, getHeader, type Header } from "../rpc/calls.ts"
+import { rangeErrors } from "../providers/Span.ts"
+import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/calls.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { commonAncestor, isMadeUp } from "../scan/commonAncestor.ts"
-import { type Range, readRange } from "../scan/range.ts"
+import { type ReadRange, readRange } from "../scan/range.ts"
 import { latestStart } from "../scan/startBlock.ts"
-import { isAlone, sourceOf, type Watch } from "../scan/watch.ts"
+import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/watch.ts"
 import { commitReading, commitStart } from "./commit.ts"
 
 /**
@@ -26,7 +26,7 @@ type Step =
   | { readonly _tag: "Behind"; readonly scanned: number; readonly error: RpcError }
 
 /** What a tick has come to. */
-export type Outcome = Step & {
+export type TickOutcome = Step & {
   /** Number of the chain's head. */
   readonly newest: number
   /** What is wrong with this machine's clock. */
@@ -34,7 +34,7 @@ export type Outcome = Step & {
 }
 
 /** Fixes where reading starts, at the first head that is seen. */
-const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Provider, head: Header) {
+const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provider: Provider, head: BlockHeader) {
   const { chain, network, providers, reader, writer } = watch
   const { client } = provider
   const { startBlock } = chain
@@ -45,7 +45,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: Watch, provider: Prov
   }
   const agreed = yield* providers.agree(provider)
   if ("doubt" in agreed) return waiting(agreed.doubt)
-  yield* watch.farAhead.check(provider, head)
+  yield* watch.implausibleHeads.check(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
@@ -67,16 +67,16 @@ const oneReorg = 32
 
 /** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
 const read = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   after: BlockRef,
-  head: Header,
+  head: BlockHeader,
   reorgedTo: number
-): Effect.fn.Return<Range, RpcError> {
-  yield* watch.farAhead.check(provider, head, after)
+): Effect.fn.Return<ReadRange, RpcError> {
+  yield* watch.implausibleHeads.check(provider, head, after)
   // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
-  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies Range
-  const { client, span } = provider
+  if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies ReadRange
+  const { client, blockRange: span } = provider
   const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
   // The head was read together with what is in the place of `after`. So is any other end: both are of one branch.
@@ -91,7 +91,7 @@ const read = Effect.fnUntraced(function* (
       onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
     }),
     Effect.catchIf(
-      ({ reason }) => reorgedTo > after.number && sizeErrors.has(reason),
+      ({ reason }) => reorgedTo > after.number && rangeErrors.has(reason),
       // A limit below the reorg's depth would refuse that for ever.
       () => read(watch, provider, after, head, to > reorgedTo ? reorgedTo : after.number)
     )
@@ -102,10 +102,15 @@ const read = Effect.fnUntraced(function* (
  * Coins that a reorg takes back and the new branch has again, up to `end`, where nothing but balances tells of them: found
  * now, so that both become known in one transaction and the payment is where it was.
  */
-const regained = Effect.fnUntraced(function* (watch: Watch, provider: Provider, ancestor: BlockRef, end: BlockRef) {
-  const asked = yield* Balances.takenBack(watch.reader, watch.network, ancestor.number)
+const regained = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  provider: Provider,
+  ancestor: BlockRef,
+  end: BlockRef
+) {
+  const asked = yield* Balances.orphanedQueries(watch.reader, watch.network, ancestor.number)
   if (asked.length === 0) return []
-  return yield* readBalances({ provider, others: [], chain: watch.chain }, end, asked).pipe(
+  return yield* reconcileBalances({ provider, others: [], chain: watch.chain }, end, asked).pipe(
     Effect.map(({ transfers }) => transfers.filter(({ txHash }) => txHash !== undefined)),
     Effect.catchTag("RpcError", (error) =>
       // The next round finds them.
@@ -121,11 +126,11 @@ const regained = Effect.fnUntraced(function* (watch: Watch, provider: Provider, 
 
 /** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
 const advance = Effect.fnUntraced(function* (
-  watch: Watch,
+  watch: WatchContext,
   provider: Provider,
   scan: Scan,
-  head: Header,
-  atLast: Header | BlockRef | undefined
+  head: BlockHeader,
+  atLast: BlockHeader | BlockRef | undefined
 ) {
   const from = scan.head
   const replacement = atLast?.hash === from.hash ? undefined : atLast
@@ -148,7 +153,7 @@ const advance = Effect.fnUntraced(function* (
       network: watch.network,
       from,
       ancestor,
-      agreed: isAlone(watch)
+      agreed: isOnlyProvider(watch)
     })
   )
   if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
@@ -180,7 +185,7 @@ const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: 
  * Notes how far the clock is behind the chain's, for payments that are made from now on. Those that have been made since
  * the start, before anybody had looked, are given as much more time.
  */
-const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: Watch, time: number) {
+const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: WatchContext, time: number) {
   const clock = yield* Effect.clock
   const now = clock.unsafeCurrentTimeMillis()
   const note = () => headClock.note(network, time, clock)
@@ -203,7 +208,7 @@ const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: W
  * @param oneAhead the head is likely to be the last scanned block or its child: its own hash or its parent's tells that the
  * former is still the chain's, for half the calls. Where it is not, the whole look follows.
  */
-export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider: Provider, oneAhead = false) {
+export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, provider: Provider, oneAhead = false) {
   const { watched } = watch
   const { client } = provider
   const scan = yield* Ledger.scan(watch.reader, watch.network)
@@ -236,5 +241,5 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: Watch, provider:
     }
     return yield* advance(watch, provider, scan, head, atLast)
   })
-  return { ...step, newest: head.number, clock } satisfies Outcome
+  return { ...step, newest: head.number, clock } satisfies TickOutcome
 })

@@ -1,14 +1,14 @@
 import { Duration } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import type { Watch } from "../scan/watch.ts"
-import { NextLook } from "./NextLook.ts"
-import type { Outcome } from "./tick.ts"
+import type { WatchContext } from "../scan/watch.ts"
+import { NextTick } from "./NextLook.ts"
+import type { TickOutcome } from "./tick.ts"
 
 /** Pace while no payment of the mode is open. */
 export const idleInterval = Duration.minutes(4)
 /** While payments are open, and all of them on other chains: only money gone astray can come. */
-const asideInterval = Duration.minutes(2)
+const elsewhereInterval = Duration.minutes(2)
 /** Where nothing can be read yet, so that what is missing is soon seen. */
 export const waitingInterval = Duration.toMillis("1 minute")
 /**
@@ -41,10 +41,10 @@ export interface ChainHealth extends Network {
 export type Activity = "busy" | "aside" | "idle"
 
 /** Milliseconds from tick to tick. */
-export const paceOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
+export const intervalOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
   const poll = Duration.toMillis(pollInterval)
   if (activity === "idle") return Duration.toMillis(idleInterval)
-  return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(asideInterval))
+  return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(elsewhereInterval))
 }
 
 /** What a watcher knows besides the store. It belongs to one watcher, which alone changes it. */
@@ -64,7 +64,7 @@ export interface State {
   progressAt: number
   /** When the tick under way began, or was last answered; undefined between two ticks. */
   busySince: number | undefined
-  readonly look: NextLook
+  readonly look: NextTick
   reason: string | undefined
   /** What keeps the chain's payments from their end, though it is read. */
   unfit: boolean
@@ -83,11 +83,11 @@ export const rest = (state: State): void => {
 }
 
 /** A look, and what it led to, has ended: the chain is read up to its head, or on the way there. */
-export const noteLook = (state: State, { _tag }: Outcome, now: number): void => {
+export const noteLook = (state: State, { _tag }: TickOutcome, now: number): void => {
   if (_tag === "CaughtUp" || _tag === "More") state.progressAt = now
 }
 
-export const note = (state: State, outcome: Outcome, now: number): void => {
+export const note = (state: State, outcome: TickOutcome, now: number): void => {
   state.newest = outcome.newest
   state.scanned = outcome.scanned
   state.failures = 0
@@ -116,7 +116,7 @@ export const startState = (): State => ({
   good: undefined,
   progressAt: Number.NEGATIVE_INFINITY,
   busySince: undefined,
-  look: new NextLook(),
+  look: new NextTick(),
   reason: undefined,
   unfit: false,
   warned: undefined
@@ -131,7 +131,7 @@ const standsStill = (chain: ChainSettings, state: State, now: number): boolean =
   const poll = Duration.toMillis(chain.pollInterval)
   const limit = Math.max(missedPolls * poll, longestSilence)
   if (busySince !== undefined && age(busySince, now) > limit) return true
-  const rests = Math.max(0, paceOf(chain, activity) - poll)
+  const rests = Math.max(0, intervalOf(chain, activity) - poll)
   const isAnswered = busySince !== undefined && good === true
   return age(progressAt, now) > rests + (isAnswered ? Math.max(limit, longestTick) : limit)
 }
@@ -145,7 +145,7 @@ const stillFor = ({ busySince, progressAt }: State, now: number): string | undef
 }
 
 /** What there is to be said of a chain at `now`, Unix milliseconds. */
-export const healthOf = (watch: Watch, state: State, now: number): ChainHealth => {
+export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
   const { good, newest, scanned, unfit } = state
   const isStill = standsStill(watch.chain, state, now)
   const reason = state.reason ?? (isStill ? stillFor(state, now) : undefined)

@@ -1,6 +1,6 @@
 import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
 import { History } from "../../Chains/balances/History.ts"
-import { MatchSet } from "../../Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../Chains/ledger/MatchSet.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
@@ -60,7 +60,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const writer = yield* Writer
       const reader = yield* Reader
       const history = yield* History
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       const bells = {
         addresses: yield* Queue.sliding<void>(1),
         vetting: yield* Queue.sliding<void>(1),

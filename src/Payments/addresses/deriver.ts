@@ -1,8 +1,8 @@
 import { parentPort } from "node:worker_threads"
 import { receivingAddress } from "./childKey.ts"
-import type { Range } from "./derivingThread.ts"
+import type { IndexRange } from "./derivingThread.ts"
 
 // What runs on the thread.
-parentPort?.on("message", ({ count, external, from }: Range) => {
+parentPort?.on("message", ({ count, external, from }: IndexRange) => {
   parentPort?.postMessage(Array.from({ length: count }, (_, i) => receivingAddress(external, from + i)))
 })

@@ -3,13 +3,13 @@ import { type NoThread, threadOf } from "../../Sql/thread.ts"
 import type { ExtendedKey } from "./childKey.ts"
 
 /** `count` addresses of an external chain, from index `from` on. */
-export interface Range {
+export interface IndexRange {
   readonly external: ExtendedKey
   readonly from: number
   readonly count: number
 }
 
-export type Derive = (range: Range) => Effect.Effect<ReadonlyArray<string>, NoThread>
+export type Derive = (range: IndexRange) => Effect.Effect<ReadonlyArray<string>, NoThread>
 
 /** How long an answer may take; a thousand addresses take a tenth of a second. */
 const deadline = "10 seconds"
@@ -18,4 +18,4 @@ const deadline = "10 seconds"
 const deriver = new URL("./deriver.js", import.meta.url)
 
 /** Derives on a thread, beside the requests. Ask for one range after another. */
-export const derivingThread = (file = deriver) => threadOf<Range, ReadonlyArray<string>>(file, deadline)
+export const derivingThread = (file = deriver) => threadOf<IndexRange, ReadonlyArray<string>>(file, deadline)

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { MatchSet } from "../../Chains/ledger/MatchSet.ts"
+import type { WatchedAddresses } from "../../Chains/ledger/MatchSet.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import * as Repo from "./WalletsRepo.ts"
@@ -55,7 +55,11 @@ export const deriveSkipped = Effect.fnUntraced(function* (
  * Lets a wallet jump as far as it has to, in the transaction, and has what it skips watched from then on. What is not
  * among `derived` is derived here.
  */
-export const perform = Effect.fnUntraced(function* (matchSet: MatchSet["Type"], pool: AddressPool, derived?: Derived) {
+export const perform = Effect.fnUntraced(function* (
+  matchSet: WatchedAddresses["Type"],
+  pool: AddressPool,
+  derived?: Derived
+) {
   const tx = yield* Tx
   const { fingerprint, mode } = pool
   const { jump, next_index: from } = (yield* Repo.byFingerprint(tx, fingerprint)) ?? { jump: 0, next_index: 0 }

@@ -13,7 +13,7 @@ export class BlindJump extends Context.Reference<BlindJump>()("tilld/Payments/Bl
 }) {}
 
 /** What the database knows: its token, and each wallet's next index, what it has to jump included. */
-export interface Known {
+export interface KnownWallets {
   readonly token: string
   readonly wallets: Mark["wallets"]
 }
@@ -26,7 +26,7 @@ export const nextOf = (rows: ReadonlyArray<Repo.WalletRow>): Mark["wallets"] =>
  * Why it is not proven that the database is the one that was last written here; undefined where it is: its mark has the
  * token of its last start, and is not ahead of it. A crash leaves it behind at most.
  */
-export const doubtOf = ({ token, wallets }: Known, mark: Mark | undefined): string | undefined => {
+export const doubtOf = ({ token, wallets }: KnownWallets, mark: Mark | undefined): string | undefined => {
   if (mark === undefined) {
     const isFirst = token === "" && Object.keys(wallets).length === 0
     return isFirst ? undefined : "its mark is missing or unreadable, so that this may be an older copy of the database"

@@ -13,7 +13,7 @@ export interface PricePoint {
 }
 
 /** What one look at a source has found. */
-export interface Reading {
+export interface PriceReading {
   readonly points: ReadonlyArray<PricePoint>
   /** Currencies that it has, and whose price cannot be used now. */
   readonly refused: ReadonlyArray<{ readonly symbol: QuoteCurrency; readonly reason: string }>
@@ -36,7 +36,7 @@ export interface PriceSource {
   /** A contract's price is preferred to those that come over HTTP; a fixed one is the operator's own. */
   readonly kind: "chainlink" | "http" | "fixed"
   /** Each call has its own deadline; a provider that takes few calls a second may let it wait for its turn. */
-  readonly read: Effect.Effect<Reading, PriceSourceError>
+  readonly read: Effect.Effect<PriceReading, PriceSourceError>
 }
 
 /**

@@ -1,11 +1,11 @@
 import { BigDecimal, Clock, Duration, Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem"
 import type { Providers } from "../../Chains/providers/Providers.ts"
-import { type Returned, readViews, type View } from "../../Chains/rpc/views.ts"
+import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/views.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
-import { type PricePoint, type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 
 /** How much longer than its heartbeat an update may take, while the chain is congested; and how far clocks may differ. */
 const patience = Duration.toMillis("10 minutes")
@@ -17,15 +17,18 @@ const abi = parseAbi([
   "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)"
 ])
 type FeedFunction = "decimals" | "description" | "latestRoundData"
-const view = (to: string, functionName: FeedFunction): View => ({ to, data: encodeFunctionData({ abi, functionName }) })
+const view = (to: string, functionName: FeedFunction): ContractView => ({
+  to,
+  data: encodeFunctionData({ abi, functionName })
+})
 
-const decoded = <A>(returned: Returned | undefined, decode: (data: Hex) => A): Either.Either<A, string> =>
+const decoded = <A>(returned: ViewResult | undefined, decode: (data: Hex) => A): Either.Either<A, string> =>
   Either.flatMap(returned ?? Either.left("no answer"), (data) =>
     Either.try({ try: () => decode(data), catch: () => "what it returns is no answer of a price feed" })
   )
 
 /** The feed, as it was checked once, and the decimals of its answers. */
-const decodeKind = (feed: Feed, decimals: Returned | undefined, description: Returned | undefined) =>
+const decodeKind = (feed: Feed, decimals: ViewResult | undefined, description: ViewResult | undefined) =>
   Either.flatMap(
     decoded(description, (data) => decodeFunctionResult({ abi, functionName: "description", data })),
     (found) =>
@@ -47,7 +50,7 @@ const ageText = (millis: number): string => Duration.format(Duration.seconds(Mat
 const decodeRound = (
   feed: Feed,
   decimals: number,
-  returned: Returned | undefined,
+  returned: ViewResult | undefined,
   now: number
 ): Either.Either<Quotation, string> =>
   Either.flatMap(
@@ -67,7 +70,7 @@ const decodeRound = (
   )
 
 /** The answer is 0 while the sequencer is up; `startedAt` is 0 before it is known (docs.chain.link/data-feeds/l2-sequencer-feeds). */
-const decodeUptime = (returned: Returned | undefined): Either.Either<void, string> =>
+const decodeUptime = (returned: ViewResult | undefined): Either.Either<void, string> =>
   Either.flatMap(
     decoded(returned, (data) => decodeFunctionResult({ abi, functionName: "latestRoundData", data })),
     ([, answer, startedAt]) =>
@@ -89,12 +92,12 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
   /** Decimals by address, of feeds that are what they should be. */
   const checked = new Map<string, number>()
 
-  const readFrom = Effect.fn("Chainlink.read")(function* (client: Parameters<typeof readViews>[0]) {
+  const readFrom = Effect.fn("Chainlink.read")(function* (client: Parameters<typeof readContractViews>[0]) {
     const unknown = all.filter(({ address }) => !checked.has(address))
     const troubles = new Map<string, string>()
     if (unknown.length > 0) {
       const views = unknown.flatMap(({ address }) => [view(address, "decimals"), view(address, "description")])
-      const kinds = yield* readViews(client, views)
+      const kinds = yield* readContractViews(client, views)
       unknown.forEach((feed, i) => {
         const kind = decodeKind(feed, kinds[2 * i], kinds[2 * i + 1])
         if (Either.isRight(kind)) checked.set(feed.address, kind.right)
@@ -102,7 +105,7 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
       })
     }
     const uptime = feeds.sequencerUptime === undefined ? [] : [view(feeds.sequencerUptime, "latestRoundData")]
-    const returned = yield* readViews(client, [
+    const returned = yield* readContractViews(client, [
       ...all.map(({ address }) => view(address, "latestRoundData")),
       ...uptime
     ])
@@ -120,7 +123,7 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
       return Either.mapLeft(quotation, (reason) => `${feed.description}: ${reason}`)
     }
     const found = prices.map(([symbol, list]) => ({ symbol, quotations: Either.all(list.map(quotationOf)) }))
-    const reading: Reading = {
+    const reading: PriceReading = {
       points: found.flatMap(({ quotations, symbol }) =>
         Either.isRight(quotations) ? [pointOf(symbol, quotations.right)] : []
       ),

@@ -2,7 +2,7 @@ import { BigDecimal, Effect, Option, Predicate } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { positiveDecimal } from "./decimal.ts"
 import type { Get } from "./get.ts"
-import { type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+import { type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 import { rateOf } from "./rate.ts"
 
 const name = "coinbase"
@@ -41,7 +41,7 @@ export const makeCoinbase = (get: Get, url: string): PriceSource => ({
         return { symbol, rate: positiveDecimal(their && rates[their]) }
       }
     )
-    const reading: Reading = {
+    const reading: PriceReading = {
       // The answer is units for one dollar.
       points: found.flatMap(({ rate, symbol }) =>
         Option.toArray(rate).map((perDollar) => ({

@@ -2,7 +2,7 @@ import { BigDecimal, Effect, Either, Option, Schema } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { positiveDecimal } from "./decimal.ts"
 import type { Get } from "./get.ts"
-import { type PricePoint, type PriceSource, PriceSourceError, type Reading, readingLife } from "./PriceSource.ts"
+import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 
 const name = "kraken"
 
@@ -63,7 +63,7 @@ export const makeKraken = (get: Get, url: string): PriceSource => ({
     const { error, result } = ticker.right
     if (error.length > 0 || result === undefined) return yield* failed("it answers with an error")
     const points: Array<PricePoint> = []
-    const refused: Array<Reading["refused"][number]> = []
+    const refused: Array<PriceReading["refused"][number]> = []
     for (const [symbol, pair, answered] of pairs) {
       const price = priceIn(result[answered] ?? result[pair])
       if (Either.isRight(price)) points.push({ symbol, price: price.right, observedAt, maxAge: readingLife })

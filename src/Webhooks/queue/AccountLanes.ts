@@ -24,7 +24,7 @@ export interface Lane {
 type Standing = "proven" | "unproven" | "slow"
 
 /** One attempt's place. */
-export interface Slot {
+export interface LaneSlot {
   readonly lane: Lane
   readonly sequence: number
   /** What its lane was when it began: it counts for that to its end. */
@@ -109,7 +109,7 @@ export class AccountLanes {
   }
 
   /** The next delivery to attempt; undefined while there is none, or no slot among those that are allowed. */
-  next(allowed: number): Slot | undefined {
+  next(allowed: number): LaneSlot | undefined {
     if (this.running >= allowed) return undefined
     for (const lane of this.#lanes.values()) {
       const standing = this.#standingOf(lane)
@@ -127,7 +127,7 @@ export class AccountLanes {
   }
 
   /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
-  ended({ lane, standing }: Slot, wasSlow: boolean | undefined): void {
+  ended({ lane, standing }: LaneSlot, wasSlow: boolean | undefined): void {
     lane.running--
     lane.unrecorded++
     this.#running[standing]--

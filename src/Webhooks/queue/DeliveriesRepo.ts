@@ -3,7 +3,7 @@ import type { Mode } from "../../Domain/Chain.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
-import type { Outcome } from "../transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, targetsOf } from "../transport/targets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
@@ -135,7 +135,7 @@ export const dueDelivery = (db: Db, sequence: number) =>
   )
 
 /** An attempt that has ended. Times in Unix milliseconds. */
-export interface Attempt extends Outcome {
+export interface Attempt extends AttemptOutcome {
   readonly sequence: number
   /** Attempts of the schedule, with this one if it is one. */
   readonly attempts: number

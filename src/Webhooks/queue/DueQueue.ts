@@ -1,8 +1,8 @@
 import { Clock, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
-import type { AccountLanes, Lane, Slot } from "./AccountLanes.ts"
+import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
-import { Lanes, type Limits } from "./Lanes.ts"
+import { type LaneLimits, Lanes } from "./Lanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
 
 /** A target whose last attempt took so long counts as slow. */
@@ -23,7 +23,7 @@ const never = Number.POSITIVE_INFINITY
 
 /** An attempt that is over. `attempt` is undefined where the delivery had been cancelled. */
 interface Ended {
-  readonly slot: Slot
+  readonly slot: LaneSlot
   readonly attempt: DeliveriesRepo.Attempt | undefined
 }
 
@@ -38,26 +38,26 @@ export class DueQueue {
   readonly #ended: Array<Ended> = []
   /** Lanes whose place in the store's order is wrong, since nothing of them is due. */
   readonly #misplaced = new Set<Lane>()
-  readonly #takers: Array<(slot: Effect.Effect<Option.Option<Slot>>) => void> = []
+  readonly #takers: Array<(slot: Effect.Effect<Option.Option<LaneSlot>>) => void> = []
   /** When the last step was; a clock that is before that was set back. Before the first step it may have been. */
   #steppedAt = never
   #closed = false
 
-  constructor(limits: Limits, reader: Db, writer: Writer["Type"]) {
+  constructor(limits: LaneLimits, reader: Db, writer: Writer["Type"]) {
     this.#lanes = new Lanes(limits)
     this.#reader = reader
     this.#writer = writer
   }
 
   /** The next delivery to attempt: waits for one, and for a slot. None: the queue was closed. */
-  readonly take: Effect.Effect<Option.Option<Slot>> = Effect.async((resume) => {
+  readonly take: Effect.Effect<Option.Option<LaneSlot>> = Effect.async((resume) => {
     const slot = this.#closed ? undefined : this.#lanes.next()
     if (slot === undefined && !this.#closed) this.#takers.push(resume)
     else resume(Effect.succeed(Option.fromNullable(slot)))
   })
 
   /** Frees the slot. Tells whether `step` has something to do now. */
-  end(slot: Slot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
+  end(slot: LaneSlot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
     this.#lanes.ended(slot, attempt && attempt.endedAt - attempt.startedAt >= slowMillis)
     this.#ended.push({ slot, attempt })
     // One answer may have opened more slots than its own.

@@ -1,7 +1,7 @@
-import { AccountLanes, type Lane, type Slot } from "./AccountLanes.ts"
+import { AccountLanes, type Lane, type LaneSlot } from "./AccountLanes.ts"
 import type { Place } from "./LanesRepo.ts"
 
-export interface Limits {
+export interface LaneLimits {
   /** Attempts at once that accounts share. */
   readonly concurrency: number
   /** Attempts at once to one target, and those that every account may have whatever the others do. */
@@ -21,14 +21,14 @@ const ceilingFactor = 4
  * of each account: the rest of a backlog stays in the store.
  */
 export class Lanes {
-  readonly #limits: Limits
+  readonly #limits: LaneLimits
   /** In the order of their turns. */
   readonly #accounts = new Map<string, AccountLanes>()
   /** What the store still calls due and is in memory already. */
   readonly #taken = new Set<number>()
   #running = 0
 
-  constructor(limits: Limits) {
+  constructor(limits: LaneLimits) {
     this.#limits = limits
   }
 
@@ -96,7 +96,7 @@ export class Lanes {
   }
 
   /** The next delivery to attempt; undefined while there is none, or no slot. */
-  next(): Slot | undefined {
+  next(): LaneSlot | undefined {
     const waiting = [...this.#accounts.values()].filter(({ hasWaiting }) => hasWaiting)
     // A stable sort: those with as many take turns.
     for (const account of waiting.sort((a, b) => a.running - b.running)) {
@@ -112,13 +112,13 @@ export class Lanes {
   }
 
   /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
-  ended(slot: Slot, wasSlow: boolean | undefined): void {
+  ended(slot: LaneSlot, wasSlow: boolean | undefined): void {
     this.#running--
     this.of(slot.lane.account).ended(slot, wasSlow)
   }
 
   /** The store knows how the attempt ended. */
-  recorded({ lane, sequence }: Slot): void {
+  recorded({ lane, sequence }: LaneSlot): void {
     lane.unrecorded--
     lane.more = true
     this.#taken.delete(sequence)

@@ -1,4 +1,4 @@
-import type { Outcome } from "../transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { succeeded } from "./retryPolicy.ts"
 
 /** The attempt was not made, since what it would be signed with does not open. */
@@ -32,7 +32,7 @@ export const outcomeClasses: ReadonlyArray<string> = [
 ]
 
 /** One of them. */
-export const outcomeClass = ({ error = "", status }: Outcome): string => {
+export const outcomeClass = ({ error = "", status }: AttemptOutcome): string => {
   if (succeeded(status)) return "delivered"
   const name = status === undefined ? nameOf(error) : `http_${Math.floor(status / 100)}xx`
   return outcomeClasses.includes(name) ? name : "other"

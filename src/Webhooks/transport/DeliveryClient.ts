@@ -18,7 +18,7 @@ const bodyDeadline = "5 seconds"
 export type { DeliveryRequest } from "./Posting.ts"
 
 /** How an attempt ended. A `status` is the receiver's answer; without one `error` is a short class, such as "timeout". */
-export interface Outcome {
+export interface AttemptOutcome {
   readonly status?: number
   readonly error?: string
   /** The IP address that was dialled, or those that were tried. For operators: it may tell of the inside network. */
@@ -58,7 +58,7 @@ const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<Sec
  */
 export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")<
   DeliveryClient,
-  { readonly post: (request: DeliveryRequest) => Effect.Effect<Outcome> }
+  { readonly post: (request: DeliveryRequest) => Effect.Effect<AttemptOutcome> }
 >() {
   static readonly layer = Layer.scoped(
     DeliveryClient,
@@ -113,7 +113,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         else posting.close()
       }
 
-      const make = (target: Target, request: DeliveryRequest): Effect.Effect<Outcome> =>
+      const make = (target: Target, request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const posting = new Posting(target, request)
           const deadline = deadlines.begin(now, posting.expire)
@@ -123,8 +123,8 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
               deadlines.end(deadline)
               return posting.isComplete ? Effect.void : Effect.timeoutOption(posting.over, bodyDeadline)
             }),
-            Effect.map((status): Outcome => ({ status, bodyStart: posting.bodyStart })),
-            Effect.catchAll(({ reason }) => Effect.succeed<Outcome>({ error: reason })),
+            Effect.map((status): AttemptOutcome => ({ status, bodyStart: posting.bodyStart })),
+            Effect.catchAll(({ reason }) => Effect.succeed<AttemptOutcome>({ error: reason })),
             Effect.map((outcome) =>
               posting.address === undefined ? outcome : { ...outcome, address: posting.address }
             ),
@@ -137,7 +137,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           )
         })
 
-      const post = (request: DeliveryRequest): Effect.Effect<Outcome> =>
+      const post = (request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
         Either.match(guard.check(request.url), {
           onLeft: () => Effect.succeed({ error: "target refused" }),
           onRight: (target) => make(target, request)

@@ -2,7 +2,15 @@ import { isIP } from "node:net"
 import { networkInterfaces } from "node:os"
 import { Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../../Settings.ts"
-import { type Block, type IpBytes, isMetadata, isPublic, parseAddress, parseBlock, within } from "./publicAddress.ts"
+import {
+  type AddressBlock,
+  type IpBytes,
+  isMetadata,
+  isPublic,
+  isWithinBlock,
+  parseAddress,
+  parseBlock
+} from "./publicAddress.ts"
 import { type NameNotResolved, Resolver } from "./Resolver.ts"
 
 /**
@@ -74,8 +82,8 @@ export class TargetGuard extends Context.Tag("tilld/Webhooks/TargetGuard")<Targe
 
       const passes = (address: string): boolean => {
         const bytes = parseAddress(address)
-        const isIn = (blocks: ReadonlyArray<Block>) =>
-          bytes !== undefined && blocks.some((block) => within(bytes, block))
+        const isIn = (blocks: ReadonlyArray<AddressBlock>) =>
+          bytes !== undefined && blocks.some((block) => isWithinBlock(bytes, block))
         if (bytes === undefined || isMetadata(bytes) || isIn(denied)) return false
         return isIn(allowed) || (isPublic(bytes) && !isOwn(bytes))
       }

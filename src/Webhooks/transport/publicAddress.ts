@@ -4,13 +4,13 @@ import ipaddr from "ipaddr.js"
 export type IpBytes = ReadonlyArray<number>
 
 /** A CIDR block. */
-export interface Block {
+export interface AddressBlock {
   readonly bytes: IpBytes
   readonly bits: number
 }
 
 /** `10.0.0.0/8`, `fc00::/7`. Throws when it is neither. */
-export const parseBlock = (cidr: string): Block => {
+export const parseBlock = (cidr: string): AddressBlock => {
   const [address, bits] = ipaddr.parseCIDR(cidr)
   return { bytes: address.toByteArray(), bits }
 }
@@ -20,7 +20,7 @@ export const parseAddress = (text: string): IpBytes | undefined =>
   ipaddr.isValid(text) ? ipaddr.parse(text).toByteArray() : undefined
 
 /** Whether `address` lies in `block`; never across the two families, whatever an IPv6 address embeds. */
-export const within = (address: IpBytes, { bytes, bits }: Block): boolean => {
+export const isWithinBlock = (address: IpBytes, { bytes, bits }: AddressBlock): boolean => {
   if (address.length !== bytes.length) return false
   return bytes.every((byte, i) => {
     const mask = 0xff & ~(0xff >> Math.min(8, Math.max(0, bits - 8 * i)))
@@ -28,7 +28,8 @@ export const within = (address: IpBytes, { bytes, bits }: Block): boolean => {
   })
 }
 
-const inAny = (address: IpBytes, blocks: ReadonlyArray<Block>) => blocks.some((block) => within(address, block))
+const inAny = (address: IpBytes, blocks: ReadonlyArray<AddressBlock>) =>
+  blocks.some((block) => isWithinBlock(address, block))
 
 // https://www.iana.org/assignments/iana-ipv4-special-registry, with 192.0.0.0/24 and 192.88.99.0/24 whole (the few
 // reachable addresses in them are anycast services, not hosts), and multicast, which has a registry of its own.
@@ -68,8 +69,8 @@ const isIsatap = (address: IpBytes) =>
 /** Whether the Internet at large can have this address as a host's. */
 export const isPublic = (address: IpBytes): boolean => {
   if (address.length === 4) return !inAny(address, specialIpv4)
-  if (within(address, nat64)) return isPublic(address.slice(12))
-  return within(address, globalUnicast) && !inAny(address, specialIpv6) && !isIsatap(address)
+  if (isWithinBlock(address, nat64)) return isPublic(address.slice(12))
+  return isWithinBlock(address, globalUnicast) && !inAny(address, specialIpv6) && !isIsatap(address)
 }
 
 // Where clouds answer a machine's questions about itself, its credentials among them. All link-local addresses: AWS, Azure,
@@ -93,7 +94,7 @@ const pick = (address: IpBytes, places: ReadonlyArray<number>): IpBytes => place
 const lastFour = (address: IpBytes) => address.slice(12)
 
 /** The ways in which an IPv6 address can stand for an IPv4 address, or for two. */
-const embeddings: ReadonlyArray<readonly [block: Block, ipv4: (address: IpBytes) => ReadonlyArray<IpBytes>]> = [
+const embeddings: ReadonlyArray<readonly [block: AddressBlock, ipv4: (address: IpBytes) => ReadonlyArray<IpBytes>]> = [
   [parseBlock("::/96"), (address) => [lastFour(address)]],
   [parseBlock("::ffff:0:0/96"), (address) => [lastFour(address)]],
   [parseBlock("::ffff:0:0:0/96"), (address) => [lastFour(address)]],
@@ -114,7 +115,7 @@ const embeddings: ReadonlyArray<readonly [block: Block, ipv4: (address: IpBytes)
 ]
 
 const embeddedIpv4 = (address: IpBytes): ReadonlyArray<IpBytes> => [
-  ...embeddings.flatMap(([block, ipv4]) => (within(address, block) ? ipv4(address) : [])),
+  ...embeddings.flatMap(([block, ipv4]) => (isWithinBlock(address, block) ? ipv4(address) : [])),
   ...(isIsatap(address) ? [lastFour(address)] : [])
 ]
 

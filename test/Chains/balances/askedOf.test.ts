@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import {
-  askedOf,
+  balanceQueryOf,
   type CreditRow,
   type KnownRow,
-  type Since,
+  type RoundBounds,
   type Watched
 } from "../../../src/Chains/balances/askedOf.ts"
 import { alice } from "./oracleWorld.ts"
@@ -21,18 +21,18 @@ const credit = (block: number, position: string, amount: string): CreditRow => (
 })
 
 /** The last round was at block 40, and this one is at block 60. */
-const since: Since = { checked: { number: 40, time: 400 }, at: { number: 60, hash: "0x60", time: 600 } }
+const since: RoundBounds = { checked: { number: 40, time: 400 }, at: { number: 60, hash: "0x60", time: 600 } }
 
 describe("what is known of an address", () => {
   it("is its newest point, and that it was empty when its payment was made, where there is none", () => {
-    expect(askedOf(watched, since, [point(20, "5"), point(30, "7")], []).known).toEqual({
+    expect(balanceQueryOf(watched, since, [point(20, "5"), point(30, "7")], []).known).toEqual({
       number: 30,
       balance: 7n,
       nonce: 0,
       assumed: false
     })
-    expect(askedOf(watched, since, [], []).known).toEqual({ number: 10, balance: 0n, nonce: 0, assumed: true })
-    expect(askedOf({ ...watched, createdHead: undefined }, since, [], []).known).toMatchObject({
+    expect(balanceQueryOf(watched, since, [], []).known).toEqual({ number: 10, balance: 0n, nonce: 0, assumed: true })
+    expect(balanceQueryOf({ ...watched, createdHead: undefined }, since, [], []).known).toMatchObject({
       number: 0,
       assumed: false
     })
@@ -40,15 +40,15 @@ describe("what is known of an address", () => {
 
   it("is with the last round's block where it is compared in every round, and only there", () => {
     const rows = [point(20, "5")]
-    expect(askedOf(watched, since, rows, []).comparedTo).toBe(40)
-    expect(askedOf({ ...watched, everyRound: false }, since, rows, []).comparedTo).toBe(20)
-    expect(askedOf(watched, undefined, rows, []).comparedTo).toBe(20)
-    expect(askedOf(watched, { ...since, checked: { number: 15, time: 150 } }, rows, []).comparedTo).toBe(20)
+    expect(balanceQueryOf(watched, since, rows, []).comparedTo).toBe(40)
+    expect(balanceQueryOf({ ...watched, everyRound: false }, since, rows, []).comparedTo).toBe(20)
+    expect(balanceQueryOf(watched, undefined, rows, []).comparedTo).toBe(20)
+    expect(balanceQueryOf(watched, { ...since, checked: { number: 15, time: 150 } }, rows, []).comparedTo).toBe(20)
   })
 
   it("counts receipts above its point, which has those up to it", () => {
     const receipts = [credit(19, "tx:0", "1"), credit(20, "tx:0", "2"), credit(21, "tx:0", "3")]
-    expect(askedOf(watched, since, [point(20, "5")], receipts).credits.map(({ amount }) => amount)).toEqual([3n])
+    expect(balanceQueryOf(watched, since, [point(20, "5")], receipts).credits.map(({ amount }) => amount)).toEqual([3n])
   })
 })
 
@@ -62,7 +62,7 @@ describe("a receipt of which nobody can tell the transaction", () => {
   ]
 
   it("is told apart from all others, those of its own block and those of its own kind", () => {
-    const { doubts } = askedOf(watched, since, rows, receipts)
+    const { doubts } = balanceQueryOf(watched, since, rows, receipts)
     expect(doubts).toHaveLength(1)
     expect(doubts[0]).toMatchObject({
       credit: { number: 20, position: "unattributed", amount: 7n },
@@ -78,10 +78,10 @@ describe("a receipt of which nobody can tell the transaction", () => {
 
   it("is tried again by rounds only, and only where both sides of it are known", () => {
     const doubtsOf = (over: Partial<Watched>, known = rows) =>
-      askedOf({ ...watched, ...over }, since, known, receipts).doubts.length
+      balanceQueryOf({ ...watched, ...over }, since, known, receipts).doubts.length
     expect(doubtsOf({})).toBe(1)
     expect(doubtsOf({ everyRound: false })).toBe(0)
-    expect(askedOf(watched, undefined, rows, receipts).doubts).toEqual([])
+    expect(balanceQueryOf(watched, undefined, rows, receipts).doubts).toEqual([])
     expect(doubtsOf({}, [point(19, "0"), point(30, "9")])).toBe(0)
     // Nothing below it but when the payment was made.
     expect(doubtsOf({ createdHead: 10 }, [point(20, "9")])).toBe(1)

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either } from "effect"
-import { attribute, type Change, candidates, type Placed, traced } from "../../../src/Chains/balances/attribution.ts"
-import { type Outcome, simulateBlock, traceTransaction } from "../../../src/Chains/rpc/balanceCalls.ts"
+import {
+  attribute,
+  type BalanceChange,
+  candidates,
+  type PlacedTransaction,
+  traced
+} from "../../../src/Chains/balances/attribution.ts"
+import { simulateBlock, type TransactionOutcome, traceTransaction } from "../../../src/Chains/rpc/balanceCalls.ts"
 import type { Call } from "../../../src/Chains/rpc/calls.ts"
 import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
 
@@ -11,7 +17,7 @@ const contract = `0x${"c3".repeat(20)}`
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const block = { number: 7, hash: hash(700), time: 70 }
 
-const transaction = (n: number, over: Partial<Placed> = {}): Placed => ({
+const transaction = (n: number, over: Partial<PlacedTransaction> = {}): PlacedTransaction => ({
   hash: hash(n),
   blockHash: block.hash,
   transactionIndex: n,
@@ -24,21 +30,25 @@ const transaction = (n: number, over: Partial<Placed> = {}): Placed => ({
   ...over
 })
 const naming = (address: string) => `0x12345678${address.slice(2).toUpperCase().padStart(64, "0")}`
-const outcomes = (transactions: ReadonlyArray<Placed>, over: Partial<Outcome> = {}) =>
+const outcomes = (transactions: ReadonlyArray<PlacedTransaction>, over: Partial<TransactionOutcome> = {}) =>
   new Map(
     transactions.map((one) => [
       one.hash,
-      { hash: one.hash, blockHash: block.hash, succeeded: true, fee: 10n, ...over } satisfies Outcome
+      { hash: one.hash, blockHash: block.hash, succeeded: true, fee: 10n, ...over } satisfies TransactionOutcome
     ])
   )
-const change = (difference: bigint, over: Partial<Change> = {}): Change => ({
+const change = (difference: bigint, over: Partial<BalanceChange> = {}): BalanceChange => ({
   address: alice,
   currency: "ETH",
   difference,
   credits: [],
   ...over
 })
-const told = (of: Change, transactions: ReadonlyArray<Placed>, over: Partial<Outcome> = {}) => {
+const told = (
+  of: BalanceChange,
+  transactions: ReadonlyArray<PlacedTransaction>,
+  over: Partial<TransactionOutcome> = {}
+) => {
   const { rest, transfers } = attribute(of, transactions, outcomes(transactions, over))
   return { rest, transfers: transfers.map(({ amount, position }) => `${position} ${amount}`) }
 }

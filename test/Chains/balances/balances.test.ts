@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { dueAgain, explained, middle, unexplained, within } from "../../../src/Chains/balances/balances.ts"
+import { creditsWithin, discrepancy, dueAgain, isReconciled, midpoint } from "../../../src/Chains/balances/balances.ts"
 
 const credit = (number: number, amount: bigint) => ({
   number,
@@ -14,7 +14,7 @@ it("halves an interval until single blocks are left, whatever states are gone", 
   fc.assert(
     fc.property(fc.nat(10_000), fc.nat(10_000), fc.nat(10_000), (lo, blocks, gone) => {
       const hi = lo + blocks
-      const number = middle(lo, hi, gone)
+      const number = midpoint(lo, hi, gone)
       const from = Math.max(lo, gone)
       // None only where there is none.
       expect(number === undefined).toBe(hi - from < 2)
@@ -40,9 +40,9 @@ it("leaves nothing to be told where receipts make up the difference and nothing 
         const hi = { number: 20, balance: start + came + more, nonce: 3 + sent }
         // One that had nothing and has sent something has had its fee at least.
         const spent = start + came === 0n ? BigInt(sent) : 0n
-        expect(unexplained(lo, hi, credits)).toBe(more + spent)
-        expect(explained(lo, hi, credits)).toBe(more === 0n && sent === 0)
-        expect(within(credits, 10, 20).every(({ number }) => number > 10 && number <= 20)).toBe(true)
+        expect(discrepancy(lo, hi, credits)).toBe(more + spent)
+        expect(isReconciled(lo, hi, credits)).toBe(more === 0n && sent === 0)
+        expect(creditsWithin(credits, 10, 20).every(({ number }) => number > 10 && number <= 20)).toBe(true)
       }
     )
   ))

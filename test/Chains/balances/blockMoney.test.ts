@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { getAddress } from "viem"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import type { RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import { errorOf } from "../providing.ts"
@@ -21,7 +21,7 @@ const distorted = (client: RpcClient, method: string, distort: (answer: Answer) 
 
 /** What a round with this node finds of alice. */
 const look = (model: BalanceModel, client: RpcClient = model.client) =>
-  Effect.map(readBalances(depsOf(client), model.head, [firstAsked(alice)]), ({ failed, transfers }) => ({
+  Effect.map(reconcileBalances(depsOf(client), model.head, [firstAsked(alice)]), ({ failed, transfers }) => ({
     failed: failed.map(({ error }) => error),
     told: transfers
       .map(({ amount, blockNumber, position }) => `${blockNumber} ${position.replace(/0x\w+/, "?")} ${amount}`)
@@ -118,7 +118,7 @@ describe("a provider that does not trace", () => {
       const model = inner()
       const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
       for (const client of [tracing(model, ["timeout"]), tracing(model, ["unsupported"]), empty]) {
-        const { transfers } = yield* readBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
+        const { transfers } = yield* reconcileBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
         expect(transfers.map(({ amount }) => amount)).toEqual([3n, 4n])
       }
     })
@@ -225,12 +225,12 @@ describe("where nobody has the states between two points any more", () => {
       model.mine([spends(alice, 50n - fee)])
       for (let n = 0; n < 500; n++) model.mine([nothing])
       const asked = { ...firstAsked(alice), withNonce: true }
-      const { transfers } = yield* readBalances(depsOf(model.client), model.head, [asked])
+      const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
       // It has paid a fee, and had nothing: how much came nobody can tell.
       expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
       // What it had by then may have been all that it has spent.
       const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }
-      expect((yield* readBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
+      expect((yield* reconcileBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
     })
   )
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Address, encodeFunctionData, type Hash, type Hex, numberToHex, pad } from "viem"
-import { abilitiesOf } from "../../../src/Chains/rpc/packedBalances.ts"
+import { capabilitiesOf } from "../../../src/Chains/rpc/packedBalances.ts"
 import { batcherAbi, batcherAddress, reverterAbi, reverterAddress } from "../../../src/Sandbox/Contracts.ts"
 import type { LocalChain } from "../../../src/Sandbox/LocalChain.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./oracleAnvil.ts"
@@ -78,7 +78,7 @@ describe("native money, against a real node", () => {
         expect(yield* told(address(3))).toEqual([`${second} call:${destroyed} ${4n * ether}`])
         expect(yield* told(address(5))).toEqual([])
         expect(yield* told(address(6))).toEqual([])
-        expect(abilitiesOf(client)).toEqual({ override: true, trace: true })
+        expect(capabilitiesOf(client)).toEqual({ override: true, trace: true })
 
         // Nothing new: the next round finds nothing, by a single call.
         yield* chain.mine()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { BalanceModel, direct, inside, spends } from "./BalanceModel.ts"
@@ -78,7 +78,7 @@ describe("who is asked for", () => {
         withNonce: true,
         known
       }))
-      const { rows, transfers } = yield* readBalances(depsOf(model.client), model.head, elsewhere)
+      const { rows, transfers } = yield* reconcileBalances(depsOf(model.client), model.head, elsewhere)
       expect(transfers).toMatchObject([{ address: carol, amount: 1n }])
       expect(rows.map(({ address, balance }) => [address, balance])).toEqual([
         [alice, 3n],
@@ -151,7 +151,7 @@ describe("who is asked for", () => {
         cursor = page.next
       } while (cursor !== undefined)
       expect(pages).toEqual([[address(2), address(3)], [address(4)]])
-      const gap = yield* Balances.gapPage(reader, network, undefined, 10)
+      const gap = yield* Balances.skippedPage(reader, network, undefined, 10)
       expect(gap.next).toBeUndefined()
       yield* look(deps, model.head, gap.asked, { of: "page" })
       expect((yield* receipts).map((row) => [row.address, row.position, row.amount])).toEqual([
@@ -163,7 +163,7 @@ describe("who is asked for", () => {
       expect((yield* scan)?.checked).toBeUndefined()
       // Seen once, known from then on.
       const again = yield* Balances.endedPage(reader, network, 0, undefined, 10)
-      expect((yield* readBalances(deps, model.head, again.asked)).transfers).toEqual([])
+      expect((yield* reconcileBalances(deps, model.head, again.asked)).transfers).toEqual([])
     }).pipe(inStore)
   )
 
@@ -186,7 +186,7 @@ describe("who is asked for", () => {
         const pages: Array<ReadonlyArray<string>> = []
         let after: string | undefined
         do {
-          const page = yield* Balances.gapPage(reader, network, after, limit)
+          const page = yield* Balances.skippedPage(reader, network, after, limit)
           pages.push(page.asked.map(({ address }) => address))
           after = page.next
         } while (after !== undefined)

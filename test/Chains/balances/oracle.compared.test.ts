@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import { BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, depsOf, firstAsked, inStore, owing, round, toldOfAny } from "./oracleWorld.ts"
 
@@ -26,7 +26,7 @@ it.effect("where no state is left, what came is looked for above the last round,
     model.mine([direct(alice, 5n)])
     model.mine([])
     const asked = { ...firstAsked(alice), comparedTo: 590 }
-    const { transfers } = yield* readBalances(depsOf(model.client), model.head, [asked])
+    const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
     expect(transfers.map(({ blockNumber, position }) => [blockNumber, position])).toEqual([[600, "tx:0"]])
   })
 )
@@ -39,7 +39,9 @@ it.effect("a transaction that the ledger has already is not looked into for the 
     const { deeds, hash } = model.mine([inside(alice, 9n), ...others, inside(alice, 4n)])
     const [txHash, last] = [deeds[0]?.hash, deeds.at(-1)?.hash]
     const credits = [{ number: 1, blockHash: hash, position: `call:${txHash}`, txHash, amount: 9n }]
-    const { transfers } = yield* readBalances(depsOf(model.client), model.head, [{ ...firstAsked(alice), credits }])
+    const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [
+      { ...firstAsked(alice), credits }
+    ])
     expect(transfers.map(({ amount, position }) => [position, amount])).toEqual([[`call:${last}`, 4n]])
   })
 )

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import { older } from "../twisted.ts"
 import { BalanceModel, direct } from "./BalanceModel.ts"
 import { alice, base, depsOf, firstAsked } from "./oracleWorld.ts"
@@ -19,7 +19,7 @@ it.effect("one provider's word that the money is older than the payment does not
   Effect.gen(function* () {
     const model = withMoney()
     const deps = { ...depsOf(older(model, 50n), [model.client]), chain: ofTwo }
-    const { failed, transfers } = yield* readBalances(deps, model.head, [firstAsked(alice)])
+    const { failed, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
     expect(failed).toEqual([])
     expect(transfers.map(({ amount, blockNumber }) => [amount, blockNumber])).toEqual([[50n, 1]])
   })
@@ -31,10 +31,10 @@ it.effect(
     Effect.gen(function* () {
       const model = withMoney()
       const deps = { ...depsOf(older(model, 50n)), chain: ofTwo }
-      const own = yield* readBalances(deps, model.head, [firstAsked(alice)])
+      const own = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
       expect(own).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice, givenUp: false }] })
       // On a chain that the payment is not meant for, too.
-      const elsewhere = yield* readBalances(deps, model.head, [{ ...firstAsked(alice), own: false }])
+      const elsewhere = yield* reconcileBalances(deps, model.head, [{ ...firstAsked(alice), own: false }])
       expect(elsewhere).toMatchObject({ transfers: [], rows: [], failed: [{ address: alice }] })
     })
 )
@@ -44,7 +44,7 @@ it.effect("money that is older than the payment by two providers, or by the only
     const model = withMoney()
     const two = { ...depsOf(older(model, 50n), [older(model, 50n)]), chain: ofTwo }
     for (const deps of [two, depsOf(older(model, 50n))]) {
-      const { failed, rows, transfers } = yield* readBalances(deps, model.head, [firstAsked(alice)])
+      const { failed, rows, transfers } = yield* reconcileBalances(deps, model.head, [firstAsked(alice)])
       expect([failed, transfers]).toEqual([[], []])
       expect(rows).toMatchObject([{ address: alice, balance: 50n }])
     }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { abilitiesOf } from "../../../src/Chains/rpc/packedBalances.ts"
+import { capabilitiesOf } from "../../../src/Chains/rpc/packedBalances.ts"
 import { makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
-import { multicall3 } from "../../../src/Sandbox/Contracts.ts"
+import { multicall3Contract } from "../../../src/Sandbox/Contracts.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./oracleAnvil.ts"
 import { depsOf, owe, round, scanTo, told } from "./oracleWorld.ts"
 
@@ -27,21 +27,21 @@ describe("what a provider lacks", () => {
         const noOverride = refusing(client, isOverride)
         yield* round(depsOf(noOverride.provider), head)
         expect(yield* told(address(1))).toEqual([`${head.number} tx:0 11`])
-        expect(abilitiesOf(noOverride.provider)).toEqual({ override: false, multicall: true })
+        expect(capabilitiesOf(noOverride.provider)).toEqual({ override: false, multicall: true })
 
         // It is not asked again for what it has refused.
         noOverride.made.splice(0)
         yield* round(depsOf(noOverride.provider), head)
         expect(noOverride.made.map(isMulticall)).toEqual([true])
 
-        yield* chain.rpc("anvil_setCode", [multicall3.address, "0x"])
+        yield* chain.rpc("anvil_setCode", [multicall3Contract.address, "0x"])
         yield* chain.payNative({ to: address(2), amount: 12n })
         yield* chain.mine()
         const next = yield* headOf(chain)
         const neither = refusing(client, isOverride)
         yield* round(depsOf(neither.provider), next)
         expect(yield* told(address(2))).toEqual([`${next.number} tx:0 12`])
-        expect(abilitiesOf(neither.provider)).toEqual({ override: false, multicall: false })
+        expect(capabilitiesOf(neither.provider)).toEqual({ override: false, multicall: false })
         neither.made.splice(0)
         yield* round(depsOf(neither.provider), next)
         expect(methods(neither.made)).toEqual(["eth_getBalance", "eth_getBalance", "eth_getBalance"])
@@ -69,7 +69,7 @@ describe("what a provider lacks", () => {
         const { provider: noTrace } = refusing(client, isTrace, "unsupported")
         yield* round(depsOf(noTrace), simulated.head)
         expect(yield* told(address(0))).toEqual([`${simulated.head.number} call:${simulated.hash} 3`])
-        expect(abilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
+        expect(capabilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
 
         const neither = refusing(client, (call) => isTrace(call) || isSimulation(call), "unsupported").provider
         const byOther = yield* bring(1, 4n)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
@@ -32,11 +32,11 @@ describe("a round", () => {
       const model = yield* owing("quiet")
       const all = Array.from({ length: 1001 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
       model.mine([])
-      const reading = yield* readBalances(depsOf(model.client), model.head, all.map(firstAsked))
+      const reading = yield* reconcileBalances(depsOf(model.client), model.head, all.map(firstAsked))
       expect(reading).toMatchObject({ transfers: [], rows: [], replaced: [] })
       expect(model.calls.map(({ method }) => method)).toEqual(["eth_call", "eth_call"])
       model.calls.splice(0)
-      yield* readBalances(depsOf(model.client), model.head, all.slice(1).map(firstAsked))
+      yield* reconcileBalances(depsOf(model.client), model.head, all.slice(1).map(firstAsked))
       expect(model.calls.length).toBe(1)
     }).pipe(inStore)
   )
@@ -109,7 +109,7 @@ describe("a round", () => {
             return client.send(calls)
           })
       }
-      const read = yield* Effect.either(readBalances(depsOf(moving), at, asked))
+      const read = yield* Effect.either(reconcileBalances(depsOf(moving), at, asked))
       expect(Either.isLeft(read) && read.left).toMatchObject({ _tag: "RpcError", reason: "inconsistent" })
     }).pipe(inStore)
   )
@@ -241,7 +241,7 @@ describe("a block of many calls", () => {
       )
       const one = new BalanceModel("dust of one")
       one.mine([...others, inside(alice, 1n)])
-      yield* readBalances(depsOf(one.client), one.head, [firstAsked(alice)])
+      yield* reconcileBalances(depsOf(one.client), one.head, [firstAsked(alice)])
       expect(tracesOf(one)).toBe(100)
     }).pipe(inStore)
   )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { tick } from "../../../src/Chains/watcher/tick.ts"
 import { Writer } from "../../../src/Sql.ts"
@@ -73,7 +73,7 @@ describe("an unattributed receipt", () => {
       const model = yield* owing("sum")
       yield* owe(alice, { chain: "ethereum", expiresAt: 10 })
       model.mine([], 1000)
-      const { at, ...reading } = yield* readBalances(depsOf(model.client), model.head, [])
+      const { at, ...reading } = yield* reconcileBalances(depsOf(model.client), model.head, [])
       yield* scanTo(at)
       const transfer = {
         blockNumber: at.number,

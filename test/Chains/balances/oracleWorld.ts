@@ -1,18 +1,18 @@
 import { Effect, Layer } from "effect"
 import { getAddress, type Hex } from "viem"
 import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
-import type { Asked } from "../../../src/Chains/balances/balances.ts"
+import type { BalanceQuery } from "../../../src/Chains/balances/balances.ts"
 import { type Checked, commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
-import { type OracleDeps, readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { type ReconcileDeps, reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
-import { FarAhead } from "../../../src/Chains/providers/farAhead.ts"
+import { ImplausibleHeads } from "../../../src/Chains/providers/farAhead.ts"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
 import type { Providers } from "../../../src/Chains/providers/Providers.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
-import type { Watch } from "../../../src/Chains/scan/watch.ts"
+import type { WatchContext } from "../../../src/Chains/scan/watch.ts"
 import type { ChainName, Network } from "../../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../../src/Domain/Currency.ts"
 import { newPaymentId } from "../../../src/Domain/Ids.ts"
@@ -105,7 +105,7 @@ export const owing = Effect.fnUntraced(function* (name: string, ...owed: Readonl
 })
 
 /** An address of its own that is compared for the first time. */
-export const firstAsked = (address: string): Asked => ({
+export const firstAsked = (address: string): BalanceQuery => ({
   address,
   own: true,
   known: { number: 0, balance: 0n, nonce: 0, assumed: true },
@@ -120,7 +120,7 @@ export const depsOf = (
   client: RpcClient,
   others: ReadonlyArray<RpcClient> = [],
   chain: ChainSettings = base
-): OracleDeps => ({
+): ReconcileDeps => ({
   provider: { client },
   others: others.map((other) => ({ client: other })),
   chain
@@ -165,20 +165,20 @@ export const wanted = (at: BlockRef, on = network) =>
 
 /** Reads and stores what was asked for. Gives the payments whose receipts it changed. */
 export const look = Effect.fnUntraced(function* (
-  deps: OracleDeps,
+  deps: ReconcileDeps,
   at: BlockRef,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<BalanceQuery>,
   { hopeless, ...over }: Partial<Checked> & { readonly hopeless?: ReadonlySet<string> } = {}
 ) {
   const writer = yield* Writer
   const { settlement, touched } = noting()
-  const reading = yield* readBalances(deps, at, asked, hopeless)
+  const reading = yield* reconcileBalances(deps, at, asked, hopeless)
   const stored = yield* writer.write(commitBalances(settlement, { ...reading, agreed: true, of: "round", ...over }))
   return { stored, touched, reading }
 })
 
 /** The watcher reads up to `at`, and the oracle makes a round there. */
-export const round = Effect.fnUntraced(function* (deps: OracleDeps, at: BlockRef) {
+export const round = Effect.fnUntraced(function* (deps: ReconcileDeps, at: BlockRef) {
   const on: Network = { chain: deps.chain.chain, mode: deps.chain.mode }
   yield* scanTo(at, on)
   return yield* look(deps, at, yield* wanted(at, on))
@@ -220,7 +220,7 @@ export const scan = Effect.flatMap(Reader, (reader) => Ledger.scan(reader, netwo
 export const watchOf = (providers: Providers, settlement: Settlement["Type"] = noting().settlement) =>
   Effect.map(
     Effect.zip(Reader, Writer),
-    ([reader, writer]): Watch => ({
+    ([reader, writer]): WatchContext => ({
       network,
       chain: base,
       contracts: new Map(),
@@ -229,7 +229,7 @@ export const watchOf = (providers: Providers, settlement: Settlement["Type"] = n
       reader,
       writer,
       settlement,
-      farAhead: new FarAhead(providers),
+      implausibleHeads: new ImplausibleHeads(providers),
       headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
       solePatience: 600_000
     })

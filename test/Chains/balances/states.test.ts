@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import type { Asked } from "../../../src/Chains/balances/balances.ts"
+import type { BalanceQuery } from "../../../src/Chains/balances/balances.ts"
 import { pointAt, statesOf } from "../../../src/Chains/balances/states.ts"
 import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
@@ -156,7 +156,7 @@ describe("the states of those whose balance has changed", () => {
           )
         }
       })
-      const asked = Array.from({ length: 100 }, (_, i): readonly [Asked, bigint] => [
+      const asked = Array.from({ length: 100 }, (_, i): readonly [BalanceQuery, bigint] => [
         firstAsked(`0x${String(i).padStart(40, "0")}`),
         BigInt(i)
       ])

@@ -25,7 +25,7 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     const { id } = yield* withDust
     const reader = yield* Reader
     const writer = yield* Writer
-    const asked = Effect.map(AgreementRepo.unagreedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
+    const asked = Effect.map(AgreementRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
       all.map(({ position }) => position)
     )
     expect(yield* asked).toEqual(["log:1", "log:2"])
@@ -37,7 +37,7 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
       { position: "log:2", canonical: 1, agreed: 1 }
     ])
     // Two that tell of it in the blocks that they verify are another matter.
-    yield* writer.write(VouchingRepo.setCorroborated(network, [dust("log:1")]))
+    yield* writer.write(VouchingRepo.setPassCorroborated(network, [dust("log:1")]))
     expect((yield* agreed)[0]).toEqual({ position: "log:1", canonical: 1, agreed: 1 })
   }).pipe(Effect.provide(layer))
 )
@@ -90,14 +90,14 @@ it.scoped(
       const reader = yield* Reader
       const writer = yield* Writer
       yield* writer.write(AgreementRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
-      const unagreed = yield* AgreementRepo.unagreed(reader, network, 120, 10)
+      const unagreed = yield* AgreementRepo.uncorroborated(reader, network, 120, 10)
       const of = (one: (typeof unagreed)[number]) => [one.blockNumber, one.position, one.isDenied, one.deniedBy]
       expect(unagreed.map(of)).toEqual([
         [106, "log:1", false, undefined],
         [105, "log:2", true, undefined],
         [105, "log:1", true, "a.example"]
       ])
-      const ofDust = yield* AgreementRepo.unagreedDust(reader, network, 120, [{ payment: id }], 10)
+      const ofDust = yield* AgreementRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10)
       yield* writer.write(
         VouchingRepo.corroborateOthers(
           network,
@@ -118,8 +118,8 @@ it.scoped("what one denies of a transaction, and two have, denies nothing else o
     const writer = yield* Writer
     const [large = dust("log:1"), small = dust("log:2")] = all
     yield* writer.write(AgreementRepo.setDenied(network, large, "liar.example"))
-    yield* writer.write(AgreementRepo.setAgreed(network, large, 105))
-    const [asked] = yield* AgreementRepo.unagreedDust(yield* Reader, network, 120, [{ payment: id }], 10)
+    yield* writer.write(AgreementRepo.setCorroborated(network, large, 105))
+    const [asked] = yield* AgreementRepo.uncorroboratedDust(yield* Reader, network, 120, [{ payment: id }], 10)
     expect(asked).toMatchObject({ position: "log:2", isDenied: false })
     expect(yield* writer.write(VouchingRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
   }).pipe(Effect.provide(layer))

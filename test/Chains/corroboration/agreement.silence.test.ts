@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { Lasting } from "../../../src/Chains/providers/Lasting.ts"
+import { ObservedDuration } from "../../../src/Chains/providers/Lasting.ts"
 import { alice, aroundSomeReal, next, second, upTo, usdc, watchedPayment, withTokens } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { pass, paymentById } from "../world.ts"
@@ -9,7 +9,7 @@ const minute = 60_000
 
 describe("for how long something has lasted", () => {
   it("is counted from sight to sight, and no more than five minutes each", () => {
-    const lasting = new Lasting()
+    const lasting = new ObservedDuration()
     lasting.seen(0)
     expect(lasting.millis).toBe(0)
     for (let at = 10_000; at <= minute; at += 10_000) lasting.seen(at)
@@ -24,7 +24,7 @@ describe("for how long something has lasted", () => {
   it.each([11 * minute + 1, -1])(
     "begins anew where nobody looked for long, or the clock was set back: %s ms",
     (step) => {
-      const lasting = new Lasting()
+      const lasting = new ObservedDuration()
       lasting.seen(0)
       lasting.seen(minute)
       lasting.seen(minute + step)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Either, Logger, TestClock } from "effect"
-import { makeAgreement, waitsForSecond } from "../../../src/Chains/corroboration/agreement.ts"
+import { makeCorroborator, waitsForSecond } from "../../../src/Chains/corroboration/agreement.ts"
 import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
@@ -86,7 +86,7 @@ const agreeing = Effect.fnUntraced(function* (first: RpcClient, ...others: Reado
   const told: Array<unknown> = []
   const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
   const watch = yield* watchOf(providers, { ...noting().settlement, settle })
-  const { run } = makeAgreement(watch)
+  const { run } = makeCorroborator(watch)
   return { aside, told, tick: (head: number) => run(provider, at(head)) }
 })
 
@@ -103,7 +103,7 @@ it.scoped(
         Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
       )
       const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
-      const { run } = makeAgreement(yield* watchOf(providers, noting().settlement))
+      const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
       expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
       expect(yield* agreed).toEqual([10])
       yield* TestClock.adjust("10 minutes")

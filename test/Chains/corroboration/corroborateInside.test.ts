@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
 import * as AgreementRepo from "../../../src/Chains/corroboration/AgreementRepo.ts"
-import { makeAgreement } from "../../../src/Chains/corroboration/agreement.ts"
-import { insideCorroborated } from "../../../src/Chains/corroboration/corroborateInside.ts"
+import { makeCorroborator } from "../../../src/Chains/corroboration/agreement.ts"
+import { corroborateInternal } from "../../../src/Chains/corroboration/corroborateInside.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
@@ -45,15 +45,15 @@ const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcCli
   const { provider, providers } = someProviders(first, second)
   // Only what has its confirmations is asked about.
   for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
-  yield* makeAgreement(yield* watchOf(providers)).run(provider, model.head)
+  yield* makeCorroborator(yield* watchOf(providers)).run(provider, model.head)
   return (yield* receipts).map(({ agreed }) => agreed)
 })
 
 /** What a node answers about the receipts by itself. */
 const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
   const { provider, providers } = someProviders(client)
-  const unagreed = yield* AgreementRepo.unagreed(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
-  const { corroborated, denied, unable } = yield* insideCorroborated(provider, yield* watchOf(providers), unagreed)
+  const unagreed = yield* AgreementRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
+  const { corroborated, denied, unable } = yield* corroborateInternal(provider, yield* watchOf(providers), unagreed)
   return { corroborated: corroborated.length, denied: denied.length, unable: unable.length }
 })
 
@@ -71,7 +71,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
         let other = blind
         const { provider, providers } = someProviders(model.client, { ...blind, send: (calls) => other.send(calls) })
         const { settlement, touched } = noting()
-        const { run } = makeAgreement(yield* watchOf(providers, settlement))
+        const { run } = makeCorroborator(yield* watchOf(providers, settlement))
         const told = Effect.flatMap(Reader, (reader) =>
           reader.all("SELECT agreed, unverifiable, denied_by FROM receipts")
         )

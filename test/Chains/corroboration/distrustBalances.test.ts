@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import { type BalanceModel, direct } from "../balances/BalanceModel.ts"
 import { alice, depsOf, inStore, owing, round, told, wanted } from "../balances/oracleWorld.ts"
 
@@ -37,7 +37,7 @@ describe("a stale or invented balance", () => {
       expect(lied.reading).toMatchObject({ rows: [], failed: [{ address: alice, error: { reason: "inconsistent" } }] })
       // Nor when nobody waits for a better answer any more: the smaller of the two counts.
       const hopeless = new Set([alice])
-      const last = yield* readBalances(depsOf(lying(model.client, 100n)), model.head, asked, hopeless)
+      const last = yield* reconcileBalances(depsOf(lying(model.client, 100n)), model.head, asked, hopeless)
       expect(last).toMatchObject({ transfers: [], failed: [{ givenUp: true }] })
       model.mine([])
       yield* round(depsOf(model.client), model.head)

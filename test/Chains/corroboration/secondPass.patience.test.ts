@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { secondPass } from "../../../src/Chains/corroboration/secondPass.ts"
+import { verificationPass } from "../../../src/Chains/corroboration/secondPass.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { alice, aroundTwo, lostReceipts, usdc, watchedPayment, withTwo } from "../around.ts"
@@ -20,7 +20,8 @@ it.scoped("the second pass waits while the second provider fails, as long as it 
     other.intercept = (batch) => {
       other.failure = batch.some(({ method }) => method === "eth_getLogs") ? "timeout" : undefined
     }
-    const passed = (patient: boolean) => turn((watch, provider) => secondPass(watch, provider, undefined, patient))
+    const passed = (patient: boolean) =>
+      turn((watch, provider) => verificationPass(watch, provider, undefined, patient))
     // When it fails, and while it is put aside for that.
     for (let i = 0; i < 2; i++) {
       expect(yield* passed(true)).toBe("waits")

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { secondPass } from "../../../src/Chains/corroboration/secondPass.ts"
+import { verificationPass } from "../../../src/Chains/corroboration/secondPass.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
 import { Chains } from "../../../src/Chains.ts"
@@ -210,7 +210,7 @@ describe("what the second pass finds", () => {
         yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET agreed = 0")))
         const { exclusively } = yield* Chains
         const turn = exclusively({ chain: "ethereum", mode: "test" })
-        yield* turn((watch, provider) => secondPass(watch, provider, undefined, false))
+        yield* turn((watch, provider) => verificationPass(watch, provider, undefined, false))
         const reader = yield* Reader
         expect(yield* reader.all("SELECT amount, agreed FROM receipts")).toEqual([{ amount: "5", agreed }])
       }).pipe(aroundTwo(first, other))
@@ -221,7 +221,7 @@ describe("what the second pass finds", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const turn = yield* lostReceipts(chain)
-      yield* turn((watch, provider) => secondPass(watch, provider, undefined, false))
+      yield* turn((watch, provider) => verificationPass(watch, provider, undefined, false))
       expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
     }).pipe(around(chain))
   })
@@ -233,7 +233,7 @@ describe("what the second pass finds", () => {
       chain.rollback(21)
       chain.mine(token(usdc, alice, 6n))
       chain.mineMany(21)
-      const error = yield* Effect.flip(turn((watch, provider) => secondPass(watch, provider, undefined, false)))
+      const error = yield* Effect.flip(turn((watch, provider) => verificationPass(watch, provider, undefined, false)))
       expect(error).toMatchObject({ reason: "inconsistent", detail: expect.stringContaining("block 31") })
       expect(yield* ledger).toEqual([])
     }).pipe(around(chain))
@@ -252,7 +252,7 @@ describe("what the second pass finds", () => {
           ...watch.writer,
           write: (command) => watch.writer.write(Effect.zipRight(moved, command))
         }
-        return secondPass({ ...watch, writer }, provider, undefined, false)
+        return verificationPass({ ...watch, writer }, provider, undefined, false)
       })
       expect(yield* ledger).toEqual([])
       expect(yield* reader.get(verified)).toEqual(before)

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as AgreementRepo from "../../../src/Chains/corroboration/AgreementRepo.ts"
-import type { Undated, Vouched } from "../../../src/Chains/corroboration/VouchingRepo.ts"
+import type { CorroboratedReceipt, Undated } from "../../../src/Chains/corroboration/VouchingRepo.ts"
 import {
-  byTwo,
-  lackedByTwo,
-  secondWord,
+  corroboratedByTwo,
+  deniedByTwo,
+  secondEvidenceOf,
   undatedAmong,
   unshownAmong
 } from "../../../src/Chains/corroboration/vouching.ts"
@@ -17,7 +17,7 @@ import { alice } from "../around.ts"
 import { inStore, network, owe, watchOf } from "../balances/oracleWorld.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 
-const receipt = (position: string, blockTime = 100, sinceTime?: number): Vouched => ({
+const receipt = (position: string, blockTime = 100, sinceTime?: number): CorroboratedReceipt => ({
   blockHash: "0xb",
   address: "0xa",
   position,
@@ -29,16 +29,19 @@ describe("what two providers vouch for", () => {
   it("is of the same time to both", () => {
     const times = [receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90)]
     const others = [receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91)]
-    expect(byTwo([times, others])).toEqual([receipt("log:1")])
-    expect(byTwo([times, others, [receipt("log:2", 101)]])).toEqual([receipt("log:1"), receipt("log:2", 101)])
+    expect(corroboratedByTwo([times, others])).toEqual([receipt("log:1")])
+    expect(corroboratedByTwo([times, others, [receipt("log:2", 101)]])).toEqual([
+      receipt("log:1"),
+      receipt("log:2", 101)
+    ])
   })
 
   it("is not what one of them tells twice", () => {
-    expect(byTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
+    expect(corroboratedByTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
   })
 
   it("is given once, however many have it", () => {
-    expect(byTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
+    expect(corroboratedByTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
   })
 })
 
@@ -66,7 +69,11 @@ it("money that one alone shows does not count, where two are there to tell", () 
     })
   )
   const unshown = (...all: ReadonlyArray<ReadonlyArray<number>>) => {
-    const words = all.map((shows) => ({ shown: undated.filter((_, i) => shows.includes(i)), vouched: [], lacks: [] }))
+    const words = all.map((shows) => ({
+      shown: undated.filter((_, i) => shows.includes(i)),
+      corroborated: [],
+      lacks: []
+    }))
     return [...unshownAmong({ dust: [], undated }, words)].map((key) => key.match(/one|two|three/)?.[0])
   }
   expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
@@ -78,7 +85,7 @@ it("money that one alone shows does not count, where two are there to tell", () 
 
 it("what two of three do not have is lacked, whoever they are", () => {
   const dust = ["tx:1", "tx:2", "tx:3"].map(
-    (position): AgreementRepo.Unagreed => ({
+    (position): AgreementRepo.Uncorroborated => ({
       ...receipt(position),
       blockNumber: 1,
       txHash: "0xt",
@@ -92,13 +99,13 @@ it("what two of three do not have is lacked, whoever they are", () => {
     })
   )
   const says = (...lacks: ReadonlyArray<number>) => ({
-    vouched: [],
+    corroborated: [],
     shown: [],
     lacks: dust.filter((_, i) => lacks.includes(i))
   })
-  expect(lackedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
-  expect(lackedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
-  expect(lackedByTwo([says(0, 1, 2)])).toEqual([])
+  expect(deniedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
+  expect(deniedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
+  expect(deniedByTwo([says(0, 1, 2)])).toEqual([])
 })
 
 it.scoped("money without a transaction is dated by who has its block, and no less than it", () =>
@@ -112,9 +119,14 @@ it.scoped("money without a transaction is dated by who has its block, and no les
       ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
     })
     const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
-    const { vouched } = yield* secondWord(yield* watchOf(providers), provider, { dust: [], undated }, settled)
-    expect(vouched).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
-    expect(vouched).toHaveLength(1)
+    const { corroborated } = yield* secondEvidenceOf(
+      yield* watchOf(providers),
+      provider,
+      { dust: [], undated },
+      settled
+    )
+    expect(corroborated).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
+    expect(corroborated).toHaveLength(1)
   }).pipe(inStore)
 )
 
@@ -132,17 +144,17 @@ it.scoped(
         ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
       }
       const watch = yield* watchOf(providers)
-      const told = () => secondWord(watch, provider, { dust: [], undated: [money] }, settled)
+      const told = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
       const writer = yield* Writer
       yield* owe(alice)
       const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
       yield* writer.write(Ledger.keepReceipts(network, [kept], false))
       chain.oldestState = settled.number
-      expect(yield* told()).toMatchObject({ shown: [money], vouched: [{ blockHash: paid.hash }] })
+      expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
       // It does not hold all of it: some has been invented, and nobody knows which.
       const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
       yield* writer.write(Ledger.keepReceipts(network, [more], false))
-      expect(yield* told()).toMatchObject({ shown: [], vouched: [{ blockHash: paid.hash }] })
+      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
       // What is refuted, and what came after that block, it need not hold.
       yield* writer.write(AgreementRepo.refute(network, more))
       const later = { ...more, blockNumber: 23, blockHash: chain.mine().hash }
@@ -150,6 +162,6 @@ it.scoped(
       expect(yield* told()).toMatchObject({ shown: [money] })
       // Of what it held when it had sent some, nothing is known.
       chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
-      expect(yield* told()).toMatchObject({ shown: [], vouched: [{ blockHash: paid.hash }] })
+      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
     }).pipe(inStore)
 )

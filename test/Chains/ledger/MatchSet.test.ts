@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { getAddress, type Hex } from "viem"
-import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
 import { Tx, Writer } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { modelRpc } from "../ModelChain.ts"
@@ -11,7 +11,7 @@ const address = (n: number): string => getAddress(`0x${n.toString(16).padStart(4
 const day = 24 * 3_600_000
 const at = (path: string) => world(path, [], modelRpc({}), notingSettlement)
 const watchedOf = (of: ReadonlyArray<number>) =>
-  Effect.map(MatchSet, (matchSet) => of.filter((n) => matchSet.has("test", address(n).toLowerCase())))
+  Effect.map(WatchedAddresses, (matchSet) => of.filter((n) => matchSet.has("test", address(n).toLowerCase())))
 
 describe("MatchSet", () => {
   it.scoped(
@@ -21,7 +21,7 @@ describe("MatchSet", () => {
         const path = yield* temporaryDatabase
         yield* TestClock.adjust("100 days")
         yield* Effect.gen(function* () {
-          const matchSet = yield* MatchSet
+          const matchSet = yield* WatchedAddresses
           for (const n of [1, 2, 3]) yield* pay(address(n), { chain: n === 2 ? "base" : "ethereum" })
           const late = yield* pay(address(4))
           const gone = yield* pay(address(5))
@@ -35,7 +35,7 @@ describe("MatchSet", () => {
         }).pipe(Effect.provide(at(path)))
         yield* Effect.gen(function* () {
           expect(yield* watchedOf([1, 2, 3, 4, 5, 6])).toEqual([1, 2, 3, 4])
-          expect((yield* MatchSet).size("live")).toBe(1)
+          expect((yield* WatchedAddresses).size("live")).toBe(1)
         }).pipe(Effect.provide(at(path)))
       })
   )
@@ -44,7 +44,7 @@ describe("MatchSet", () => {
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
-        const matchSet = yield* MatchSet
+        const matchSet = yield* WatchedAddresses
         const payments = yield* Effect.forEach([1, 2, 3], (n) => pay(address(n)), { concurrency: 1 })
         yield* watch
         for (const [i, { id }] of payments.slice(0, 2).entries()) yield* end(id, i * day)
@@ -83,7 +83,7 @@ describe("MatchSet", () => {
         )
       }).pipe(Effect.provide(at(path)))
       yield* Effect.gen(function* () {
-        expect((yield* MatchSet).size("test")).toBe(many)
+        expect((yield* WatchedAddresses).size("test")).toBe(many)
       }).pipe(Effect.provide(at(path)))
     })
   )
@@ -110,7 +110,7 @@ it.scoped("what a lost copy may have handed out is watched, in its own mode, for
       }
     }).pipe(Effect.provide(at(path)))
     yield* Effect.gen(function* () {
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       expect(yield* watchedOf([1, 2, 3])).toEqual([2])
       expect(matchSet.has("live", address(3))).toBe(true)
       yield* watch

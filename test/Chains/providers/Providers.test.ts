@@ -213,7 +213,7 @@ describe("a part that is too large", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))
-      const { span } = yield* providers.current
+      const { blockRange: span } = yield* providers.current
       const error = errorOf("a", "range", { retryAfter: 60_000 })
       span.failed(error)
       const [provider] = providers.all
@@ -226,7 +226,7 @@ describe("a part that is too large", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const providers = yield* providersOf([a, b], hash("a"))
-      const { span } = yield* providers.current
+      const { blockRange: span } = yield* providers.current
       const sizes: Array<number> = []
       while (span.blocks > 1) {
         const error = errorOf("a", "range")
@@ -261,7 +261,8 @@ describe("a part that is too large", () => {
     return Effect.gen(function* () {
       const spans = yield* Effect.forEach(
         ["ethereum", "polygon"] as const,
-        (chain) => Effect.map(providersOf([node], undefined, { chain }), (providers) => providers.all[0]?.span.blocks),
+        (chain) =>
+          Effect.map(providersOf([node], undefined, { chain }), (providers) => providers.all[0]?.blockRange.blocks),
         { concurrency: 1 }
       )
       expect(spans).toEqual([100, 2000])

@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { overtaken } from "../../../src/Chains/providers/overtaken.ts"
+import { higherHead } from "../../../src/Chains/providers/overtaken.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
-import type { Watch } from "../../../src/Chains/scan/watch.ts"
+import type { WatchContext } from "../../../src/Chains/scan/watch.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { ModelChain } from "../ModelChain.ts"
 import { errorOf } from "../providing.ts"
@@ -10,7 +10,7 @@ import { errorOf } from "../providing.ts"
 /** Whether a provider whose head stands at 10 is overtaken by another one. */
 const look = (other: RpcClient) => {
   const { provider, providers } = someProviders(new ModelChain(10).client, other)
-  return overtaken({ providers } as Watch, provider, 10)
+  return higherHead({ providers } as WatchContext, provider, 10)
 }
 
 it.effect("a head that stands still is overtaken by one that is two blocks higher, and by no lower one", () =>
@@ -26,7 +26,7 @@ it.effect("another provider that tells no head has failed", () =>
   Effect.gen(function* () {
     const garbled: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("garbled", "garbage") }
     const { aside, provider, providers } = someProviders(new ModelChain(10).client, garbled)
-    expect(yield* overtaken({ providers } as Watch, provider, 10)).toBeUndefined()
+    expect(yield* higherHead({ providers } as WatchContext, provider, 10)).toBeUndefined()
     expect(aside).toEqual(["garbage"])
   })
 )

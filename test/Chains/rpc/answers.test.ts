@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { type Failed, inOrder } from "../../../src/Chains/rpc/answers.ts"
+import { type MakeRpcError, resultsInOrder } from "../../../src/Chains/rpc/answers.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 
-const failed: Failed = (reason, detail, { method = "all", ...more } = {}) =>
+const failed: MakeRpcError = (reason, detail, { method = "all", ...more } = {}) =>
   new RpcError({ host: "a", method, reason, detail, ...more })
 
 it.effect("an answer counts with a result, be it null, and with an error that is null", () =>
@@ -13,6 +13,6 @@ it.effect("an answer counts with a result, be it null, and with an error that is
       { id: 1, result: null },
       { id: 0, result: "0x1", error: null }
     ]
-    expect(yield* inOrder(calls, answers, failed)).toEqual([Either.right("0x1"), Either.right(null)])
+    expect(yield* resultsInOrder(calls, answers, failed)).toEqual([Either.right("0x1"), Either.right(null)])
   })
 )

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import {
-  sendBatch,
   findHeader,
   getChainId,
   getGasPrice,
   getHead,
   getHeader,
   getTokenBalance,
-  getTransactionReceipt
+  getTransactionReceipt,
+  sendBatch
 } from "../../../src/Chains/rpc/calls.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 
@@ -51,11 +51,9 @@ describe("ask", () => {
 
   it.effect("takes no other block than the one that it asked for, but none for one that may be missing", () =>
     Effect.gen(function* () {
-      expect(yield* sendBatch(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])).toMatchObject([
-        { number: 16 },
-        { number: 16 },
-        undefined
-      ])
+      expect(
+        yield* sendBatch(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])
+      ).toMatchObject([{ number: 16 }, { number: 16 }, undefined])
       for (const number of [15, 17]) {
         for (const call of [getHeader(number), findHeader(number)]) {
           const { detail } = yield* Effect.flip(sendBatch(saying(header), [call]))
@@ -72,7 +70,9 @@ describe("ask", () => {
       const [good, failed] = yield* sendBatch(saying(receipt, { ...receipt, status: "0x0" }), calls)
       expect([good.status, failed.status]).toEqual([true, false])
       for (const status of ["0x2", "0x", true, undefined]) {
-        const error = yield* Effect.flip(sendBatch(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)]))
+        const error = yield* Effect.flip(
+          sendBatch(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)])
+        )
         expect(error.reason).toBe("garbage")
       }
     })

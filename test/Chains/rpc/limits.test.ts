@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { classify } from "../../../src/Chains/rpc/limits.ts"
+import { classifyError } from "../../../src/Chains/rpc/limits.ts"
 import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 
 /** Who says it, with which code, what it means, and the blocks that it names as a limit, or suggests. */
@@ -247,7 +247,7 @@ describe("what providers say", () => {
   it.each<Row>([...ranges, ...rateLimits, ...states, ...unsupported, ...others])(
     "%s (%i): %s",
     (_, code, words, reason, maxBlocks, suggestedBlocks) => {
-      expect(classify(words, code)).toEqual({ reason, maxBlocks, suggestedBlocks })
+      expect(classifyError(words, code)).toEqual({ reason, maxBlocks, suggestedBlocks })
     }
   )
 
@@ -267,20 +267,20 @@ describe("what providers say", () => {
     ["jsonrpsee", -32010, "The batch request was too large Exceeded max limit of 50", 50],
     ["geth", -32600, "batch too large", undefined]
   ])("%s (%i) on batches: %s", (_, code, words, maxCalls) => {
-    expect(classify(words, code)).toEqual({ reason: "refused", maxCalls })
+    expect(classifyError(words, code)).toEqual({ reason: "refused", maxCalls })
   })
 
   it("takes an unknown -32005 on logs for a limit of size, and a known one for what it says", () => {
-    expect(classify("no more", -32005, "eth_getLogs").reason).toBe("range")
-    expect(classify("no more", -32005, "eth_call, eth_getLogs").reason).toBe("range")
-    expect(classify("no more", -32005, "eth_call").reason).toBe("rate_limited")
-    expect(classify("rate limit exceeded", -32005, "eth_getLogs").reason).toBe("rate_limited")
-    expect(classify("no more", 429, "eth_getLogs").reason).toBe("rate_limited")
+    expect(classifyError("no more", -32005, "eth_getLogs").reason).toBe("range")
+    expect(classifyError("no more", -32005, "eth_call, eth_getLogs").reason).toBe("range")
+    expect(classifyError("no more", -32005, "eth_call").reason).toBe("rate_limited")
+    expect(classifyError("rate limit exceeded", -32005, "eth_getLogs").reason).toBe("rate_limited")
+    expect(classifyError("no more", 429, "eth_getLogs").reason).toBe("rate_limited")
   })
 
   it("takes no number for a limit that is none", () => {
-    expect(classify("retry with the range 20-10").suggestedBlocks).toBeUndefined()
-    expect(classify("exceed maximum block range: 0").maxBlocks).toBeUndefined()
-    expect(classify(`exceed maximum block range: ${"9".repeat(30)}`).maxBlocks).toBeUndefined()
+    expect(classifyError("retry with the range 20-10").suggestedBlocks).toBeUndefined()
+    expect(classifyError("exceed maximum block range: 0").maxBlocks).toBeUndefined()
+    expect(classifyError(`exceed maximum block range: ${"9".repeat(30)}`).maxBlocks).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { boundsOfBatch, readAnswer, readRefusal, TooMuch } from "../../../src/Chains/rpc/readAnswer.ts"
+import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "../../../src/Chains/rpc/readAnswer.ts"
 
 const parts = async function* (text: string, size = 65_536): AsyncIterable<Uint8Array> {
   const bytes = Buffer.from(text)
@@ -11,9 +11,9 @@ const fullBlock = boundsOfBatch([call("eth_getBlockByNumber", "0x1", true)])
 
 /** What keeps an answer from being read, by what a batch may bring. */
 const excess = (text: string, ...calls: ReadonlyArray<ReturnType<typeof call>>) =>
-  readAnswer(parts(text), boundsOfBatch(calls)).then(
+  readResponse(parts(text), boundsOfBatch(calls)).then(
     () => undefined,
-    (error: unknown) => (error instanceof TooMuch ? error.excess : error)
+    (error: unknown) => (error instanceof ResponseTooLarge ? error.excess : error)
   )
 
 describe("an answer", () => {
@@ -30,7 +30,7 @@ describe("an answer", () => {
       const value = [{ id: 0, result: { transactions: Array.from({ length: count }, () => transaction) } }]
       const text = JSON.stringify(value)
       for (const size of [65_536, 65_537]) {
-        const answer = await readAnswer(parts(text, size), fullBlock)
+        const answer = await readResponse(parts(text, size), fullBlock)
         expect(answer).toEqual({ bytes: Buffer.byteLength(text), value })
       }
     }
@@ -47,7 +47,7 @@ describe("an answer", () => {
     `[${"1,".repeat(300_000)}]`,
     `{"a":1,${'"b":"c",'.repeat(80_000)}`
   ])("is nothing where it is no JSON (%#)", async (text) => {
-    expect((await readAnswer(parts(text), fullBlock)).value).toBeUndefined()
+    expect((await readResponse(parts(text), fullBlock)).value).toBeUndefined()
   })
 
   it("is bounded by what its calls can bring", async () => {
@@ -80,7 +80,7 @@ describe("an answer", () => {
       timer = setImmediate(count)
     }
     let timer = setImmediate(count)
-    await readAnswer(parts(text), fullBlock)
+    await readResponse(parts(text), fullBlock)
     clearImmediate(timer)
     // Five chains may be at it at once.
     expect(turns).toBeGreaterThanOrEqual(Math.floor(Buffer.byteLength(text) / 16_384))
@@ -89,11 +89,15 @@ describe("an answer", () => {
 
 describe("a refusal", () => {
   it("is read as far as it may say something", async () => {
-    expect(await readRefusal(parts('{"error":1}'))).toEqual({ bytes: 11, text: '{"error":1}', value: { error: 1 } })
-    const page = await readRefusal(parts("<p>".repeat(100_000)))
+    expect(await readErrorResponse(parts('{"error":1}'))).toEqual({
+      bytes: 11,
+      text: '{"error":1}',
+      value: { error: 1 }
+    })
+    const page = await readErrorResponse(parts("<p>".repeat(100_000)))
     expect(page.value).toBeUndefined()
     expect(page.bytes).toBeLessThanOrEqual(2 * 65_536)
     expect(page.text.startsWith("<p><p>")).toBe(true)
-    expect((await readRefusal(parts(`${"[".repeat(100)}${"]".repeat(100)}`))).value).toBeUndefined()
+    expect((await readErrorResponse(parts(`${"[".repeat(100)}${"]".repeat(100)}`))).value).toBeUndefined()
   })
 })

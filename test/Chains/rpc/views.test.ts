@@ -1,26 +1,26 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { encodeFunctionResult, type Hex, multicall3Abi } from "viem"
-import { multicall3 } from "../../../src/Chains/rpc/balanceCalls.ts"
-import { makeClient, type Reply, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import { multicall3Address } from "../../../src/Chains/rpc/balanceCalls.ts"
+import { type CallResult, makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
-import { readViews } from "../../../src/Chains/rpc/views.ts"
+import { readContractViews } from "../../../src/Chains/rpc/views.ts"
 
 const views = [1, 2].map((n) => ({ to: `0x${String(n).repeat(40)}`, data: `0x0${n}` as Hex }))
 
-const aggregated = (results: ReadonlyArray<{ success: boolean; returnData: Hex }>): Reply =>
+const aggregated = (results: ReadonlyArray<{ success: boolean; returnData: Hex }>): CallResult =>
   Either.right(encodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", result: results }))
-const failure = (reason: RpcReason): Reply =>
+const failure = (reason: RpcReason): CallResult =>
   Either.left(new RpcError({ host: "a", method: "eth_call", reason, detail: "as the test wants" }))
 
 /** A node that answers the call of Multicall3 with `whole`, and each of the two by itself with `single`. */
-const node = (whole: Reply, single: ReadonlyArray<Reply> = []) => {
+const node = (whole: CallResult, single: ReadonlyArray<CallResult> = []) => {
   const asked: Array<unknown> = []
-  const answer = ({ params: [call, at] }: RpcRequest): Reply => {
+  const answer = ({ params: [call, at] }: RpcRequest): CallResult => {
     expect(at).toBe("latest")
     const { to } = call as { to: string }
     asked.push(to)
-    return to === multicall3 ? whole : (single[views.findIndex((view) => view.to === to)] ?? failure("refused"))
+    return to === multicall3Address ? whole : (single[views.findIndex((view) => view.to === to)] ?? failure("refused"))
   }
   const client = makeClient({
     host: "a",
@@ -39,8 +39,8 @@ describe("calls of contracts", () => {
       ])
     )
     return Effect.gen(function* () {
-      expect(yield* readViews(client, views)).toEqual([Either.left("it reverts"), Either.right("0xbb")])
-      expect(asked).toEqual([multicall3])
+      expect(yield* readContractViews(client, views)).toEqual([Either.left("it reverts"), Either.right("0xbb")])
+      expect(asked).toEqual([multicall3Address])
     })
   })
 
@@ -50,7 +50,7 @@ describe("calls of contracts", () => {
     ["answers for too few", aggregated([{ success: true, returnData: "0xaa" }])]
   ] as const)("are made one by one where the node %s", ([, whole]) => {
     const { client } = node(whole, [failure("state"), Either.right("0xbb")])
-    return Effect.map(readViews(client, views), (returned) =>
+    return Effect.map(readContractViews(client, views), (returned) =>
       expect(returned).toEqual([Either.left("eth_call failed (state)"), Either.right("0xbb")])
     )
   })
@@ -59,9 +59,9 @@ describe("calls of contracts", () => {
     "are not made one by one where the provider is out of reach: %s",
     (reason) => {
       const { asked, client } = node(failure(reason))
-      return Effect.map(Effect.flip(readViews(client, views)), (error) => {
+      return Effect.map(Effect.flip(readContractViews(client, views)), (error) => {
         expect(error.reason).toBe(reason)
-        expect(asked).toEqual([multicall3])
+        expect(asked).toEqual([multicall3Address])
       })
     }
   )

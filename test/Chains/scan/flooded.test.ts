@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
 import { rescan } from "../../../src/Chains/repair/repair.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
@@ -17,7 +17,7 @@ const caps = [
 
 /** A payment to alice, beside so many watched addresses that all transfers are looked at. */
 const watchMany = Effect.gen(function* () {
-  const matchSet = yield* MatchSet
+  const matchSet = yield* WatchedAddresses
   for (let i = 1; i <= 1_200; i++) matchSet.add("test", `0x${(0xf000_0000 + i).toString(16).padStart(40, "0")}`)
   yield* watchedPayment(alice)
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { NextLook } from "../../../src/Chains/watcher/NextLook.ts"
+import { NextTick } from "../../../src/Chains/watcher/NextLook.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { address, alice, around, forget, readTo } from "../around.ts"
 import { ModelChain } from "../ModelChain.ts"
@@ -12,7 +12,7 @@ const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
 describe("the next look", () => {
   it.scoped("is waited for by all that ask before it ends, and by who asks later till the one after", () =>
     Effect.gen(function* () {
-      const look = new NextLook()
+      const look = new NextTick()
       const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
       yield* Effect.yieldNow()
       look.end()
@@ -26,7 +26,7 @@ describe("the next look", () => {
 
   it.scoped("is waited for two seconds at most", () =>
     Effect.gen(function* () {
-      const waits = yield* Effect.fork(new NextLook().wait)
+      const waits = yield* Effect.fork(new NextTick().wait)
       yield* TestClock.adjust("1999 millis")
       expect(yield* isOver(waits)).toBe(false)
       yield* TestClock.adjust("1 millis")

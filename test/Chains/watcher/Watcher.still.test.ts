@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { makeStandsStill } from "../../../src/Chains/providers/standsStill.ts"
+import { makeIsStalled } from "../../../src/Chains/providers/standsStill.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
@@ -58,7 +58,7 @@ it.effect(
   () => {
     const chain = new ModelChain(10)
     const { aside, provider, providers } = someProviders(chain.client, new ModelChain(12).client)
-    const standsStill = makeStandsStill(providers)
+    const standsStill = makeIsStalled(providers)
     return Effect.gen(function* () {
       // The chain may stand still as a whole.
       for (let i = 0; i < 3; i++) {

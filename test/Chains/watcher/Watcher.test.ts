@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Queue, Redacted } from "effect"
-import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
@@ -79,7 +79,7 @@ describe("reading", () => {
     return Effect.gen(function* () {
       yield* watch
       yield* committedTo(10)
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       // What was scanned has been replaced, which an idle tick does not ask about.
       chain.rollback(1)
       chain.mineMany(2)
@@ -97,7 +97,7 @@ describe("reading", () => {
   it.scoped("names the receivers to the node while they are few", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
-      const matchSet = yield* MatchSet
+      const matchSet = yield* WatchedAddresses
       const topics = () =>
         chain.batches
           .flat()

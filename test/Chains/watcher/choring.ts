@@ -1,10 +1,10 @@
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
-import { FarAhead } from "../../../src/Chains/providers/farAhead.ts"
+import { ImplausibleHeads } from "../../../src/Chains/providers/farAhead.ts"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
-import type { Watch } from "../../../src/Chains/scan/watch.ts"
-import { makeChores } from "../../../src/Chains/watcher/chores.ts"
+import type { WatchContext } from "../../../src/Chains/scan/watch.ts"
+import { makeMaintenance } from "../../../src/Chains/watcher/chores.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
@@ -23,7 +23,7 @@ export const choring = Effect.fnUntraced(function* (
   const { aside, provider, providers } = someProviders(...clients)
   const watched = new AddressSet()
   watched.add(alice)
-  const watch: Watch = {
+  const watch: WatchContext = {
     network,
     chain: base,
     contracts: new Map(),
@@ -32,11 +32,11 @@ export const choring = Effect.fnUntraced(function* (
     reader: yield* Reader,
     writer: yield* Writer,
     settlement: noting().settlement,
-    farAhead: new FarAhead(providers),
+    implausibleHeads: new ImplausibleHeads(providers),
     headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
     solePatience: 600_000
   }
-  const chores = makeChores(watch, settings([base]).payments)
+  const chores = makeMaintenance(watch, settings([base]).payments)
   const run = (head: BlockRef) => chores.run(provider, head, true)
   const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
-import { readBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
@@ -35,7 +35,7 @@ const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, a
   const { hash, number, time } = model.blocks[model.head.number - 2] ?? model.head
   yield* writer.write(Ledger.keepBlocks(network, [{ hash, number, time }]))
   yield* scanTo(model.head)
-  const reading = yield* readBalances(depsOf(model.client), model.head, yield* wanted(model.head))
+  const reading = yield* reconcileBalances(depsOf(model.client), model.head, yield* wanted(model.head))
   yield* writer.write(commitBalances(settlement, { ...reading, of: "round", agreed: true }))
   yield* untilExpired
 })
@@ -79,7 +79,7 @@ describe("money of blocks whose states are gone (issue 14 row 10)", () => {
       const model = yield* owing("parts")
       const id = yield* owe(alice)
       for (let i = 0; i < 20; i++) model.mine([])
-      const { at, ...reading } = yield* readBalances(depsOf(model.client), model.head, [])
+      const { at, ...reading } = yield* reconcileBalances(depsOf(model.client), model.head, [])
       yield* scanTo(at)
       const part = (since: number, amount: bigint) => ({
         ...{ blockNumber: at.number, blockHash: at.hash, blockTime: at.time, txHash: undefined },

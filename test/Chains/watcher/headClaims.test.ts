@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { FarAhead } from "../../../src/Chains/providers/farAhead.ts"
+import { ImplausibleHeads } from "../../../src/Chains/providers/farAhead.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import {
   alice,
@@ -127,7 +127,7 @@ it.effect(
     Effect.gen(function* () {
       const other = new ModelChain(10)
       const { provider, providers } = someProviders(other.client, other.client)
-      const farAhead = new FarAhead(providers)
+      const farAhead = new ImplausibleHeads(providers)
       const blockAt = (number: number) => ({ number, hash: `0x${number}`, time: number })
       const check = (number: number, after: number) =>
         Effect.either(farAhead.check(provider, blockAt(number), blockAt(after)))

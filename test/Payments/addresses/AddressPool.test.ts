@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, TestClock } from "effect"
 import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
-import type { Derive, Range } from "../../../src/Payments/addresses/derivingThread.ts"
+import type { Derive, IndexRange } from "../../../src/Payments/addresses/derivingThread.ts"
 import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
 import { NoThread } from "../../../src/Sql/thread.ts"
 
@@ -14,7 +14,7 @@ const byThread: Derive = ({ count, from }) =>
 const observedPool = (derive: Derive = byThread) => {
   const derived = new Map<number, number>()
   const wanted = { addresses: 0, vetting: 0 }
-  const asked: Array<Omit<Range, "external">> = []
+  const asked: Array<Omit<IndexRange, "external">> = []
   const wallet = {
     fingerprint: "wallet",
     external: { publicKey: new Uint8Array(33), chainCode: new Uint8Array(32) },

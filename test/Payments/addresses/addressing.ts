@@ -2,7 +2,7 @@ import { copyFileSync, rmSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"
 import { insertWallet, walletContext } from "../../../src/Auth/AccountsRepo.ts"
 import { type Found, History } from "../../../src/Chains/balances/History.ts"
-import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
 import type { Mode } from "../../../src/Domain/Chain.ts"
 import { AccountId } from "../../../src/Domain/Ids.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
@@ -23,7 +23,7 @@ export const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 export const runningWith = (path: string, vet: History["Type"]["vet"]) =>
   Addresses.layer.pipe(
     Layer.provide(Layer.succeed(History, { vet })),
-    Layer.provideMerge(Layer.merge(Secrets.layer, MatchSet.layer)),
+    Layer.provideMerge(Layer.merge(Secrets.layer, WatchedAddresses.layer)),
     Layer.provideMerge(Sql.layer(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provide(testSettingsLayer(path))
@@ -85,7 +85,7 @@ export const restore = (path: string) => {
 /** What is stored of skipped addresses, and whether each is watched. */
 export const gap = Effect.gen(function* () {
   const reader = yield* Reader
-  const matchSet = yield* MatchSet
+  const matchSet = yield* WatchedAddresses
   const rows = yield* reader.all<{ address: string; mode: string; wallet_index: number }>(
     "SELECT address, mode, wallet_index FROM gap_addresses ORDER BY wallet_index"
   )

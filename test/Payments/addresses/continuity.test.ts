@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { MatchSet } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
@@ -203,7 +203,7 @@ it.live("a restored copy watches what it skips of an account's own wallet, in it
     copy(path)
     yield* Effect.provide(takeFor(liveShop), running(path))
     restore(path)
-    const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, MatchSet), running(path))
+    const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, WatchedAddresses), running(path))
     expect(rows.filter(({ mode }) => mode === "live")).toEqual(skipped(1, 1002, own, "live"))
     expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
     expect((yield* Effect.provide(takeFor(liveShop), running(path))).index).toBe(1002)

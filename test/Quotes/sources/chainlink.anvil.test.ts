@@ -7,8 +7,8 @@ import { makeClient, Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { makeChainlink } from "../../../src/Quotes/sources/chainlink.ts"
 import { type Feed, feedsOf } from "../../../src/Quotes/sources/feeds.ts"
-import type { Reading } from "../../../src/Quotes/sources/PriceSource.ts"
-import { multicall3 } from "../../../src/Sandbox/Contracts.ts"
+import type { PriceReading } from "../../../src/Quotes/sources/PriceSource.ts"
+import { multicall3Contract } from "../../../src/Sandbox/Contracts.ts"
 import contracts from "../../../src/Sandbox/contracts.json" with { type: "json" }
 import { type LocalChain, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
 import { testChain } from "../../lib/settings.ts"
@@ -82,7 +82,7 @@ const reportAll = (chain: LocalChain, feeds: NonNullable<ReturnType<typeof feeds
     chain.mine()
   )
 
-const shown = ({ points, refused }: Reading) => ({
+const shown = ({ points, refused }: PriceReading) => ({
   ...Object.fromEntries(points.map(({ price, symbol }) => [symbol, BigDecimal.format(price)])),
   ...Object.fromEntries(refused.map(({ reason, symbol }) => [symbol, reason]))
 })
@@ -166,7 +166,7 @@ describe("Chainlink's feeds", () => {
       yield* report(chain, feedFor(feeds, "DAI / USD").address, 999n * 10n ** 15n)
       yield* chain.rpc("anvil_setCode", [feedFor(feeds, "GBP / USD").address, "0x"])
       yield* chain.rpc("anvil_setCode", [feedFor(feeds, "EUR / USD").address, "0x60006000fd"])
-      yield* chain.rpc("anvil_setCode", [multicall3.address, "0x"])
+      yield* chain.rpc("anvil_setCode", [multicall3Contract.address, "0x"])
       yield* chain.mine()
       const { batches, source } = yield* sourceOn(world)
       expect(shown(yield* source.read)).toMatchObject({

@@ -6,7 +6,7 @@ import type { QuoteCurrency } from "../../../src/Domain/Quote.ts"
 import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
 import { makeGet } from "../../../src/Quotes/sources/get.ts"
 import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
-import type { PriceSource, Reading } from "../../../src/Quotes/sources/PriceSource.ts"
+import type { PriceReading, PriceSource } from "../../../src/Quotes/sources/PriceSource.ts"
 
 type Respond = (response: ServerResponse, url: string) => void
 
@@ -52,7 +52,7 @@ const readPrices = (make: Parameters<typeof read>[0], respond: Respond) =>
     reading._tag === "Left" ? reading.left.reason : pricesOf(reading.right)
   )
 
-const pricesOf = ({ points, refused }: Reading) => ({
+const pricesOf = ({ points, refused }: PriceReading) => ({
   ...Object.fromEntries(points.map(({ price, symbol }): [QuoteCurrency, string] => [symbol, BigDecimal.format(price)])),
   refused: refused.map(({ symbol }) => symbol)
 })

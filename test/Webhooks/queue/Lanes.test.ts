@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import type { Slot } from "../../../src/Webhooks/queue/AccountLanes.ts"
+import type { LaneSlot } from "../../../src/Webhooks/queue/AccountLanes.ts"
 import { Lanes } from "../../../src/Webhooks/queue/Lanes.ts"
 
 const shop = "shop"
@@ -17,8 +17,8 @@ const lanesOf = (targets: ReadonlyArray<string>, each: number, slow = false) => 
 }
 
 /** Takes all slots that are to be had. */
-const takeAll = (lanes: Lanes): ReadonlyArray<Slot> => {
-  const slots: Array<Slot> = []
+const takeAll = (lanes: Lanes): ReadonlyArray<LaneSlot> => {
+  const slots: Array<LaneSlot> = []
   for (let slot = lanes.next(); slot !== undefined; slot = lanes.next()) slots.push(slot)
   return slots
 }
@@ -141,7 +141,7 @@ describe("accounts", () => {
     }
   }
   let sequence = 0
-  const of = (slots: ReadonlyArray<Slot>, account: string) => slots.filter(({ lane }) => lane.account === account)
+  const of = (slots: ReadonlyArray<LaneSlot>, account: string) => slots.filter(({ lane }) => lane.account === account)
 
   it("whatever hangs for however many others, an account has slots for new receivers and for known ones", () => {
     const lanes = new Lanes(limits)

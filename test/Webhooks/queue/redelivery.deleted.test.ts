@@ -3,7 +3,7 @@ import { Clock, Effect, Redacted, TestClock } from "effect"
 import type { EndpointId } from "../../../src/Domain/Ids.ts"
 import { verifySignature } from "../../../src/Sandbox/Receiver.ts"
 import { defaultSecrets } from "../../../src/Webhooks/DefaultSecrets.ts"
-import type { DeliveryRequest, Outcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome, DeliveryRequest } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../../src/Webhooks.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
@@ -80,7 +80,7 @@ it.scoped("what a payment's own URL is owed again is signed by the endpoint that
 it.scoped("a deletion takes back what was ordered for the endpoint, and what was delivered stays delivered", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    let answer: Effect.Effect<Outcome> = ok
+    let answer: Effect.Effect<AttemptOutcome> = ok
     const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       const webhooks = yield* Webhooks

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Queue, TestClock } from "effect"
 import type * as LogRepo from "../../../src/Webhooks/queue/DeliveryLogRepo.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
-import type { Outcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
   besideDispatcher,
@@ -61,8 +61,8 @@ it.scoped("new events and retries go before a long range, and that goes out all 
     const path = yield* temporaryDatabase
     const count = 60
     const begun = yield* Queue.unbounded<void>()
-    const answers = yield* Queue.unbounded<Outcome>()
-    let answer: Effect.Effect<Outcome> = ok
+    const answers = yield* Queue.unbounded<AttemptOutcome>()
+    let answer: Effect.Effect<AttemptOutcome> = ok
     const client = rememberingClient(() => answer)
     yield* besideDispatcher(
       Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
 import { Dispatcher } from "../../../src/Webhooks/Dispatcher.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
-import type { Outcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
+import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
   attempts,
@@ -108,8 +108,8 @@ it.scoped("a failed one keeps its last attempt, and is delivered when a redelive
 
 it.scoped("to ask again while it is due or under way adds nothing", () =>
   Effect.gen(function* () {
-    const gate = yield* Deferred.make<Outcome>()
-    let answer: Effect.Effect<Outcome> = ok
+    const gate = yield* Deferred.make<AttemptOutcome>()
+    let answer: Effect.Effect<AttemptOutcome> = ok
     const client = rememberingClient(() => answer)
     yield* dispatching(
       client,
@@ -162,7 +162,7 @@ const commitNothing = onStore(commit((now) => RedeliveryRepo.redeliver("dlv_aaaa
 it.scoped("one that a stop cuts off is made after the next start, and the schedule goes on behind it", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    let answer: Effect.Effect<Outcome> = refused
+    let answer: Effect.Effect<AttemptOutcome> = refused
     const client = rememberingClient(() => answer)
     yield* Effect.gen(function* () {
       yield* register(a)

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, type Scope, TestClock, TestContext } from "effect"
 import { parseUnits } from "viem"
-import type { Reply } from "../../../src/Sandbox/Receiver.ts"
+import type { ReceiverReply } from "../../../src/Sandbox/Receiver.ts"
 import { TestApi } from "../../lib/api.ts"
 import { localChain } from "../../lib/daemon.ts"
 import { makeInbox } from "../../lib/inbox.ts"
@@ -150,7 +150,10 @@ const retries: ReadonlyArray<Case<Retries>> = [
 ]
 
 /** What becomes of events, one to each path of a receiver that answers as told. */
-const answered = (paths: ReadonlyArray<string>, reply: (path: string) => Reply | Effect.Effect<Reply>) =>
+const answered = (
+  paths: ReadonlyArray<string>,
+  reply: (path: string) => ReceiverReply | Effect.Effect<ReceiverReply>
+) =>
   Effect.gen(function* () {
     const inbox = yield* makeInbox({ behaviour: ({ path }) => reply(path) })
     const place = yield* makePlace({ caFile: inbox.caFile })
@@ -162,7 +165,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
     ["6.2.2"],
     "any 2xx is a success, also one that takes all but 30 seconds",
     Effect.gen(function* () {
-      const gate = yield* Deferred.make<Reply>()
+      const gate = yield* Deferred.make<ReceiverReply>()
       const { inbox, place, urls } = yield* answered(["/200", "/204", "/299", "/late"], (path) =>
         path === "/late" ? Deferred.await(gate) : Number(path.slice(1))
       )
