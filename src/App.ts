@@ -1,7 +1,7 @@
 import { Layer } from "effect"
 import { Accounts, Keys, RateLimits } from "./Auth.ts"
-import { History } from "./Chains/balances/History.ts"
-import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
+import { AddressHistory } from "./Chains/balances/AddressHistory.ts"
+import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "./Chains/providers/Networks.ts"
 import { Rpc } from "./Chains/rpc/Rpc.ts"
 import { Chains } from "./Chains.ts"
@@ -37,7 +37,7 @@ import { Webhooks } from "./Webhooks.ts"
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   Layer.merge(Payments.layer, jumpsLayer).pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer)),
-    Layer.provideMerge(Layer.mergeAll(Chains.layer, History.layer, Prices.layer)),
+    Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer, Prices.layer)),
     Layer.provideMerge(Networks.layer),
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer)),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),

@@ -1,6 +1,6 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
-import { lastPayment } from "./Chains/ledger/WatchedRepo.ts"
+import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
+import { lastPayment } from "./Chains/ledger/WatchedAddressesRepo.ts"
 import type { Gas } from "./Chains/providers/gas.ts"
 import { HeadClock } from "./Chains/providers/HeadClock.ts"
 import { Networks } from "./Chains/providers/Networks.ts"

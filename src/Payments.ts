@@ -1,6 +1,6 @@
 import { Context, Data, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
-import { WatchedAddresses } from "./Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"

@@ -7,8 +7,8 @@ import { isProxyOf } from "./Http/clientAddress.ts"
 import { observeRequests } from "./Http/observe.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { UnauthenticatedBudget } from "./Http/StrangerBudget.ts"
 import { type ListenAddress, serveHttp } from "./Http/server.ts"
+import { UnauthenticatedBudget } from "./Http/UnauthenticatedBudget.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
@@ -19,8 +19,8 @@ import { webhookHandlers } from "./Webhooks/Http.ts"
  * NodeHttpServer take two to three times the processor time a request, and cannot keep the order of checks: a key before
  * the method, an answer and not a reset for a body that is too large.
  */
-export class Http extends Context.Tag("tilld/Http")<
-  Http,
+export class HttpServer extends Context.Tag("tilld/HttpServer")<
+  HttpServer,
   {
     /** Where it listens: the real port, if any free one was asked for. */
     readonly address: ListenAddress
@@ -28,7 +28,7 @@ export class Http extends Context.Tag("tilld/Http")<
 >() {
   /** Listens from its acquisition to its release, which lets the requests in flight finish. */
   static readonly layer = Layer.scoped(
-    Http,
+    HttpServer,
     Effect.gen(function* () {
       const { server } = yield* Settings
       const handlers: AllHandlers<typeof Api> = {

@@ -8,7 +8,7 @@ import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { Prices } from "./Quotes/Prices.ts"
-import { Http } from "./Server.ts"
+import { HttpServer } from "./Server.ts"
 import { load, Settings, type SettingsShape, type SettingsSource } from "./Settings.ts"
 import * as InstanceLock from "./Sql/InstanceLock.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
@@ -71,7 +71,7 @@ export const runDaemon = Effect.fn("serve")(function* (source: SettingsSource) {
     // Side by side: a stop ends both at once, so that no payment is taken while the last deliveries have their time.
     // Requests first: what the workers begin with can wait for a port to be opened.
     // The operator's listener is open before the API's and closed after it, so that a stop can be watched.
-    const listeners = Layer.provide(Http.layer, adminLayer(settings))
+    const listeners = Layer.provide(HttpServer.layer, adminLayer(settings))
     return yield* Effect.all([Layer.launch(listeners), workers], { concurrency: "unbounded", discard: true })
   }).pipe(Effect.provide(appLayer(settings, source.env)))
 }, Effect.scoped)

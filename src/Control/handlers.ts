@@ -1,6 +1,6 @@
 import type { Accounts, Keys } from "../Auth.ts"
-import type { WatchedAddresses } from "../Chains/ledger/MatchSet.ts"
 import type { Settlement } from "../Chains/ledger/Settlement.ts"
+import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
 import type { Chains } from "../Chains.ts"
 import type { Outbox } from "../Events/Outbox.ts"

@@ -8,9 +8,9 @@ import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
 import { Reader } from "../Sql.ts"
 import { administering, reading } from "./handler.ts"
+import { decisionView, exceptionView, paymentHistoryOf, paymentView } from "./paymentHistory.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
 import * as Requests from "./requests.ts"
-import { decisionView, exceptionView, paymentView, storyOf } from "./story.ts"
 
 export const listPayments = reading(
   PaymentRequests.ListPayments,
@@ -35,7 +35,7 @@ export const showPayment = reading(
     const reader = yield* Reader
     const payment = yield* PaymentsRepo.byId(reader, id)
     if (payment === undefined) return yield* notFound(`payment ${id}`)
-    return yield* storyOf(reader, payment, limit)
+    return yield* paymentHistoryOf(reader, payment, limit)
   })
 )
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { claim } from "../Chains/repair/claim.ts"
-import { rescan } from "../Chains/repair/repair.ts"
+import { rescan } from "../Chains/repair/rescan.ts"
 import { Chains } from "../Chains.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { StoreUnavailable } from "../Sql.ts"

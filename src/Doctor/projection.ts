@@ -1,5 +1,5 @@
 import { Duration } from "effect"
-import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watcher/chores.ts"
+import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watcher/maintenance.ts"
 import { idleInterval } from "../Chains/watcher/watcherState.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
 import { feedsOf } from "../Quotes/sources/feeds.ts"

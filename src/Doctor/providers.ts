@@ -6,7 +6,7 @@ import {
   balancesByOverride,
   simulateBlock,
   traceTransaction
-} from "../Chains/rpc/balanceCalls.ts"
+} from "../Chains/rpc/balanceMethods.ts"
 import {
   type BlockHeader,
   type Call,
@@ -17,7 +17,7 @@ import {
   Hash,
   sendBatch,
   transferTopic
-} from "../Chains/rpc/calls.ts"
+} from "../Chains/rpc/methods.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { networkKey } from "../Domain/Chain.ts"

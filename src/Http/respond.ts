@@ -15,7 +15,7 @@ import type { Observe } from "./observe.ts"
 import { errorReply, type HttpReply, isPieces } from "./reply.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
-import type { UnauthenticatedBudget } from "./StrangerBudget.ts"
+import type { UnauthenticatedBudget } from "./UnauthenticatedBudget.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream"
 import { Effect, Schedule, Stream } from "effect"
-import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./ask.ts"
+import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./askApi.ts"
 import { type EventBlock, type Message, makeParser } from "./messages.ts"
 
 /** Who follows an account's events, each once and in order. One call is over before the next begins. */

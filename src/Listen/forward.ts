@@ -2,7 +2,7 @@ import { Clock, Effect } from "effect"
 import type { Agent } from "undici"
 import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
 import { fixedHeaders } from "../Webhooks/transport/fixedHeaders.ts"
-import { reasonOf } from "./ask.ts"
+import { reasonOf } from "./askApi.ts"
 
 /** As long as a real delivery waits for the status, which alone decides, and then for the body's end. */
 const statusDeadline = "30 seconds"

@@ -5,7 +5,7 @@ import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { makeChainlink } from "./sources/chainlink.ts"
 import { makeCoinbase } from "./sources/coinbase.ts"
 import { feedsOf } from "./sources/feeds.ts"
-import { makeGet } from "./sources/get.ts"
+import { makeGet } from "./sources/fetchJson.ts"
 import { makeKraken } from "./sources/kraken.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 

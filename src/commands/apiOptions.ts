@@ -1,7 +1,7 @@
 import { Options } from "@effect/cli"
 import { Effect } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { UsageError } from "./Invocation.ts"
+import { UsageError } from "./commonOptions.ts"
 import { refuse } from "./options.ts"
 
 /** A URL of an option; whoever names it may name one without TLS. */

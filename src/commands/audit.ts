@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Option } from "effect"
 import { type AuditView, ListAudit } from "../Control/audit.ts"
-import { common } from "./Invocation.ts"
+import { common } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { limitOf, moment } from "./options.ts"
 import { printResult } from "./result.ts"

@@ -1,8 +1,8 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
 import { Claim } from "../Control/requests.ts"
-import { askDaemon } from "./ask.ts"
-import { common, placeOf } from "./Invocation.ts"
+import { askDaemon } from "./askDaemon.ts"
+import { common, placeOf } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"
 

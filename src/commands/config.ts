@@ -1,7 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
-import { common, configPath, loadSettings } from "./Invocation.ts"
+import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 const check = Command.make(

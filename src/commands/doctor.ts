@@ -4,7 +4,7 @@ import { Invocation } from "../Control/Invocation.ts"
 import { type Finding, fail, ok, warn } from "../Doctor/Finding.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import type { Loaded } from "../Settings.ts"
-import { common, configPath, loadSettings } from "./Invocation.ts"
+import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 
 /** Read in only here: no other command asks a chain by itself. */

@@ -7,14 +7,14 @@ import type { Follower } from "../Listen/follow.ts"
 import type { Forwarded } from "../Listen/forward.ts"
 import type { Message } from "../Listen/messages.ts"
 import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
-import { untilStopped } from "./Invocation.ts"
+import { untilStopped } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { listOption, refuse } from "./options.ts"
 
 /** Read in only here. */
 const parts = Effect.promise(() =>
   Promise.all([
-    import("../Listen/ask.ts"),
+    import("../Listen/askApi.ts"),
     import("../Listen/follow.ts"),
     import("../Listen/forward.ts"),
     import("../Webhooks/signature.ts")

@@ -5,8 +5,8 @@ import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/values.ts"
-import type { Place } from "./ask.ts"
-import { UsageError } from "./Invocation.ts"
+import type { Place } from "./askDaemon.ts"
+import { UsageError } from "./commonOptions.ts"
 
 /** A value of the command line that is refused: exit 2. */
 export const refuse = (message: string) => Effect.fail(ValidationError.invalidValue(HelpDoc.p(message)))

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import { askDaemon } from "./ask.ts"
-import { type Common, placeOf } from "./Invocation.ts"
+import { askDaemon } from "./askDaemon.ts"
+import { type Common, placeOf } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /**

@@ -7,7 +7,7 @@ import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
-import { whileLocked } from "./ask.ts"
+import { whileLocked } from "./askDaemon.ts"
 
 /** Changes the master key as the only process that works on the database. */
 export const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (

@@ -15,10 +15,10 @@ import { startLocalChain } from "../Sandbox/LocalChain.ts"
 import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
-import { Http } from "../Server.ts"
+import { HttpServer } from "../Server.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
-import { UsageError } from "./Invocation.ts"
+import { UsageError } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
 
 /** Seconds between the blocks of a local chain. */
@@ -159,7 +159,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
 
   const visit = Effect.gen(function* () {
     const apiKey = yield* makeKey
-    const { address } = yield* Http
+    const { address } = yield* HttpServer
     const url = `http://${address.host}:${address.port}`
     const sandbox = { url, apiKey, chains, certificates }
     yield* Console.log(overview(sandbox))
@@ -170,7 +170,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   // The first to end ends all, however it ends. (An interrupted raceFirst does not wait for its two sides: what they stand
   // on would be closed before they have ended.)
   const end = yield* Effect.raceAll([
-    Effect.exit(Effect.provide(visit, Http.layer)),
+    Effect.exit(Effect.provide(visit, HttpServer.layer)),
     Effect.exit(workers),
     ...chains.map((chain) => Effect.exit(whenItEnds(chain)))
   ]).pipe(Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)))

@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { untilStopped } from "./Invocation.ts"
+import { untilStopped } from "./commonOptions.ts"
 
 /** Local chains, their contracts and the daemon are read in only here. */
 const sandboxed = Effect.promise(() => import("./runSandbox.ts"))

@@ -3,7 +3,7 @@ import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { readNewMasterKey } from "../Settings/masterKey.ts"
-import { common, loadSettings, UsageError } from "./Invocation.ts"
+import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /** Read in only here: it needs the store. */

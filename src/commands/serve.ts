@@ -1,7 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { common, configPath, untilStopped } from "./Invocation.ts"
+import { common, configPath, untilStopped } from "./commonOptions.ts"
 
 /** The daemon is read in only here: no other command should wait for all that it needs. */
 const daemon = Effect.promise(() => import("../main.ts"))

@@ -7,11 +7,11 @@ import { EventKind } from "../Domain/Event.ts"
 import { localPort } from "../Sandbox/local.ts"
 import { load } from "../Settings.ts"
 import { apiKey, webUrl } from "./apiOptions.ts"
-import { UsageError } from "./Invocation.ts"
+import { UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /** Read in only here. */
-const parts = Effect.promise(() => Promise.all([import("../Listen/ask.ts"), import("../Sandbox/trigger.ts")]))
+const parts = Effect.promise(() => Promise.all([import("../Listen/askApi.ts"), import("../Sandbox/trigger.ts")]))
 
 const testKey = Effect.filterOrFail(
   apiKey,

@@ -1,8 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
 import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/requests.ts"
+import { common, UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
-import { common, UsageError } from "./Invocation.ts"
 import { account, durationOption, mode, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
-import { transferTopic } from "../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { alice, second, upTo, usdc, watchedPayment } from "./around.ts"
 import type { ModelChain } from "./ModelChain.ts"

@@ -14,11 +14,11 @@ import {
   TestClock
 } from "effect"
 import type { Touched } from "../../src/Chains/ledger/LedgerRepo.ts"
-import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
 import { type ScanResult, Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"
-import { defectMessage } from "../../src/Chains/watcher/defects.ts"
+import { defectMessage } from "../../src/Chains/watcher/providerDefects.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"

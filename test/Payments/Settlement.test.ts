@@ -1,12 +1,12 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import * as Balances from "../../src/Chains/balances/BalancesRepo.ts"
-import * as AgreementRepo from "../../src/Chains/corroboration/AgreementRepo.ts"
+import * as AgreementRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
-import * as Story from "../../src/Payments/StoryRepo.ts"
+import * as Story from "../../src/Payments/PaymentHistoryRepo.ts"
 import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
 import {
   address,

@@ -1,5 +1,5 @@
 import { Effect, Either, Layer } from "effect"
-import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"

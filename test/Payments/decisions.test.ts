@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
-import { startAt } from "../../src/Chains/ledger/WatchedRepo.ts"
+import { startAt } from "../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import type { NewPayment } from "../../src/Domain/Payment.ts"
 import { abandon, accept } from "../../src/Payments/decisions.ts"

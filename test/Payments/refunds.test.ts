@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { accept } from "../../src/Payments/decisions.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Queue, TestClock, TestContext } from "effect"
-import { makeAgent } from "../../src/Listen/ask.ts"
+import { makeAgent } from "../../src/Listen/askApi.ts"
 import { NotTriggered, triggerEvents } from "../../src/Sandbox/trigger.ts"
 import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
 

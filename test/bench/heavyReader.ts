@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect, Redacted, Schedule } from "effect"
-import { getFullBlock } from "../../src/Chains/rpc/calls.ts"
+import { getFullBlock } from "../../src/Chains/rpc/methods.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 
 // The daemon's client in a process of its own, as bare as can be: what its event loop and its memory are like while it is

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Either } from "effect"
 import { AddressSet } from "../../src/Chains/ledger/AddressSet.ts"
-import { transferTopic } from "../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import { strayBlock, tokenTransfers } from "../../src/Chains/scan/transfers.ts"
 
 const logs = 5_000

@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Accounts } from "../../src/Auth.ts"
+import { paymentHistoryOf } from "../../src/Control/paymentHistory.ts"
 import { Story } from "../../src/Control/paymentRequests.ts"
-import { storyOf } from "../../src/Control/story.ts"
 import { byId } from "../../src/Payments/PaymentsRepo.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
@@ -54,7 +54,7 @@ it.live("a payment's story names who denies a receipt, and what nobody else can 
     )
     const payment = yield* byId(reader, id)
     if (payment === undefined) return expect.unreachable()
-    const { receipts } = yield* storyOf(reader, payment, 200)
+    const { receipts } = yield* paymentHistoryOf(reader, payment, 200)
     expect(receipts.map(({ agreed, deniedBy, unverifiable }) => [agreed, deniedBy, unverifiable])).toEqual([
       [false, undefined, true],
       [false, "rpc.example", undefined]
@@ -69,7 +69,7 @@ it.live("a payment's story is told in the order in which it happened, each attem
     yield* writer.write(Effect.flatMap(Tx, (tx) => Effect.forEach(rows, (row) => tx.run(row), { concurrency: 1 })))
     const payment = yield* byId(reader, id)
     if (payment === undefined) return expect.unreachable()
-    const story = yield* storyOf(reader, payment, 200)
+    const story = yield* paymentHistoryOf(reader, payment, 200)
 
     expect(story.payment).toMatchObject({ id, account: "default", mode: "test", status: "confirmed" })
     expect(story.transitions).toEqual([

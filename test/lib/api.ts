@@ -6,7 +6,7 @@ import { appLayer } from "../../src/App.ts"
 import { defaultAccount, Keys } from "../../src/Auth.ts"
 import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
 import type { Mode } from "../../src/Domain/Chain.ts"
-import { Http } from "../../src/Server.ts"
+import { HttpServer } from "../../src/Server.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { testSettings } from "./settings.ts"
 import { temporaryDatabase } from "./store.ts"
@@ -81,7 +81,7 @@ export class TestApi extends Context.Tag("test/TestApi")<
   static readonly layer = Layer.scoped(
     TestApi,
     Effect.gen(function* () {
-      const { address } = yield* Http
+      const { address } = yield* HttpServer
       const keys = yield* Keys
       const call = yield* makeClient(`http://${address.host}:${address.port}`)
       const newKey = (mode: Mode = "test", allowed: ReadonlyArray<Permission> = permissions) =>
@@ -97,7 +97,7 @@ export class TestApi extends Context.Tag("test/TestApi")<
 /** The whole daemon but its workers, on a database of its own and any free port. */
 export const testApp = (over: Partial<SettingsShape> = {}) =>
   TestApi.layer.pipe(
-    Layer.provideMerge(Http.layer),
+    Layer.provideMerge(HttpServer.layer),
     Layer.provideMerge(
       Layer.unwrapScoped(
         Effect.map(temporaryDatabase, (path) =>

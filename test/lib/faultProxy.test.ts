@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { request } from "undici"
-import { transferTopic } from "../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"

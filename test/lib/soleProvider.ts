@@ -1,6 +1,6 @@
 import { Effect } from "effect"
+import { BlockRange } from "../../src/Chains/providers/BlockRange.ts"
 import type { Provider, Providers } from "../../src/Chains/providers/Providers.ts"
-import { BlockRange } from "../../src/Chains/providers/Span.ts"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcReason } from "../../src/Chains/rpc/RpcError.ts"
 
@@ -20,7 +20,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       verify: () => Effect.void,
       failed: () => Effect.void,
       succeeded: () => undefined,
-      testified: () => Effect.void,
+      answered: () => Effect.void,
       silence: () => 0,
       silentSince: (_, now) => now,
       nextTry: (now) => now,

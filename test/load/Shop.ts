@@ -5,7 +5,7 @@ import { request } from "undici"
 import { startReceiver } from "../../src/Sandbox/Receiver.ts"
 import { createKey, temporaryFolder } from "../bench/daemon.ts"
 import { runTilld } from "../bench/processes.ts"
-import { type AloneDaemon, startAlone } from "../lib/aloneDaemon.ts"
+import { type AloneDaemon, startAlone } from "../lib/offlineDaemon.ts"
 
 /** When webhooks of payments arrived for the first time, by `performance.now()`. */
 export interface Arrivals {

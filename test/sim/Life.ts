@@ -1,10 +1,10 @@
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
-import { History } from "../../src/Chains/balances/History.ts"
-import { WatchedAddresses } from "../../src/Chains/ledger/MatchSet.ts"
+import { AddressHistory } from "../../src/Chains/balances/AddressHistory.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
-import { defectMessage } from "../../src/Chains/watcher/defects.ts"
+import { defectMessage } from "../../src/Chains/watcher/providerDefects.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
 import type { EventKind } from "../../src/Domain/Event.ts"
@@ -245,4 +245,4 @@ const noQuotes = Layer.succeed(Quotes, {
   create: () => Effect.dieMessage("nobody asks for a quote"),
   lock: () => Effect.dieMessage("nobody asks for a quote")
 })
-const noHistory = Layer.succeed(History, { vet: () => Effect.succeed([]) })
+const noHistory = Layer.succeed(AddressHistory, { vet: () => Effect.succeed([]) })

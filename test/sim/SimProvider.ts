@@ -1,5 +1,5 @@
 import { Clock, Effect, Predicate } from "effect"
-import { type MakeRpcError, resultsInOrder } from "../../src/Chains/rpc/answers.ts"
+import { type MakeRpcError, resultsInOrder } from "../../src/Chains/rpc/batchResponse.ts"
 import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import type { Dice } from "./Dice.ts"

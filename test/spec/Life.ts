@@ -5,7 +5,7 @@ import { Effect, Fiber, Layer, Scope, TestClock } from "effect"
 import { appLayer } from "../../src/App.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { Http } from "../../src/Server.ts"
+import { HttpServer } from "../../src/Server.ts"
 import { load } from "../../src/Settings.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -89,7 +89,7 @@ export const serving =
   (place: Place) =>
   <A, E, R>(test: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
-      const app = TestApi.layer.pipe(Layer.provideMerge(Http.layer), Layer.provideMerge(appOf(place)))
+      const app = TestApi.layer.pipe(Layer.provideMerge(HttpServer.layer), Layer.provideMerge(appOf(place)))
       const scope = yield* Scope.make()
       const exit = yield* Effect.exit(
         Effect.flatMap(Layer.buildWithScope(app, scope), (made) => Effect.provide(test, made))

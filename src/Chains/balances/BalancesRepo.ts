@@ -4,9 +4,9 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type Watched } from "./askedOf.ts"
-import type { BalanceQuery } from "./balances.ts"
-import type { BalanceRow } from "./oracle.ts"
+import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type Watched } from "./balanceQuery.ts"
+import type { BalanceQuery } from "./discrepancy.ts"
+import type { BalanceRow } from "./reconcile.ts"
 
 /** Addresses whose rows are looked up at once. */
 const lookedUpAtOnce = 1000

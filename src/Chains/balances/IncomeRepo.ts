@@ -3,8 +3,8 @@ import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { ownersOf } from "../ledger/WatchedRepo.ts"
-import type { BalancePoint } from "./balances.ts"
+import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
+import type { BalancePoint } from "./discrepancy.ts"
 
 interface UnattributedRow {
   readonly block_hash: string

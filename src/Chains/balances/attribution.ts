@@ -1,8 +1,8 @@
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import type { Move, Transaction, TransactionOutcome } from "../rpc/balanceCalls.ts"
-import type { BalanceCredit } from "./balances.ts"
+import type { Move, Transaction, TransactionOutcome } from "../rpc/balanceMethods.ts"
+import type { BalanceCredit } from "./discrepancy.ts"
 
 /** Gas that a transaction takes which runs no code. */
 const plainTransfer = 21_000n

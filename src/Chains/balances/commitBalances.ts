@@ -6,7 +6,7 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/Settlement.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { Reconciliation } from "./oracle.ts"
+import type { Reconciliation } from "./reconcile.ts"
 
 /** A reading, which addresses it is of, and how far it is to be believed. */
 export interface Checked extends Reconciliation {

@@ -3,12 +3,12 @@ import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import type { WatchContext } from "../scan/watch.ts"
-import type { Watched } from "./askedOf.ts"
+import type { WatchContext } from "../scan/WatchContext.ts"
 import * as Balances from "./BalancesRepo.ts"
-import type { BalanceCredit, BalanceQuery } from "./balances.ts"
-import { reconcileBalances } from "./oracle.ts"
-import { pointAt } from "./states.ts"
+import type { Watched } from "./balanceQuery.ts"
+import type { BalanceCredit, BalanceQuery } from "./discrepancy.ts"
+import { pointAt } from "./historicalStates.ts"
+import { reconcileBalances } from "./reconcile.ts"
 
 /** An address whose points the provider denies, and of which it has told anew. */
 export interface ComparedAddress {

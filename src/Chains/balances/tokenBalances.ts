@@ -1,7 +1,7 @@
 import { Array as Arr, Effect, Either } from "effect"
-import { tokensByMulticall } from "../rpc/balanceCalls.ts"
-import { getTokenBalance, sendBatch } from "../rpc/calls.ts"
-import { isCapabilityRefused, mayBeCapable } from "../rpc/packedBalances.ts"
+import { tokensByMulticall } from "../rpc/balanceMethods.ts"
+import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
+import { getTokenBalance, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 
 /** Addresses in one call of Multicall3, and calls in one batch: providers allow from 100 up. */

@@ -4,7 +4,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
-import type { Watched } from "../balances/askedOf.ts"
+import type { Watched } from "../balances/balanceQuery.ts"
 
 // Which payments a second provider has been asked about before they end.
 

@@ -1,8 +1,8 @@
 import { Duration } from "effect"
-import type { Provider } from "../providers/slots.ts"
-import type { Uncorroborated } from "./AgreementRepo.ts"
-import { isInternal } from "./corroborateInside.ts"
-import { type QuorumCount, quorum } from "./votes.ts"
+import type { Provider } from "../providers/ProviderSlot.ts"
+import type { Uncorroborated } from "./CorroborationRepo.ts"
+import { isInternal } from "./corroborateInternal.ts"
+import { type QuorumCount, quorum } from "./QuorumCount.ts"
 
 /** So many transactions that the only other provider denies, within this time, are no mishap. */
 const denials = 3

@@ -2,19 +2,19 @@ import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
-import { dueAgain } from "../balances/balances.ts"
-import type { Reconciliation } from "../balances/oracle.ts"
-import { pointAt, type StateProvider } from "../balances/states.ts"
+import { dueAgain } from "../balances/discrepancy.ts"
+import { pointAt, type StateProvider } from "../balances/historicalStates.ts"
+import type { Reconciliation } from "../balances/reconcile.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { findHeader, sendBatch } from "../rpc/calls.ts"
-import { readPacked } from "../rpc/packedBalances.ts"
+import { readPackedBalances } from "../rpc/capabilities.ts"
+import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
-import type { WatchContext } from "../scan/watch.ts"
-import type { InternalVerdict } from "./corroborateInside.ts"
-import * as Doubts from "./DoubtsRepo.ts"
-import { quorum } from "./votes.ts"
+import type { WatchContext } from "../scan/WatchContext.ts"
+import type { InternalVerdict } from "./corroborateInternal.ts"
+import { quorum } from "./QuorumCount.ts"
+import * as Doubts from "./UnshownReceiptsRepo.ts"
 
 /** Unattributed receipts that one round asks other providers about, the newest first. */
 const askedPerRound = 50
@@ -36,7 +36,7 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
   addresses: ReadonlyArray<string>,
   at: BlockRef
 ) {
-  const balancesBy = ({ client }: StateProvider) => readPacked(client, addresses, at)
+  const balancesBy = ({ client }: StateProvider) => readPackedBalances(client, addresses, at)
   const [ours, theirs] = yield* Effect.all([balancesBy(first), balancesBy(other)], { concurrency: 2 })
   return Arr.zipWith(
     Arr.zip(addresses, ours),

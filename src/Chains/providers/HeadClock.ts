@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { headOf } from "./otherHead.ts"
+import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
 /** What a chain has shown counts for this long. */

@@ -4,8 +4,8 @@ import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
 import { type CallResult, makeClient, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
+import { BlockRange } from "./BlockRange.ts"
 import { checkIdentity, corroborateGenesis, type GenesisConsensus, type WrongChain } from "./chainIdentity.ts"
-import { BlockRange } from "./Span.ts"
 import {
   contradict,
   coolDown,
@@ -20,9 +20,9 @@ import {
   type ProviderSlot,
   providerHealthOf,
   reasonNotServing
-} from "./slots.ts"
+} from "./ProviderSlot.ts"
 
-export type { Provider } from "./slots.ts"
+export type { Provider } from "./ProviderSlot.ts"
 
 /** Blocks to read at once where only logs are read, and no block. */
 const logsOnly = 2_000
@@ -58,7 +58,7 @@ export interface Providers {
   /** What was asked of it went well. */
   readonly succeeded: (provider: Provider) => void
   /** It has answered a question about what another one has reported: its failures are forgotten. */
-  readonly testified: (provider: Provider) => Effect.Effect<void>
+  readonly answered: (provider: Provider) => Effect.Effect<void>
   /** Milliseconds for which all others have been asked in vain, the one that was so for the shortest time. */
   readonly silence: (than: Provider) => number
   /** When one of the others last did, or all were made; not after `now`. */
@@ -234,7 +234,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     }),
     witnesses: (than) => Effect.map(usableOthers(than), (found) => found.map(({ provider }) => provider)),
     succeeded,
-    testified: (provider) =>
+    answered: (provider) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         succeeded(provider)
         endSilence(slotOf(provider), now)

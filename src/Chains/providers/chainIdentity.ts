@@ -2,7 +2,7 @@ import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import type { KnownBlock } from "../../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import { findHeader, getChainId, sendBatch } from "../rpc/calls.ts"
+import { findHeader, getChainId, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Either } from "effect"
 import type { ChainName } from "../../Domain/Chain.ts"
-import { type Call, decoder, getGasPrice, sendBatch, Word } from "../rpc/calls.ts"
+import { type Call, decoder, getGasPrice, sendBatch, Word } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Providers } from "./Providers.ts"
 

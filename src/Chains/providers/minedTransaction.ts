@@ -1,5 +1,5 @@
 import { Effect, Either, Schema } from "effect"
-import { type Call, Count, decoder, getHead, Hash, sendBatch } from "../rpc/calls.ts"
+import { type Call, Count, decoder, getHead, Hash, sendBatch } from "../rpc/methods.ts"
 import type { Providers } from "./Providers.ts"
 
 const Mined = Schema.Struct({

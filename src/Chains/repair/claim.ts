@@ -2,12 +2,12 @@ import { Effect, Either, Option, Predicate, Schema } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { RepairRefused } from "../../Domain/RepairErrors.ts"
-import { incomeBoundsOf } from "../balances/income.ts"
-import { internalMoves, internalReceipts } from "../balances/inside.ts"
+import { incomeBoundsOf } from "../balances/incomeBounds.ts"
+import { internalMoves, internalReceipts } from "../balances/internalTransfers.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
-import { type Owner, ownersOf } from "../ledger/WatchedRepo.ts"
+import { type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import {
   Address,
@@ -19,11 +19,11 @@ import {
   Hash,
   sendBatch,
   transferTopic
-} from "../rpc/calls.ts"
+} from "../rpc/methods.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
-import type { ExclusiveWork, WatchContext } from "../scan/watch.ts"
-import { checkBranch, persistently, scanOf, storeRepaired } from "./repair.ts"
+import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
+import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
 
 const Included = Schema.Struct({
   transactionHash: Hash,

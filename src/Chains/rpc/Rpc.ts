@@ -1,10 +1,10 @@
 import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
-import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./answers.ts"
-import { RateLimiter } from "./Pace.ts"
+import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
+import { RateLimiter } from "./RateLimiter.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
-import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "./readAnswer.ts"
+import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "./readResponse.ts"
 
 /** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
 const deadline = Duration.seconds(5)

@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import { type Hex, hexToBytes, keccak256 } from "viem"
-import type { LogFilter } from "../rpc/calls.ts"
+import type { LogFilter } from "../rpc/methods.ts"
 
 export const bloomBytes = 256
 /** A bloom that is more likely than this to say yes by chance is no reason for another call. */

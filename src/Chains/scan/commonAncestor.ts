@@ -1,11 +1,11 @@
 import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { headOf } from "../providers/otherHead.ts"
+import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { type BlockHeader, findHeader, sendBatch } from "../rpc/calls.ts"
+import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
 import { RpcError } from "../rpc/RpcError.ts"
-import { findAncestor } from "./ancestor.ts"
-import type { WatchContext } from "./watch.ts"
+import { findAncestor } from "./findAncestor.ts"
+import type { WatchContext } from "./WatchContext.ts"
 
 // Where reading goes on when the last scanned block is no longer on the chain.
 

@@ -3,7 +3,7 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { AddressSet } from "../ledger/AddressSet.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
-import { Address, Count, decoder, type FullBlock, Hash, Quantity, transferTopic, Word } from "../rpc/calls.ts"
+import { Address, Count, decoder, type FullBlock, Hash, Quantity, transferTopic, Word } from "../rpc/methods.ts"
 
 /** Topics are 32 bytes: `0x` and twelve bytes of zeros stand before an address. */
 const addressOffset = 26

@@ -3,25 +3,25 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
-import { type Corroborator, makeCorroborator } from "../corroboration/agreement.ts"
-import { finalBlockOf } from "../corroboration/secondPass.ts"
+import { type Corroborator, makeCorroborator } from "../corroboration/corroborate.ts"
+import { finalBlockOf } from "../corroboration/verificationPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import { WatchedAddresses } from "../ledger/MatchSet.ts"
 import { Settlement } from "../ledger/Settlement.ts"
-import * as Watched from "../ledger/WatchedRepo.ts"
+import { WatchedAddresses } from "../ledger/WatchedAddresses.ts"
+import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { WrongChain } from "../providers/chainIdentity.ts"
-import { ImplausibleHeads } from "../providers/farAhead.ts"
 import { type Gas, makeGas } from "../providers/gas.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
+import { ImplausibleHeads } from "../providers/ImplausibleHeads.ts"
+import { higherHead, type Lags, makeLags } from "../providers/laggingHead.ts"
 import type { Connected } from "../providers/Networks.ts"
-import { higherHead, type Lags, makeLags } from "../providers/overtaken.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
 import { onAnswer } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
-import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/watch.ts"
-import { type Maintenance, makeMaintenance, type Trouble } from "./chores.ts"
-import { providerDefectsAsErrors, storeDefectsAsDefects } from "./defects.ts"
+import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
+import { type Maintenance, makeMaintenance, type Trouble } from "./maintenance.ts"
+import { providerDefectsAsErrors, storeDefectsAsDefects } from "./providerDefects.ts"
 import { type TickOutcome, tick } from "./tick.ts"
 import {
   type Activity,
@@ -202,7 +202,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     settlement: yield* Settlement,
     implausibleHeads: new ImplausibleHeads(providers),
     headClock,
-    solePatience: Duration.toMillis(settings.payments.soleProviderPatience)
+    soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const state = startState()
   const heard = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))

@@ -4,8 +4,8 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Settlement } from "../ledger/Settlement.ts"
-import * as Watched from "../ledger/WatchedRepo.ts"
-import type { ReadRange } from "../scan/range.ts"
+import * as Watched from "../ledger/WatchedAddressesRepo.ts"
+import type { ReadRange } from "../scan/readRange.ts"
 
 /** What a tick has read, on top of what. */
 export interface TickReading extends ReadRange {

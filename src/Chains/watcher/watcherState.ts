@@ -1,8 +1,8 @@
 import { Duration } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
-import type { WatchContext } from "../scan/watch.ts"
-import { NextTick } from "./NextLook.ts"
+import type { WatchContext } from "../scan/WatchContext.ts"
+import { NextTick } from "./NextTick.ts"
 import type { TickOutcome } from "./tick.ts"
 
 /** Pace while no payment of the mode is open. */

@@ -1,6 +1,6 @@
 import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
-import { History } from "../../Chains/balances/History.ts"
-import { WatchedAddresses } from "../../Chains/ledger/MatchSet.ts"
+import { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
+import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
@@ -59,7 +59,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
     Effect.gen(function* () {
       const writer = yield* Writer
       const reader = yield* Reader
-      const history = yield* History
+      const history = yield* AddressHistory
       const matchSet = yield* WatchedAddresses
       const bells = {
         addresses: yield* Queue.sliding<void>(1),

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { WatchedAddresses } from "../../Chains/ledger/MatchSet.ts"
+import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import * as Repo from "./WalletsRepo.ts"

@@ -1,5 +1,5 @@
 import { Duration, Effect, Fiber } from "effect"
-import type { History } from "../../Chains/balances/History.ts"
+import type { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { type ChainName, networkKey } from "../../Domain/Chain.ts"
 import type { AddressPool } from "./AddressPool.ts"
 
@@ -10,7 +10,7 @@ const longestVetAgain = Duration.hours(1)
 const patience = "5 seconds"
 
 /** Asks the chains about the next addresses of pools, of one pool once at a time. */
-export const makeVetter = Effect.fnUntraced(function* (history: History["Type"]) {
+export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["Type"]) {
   const scope = yield* Effect.scope
   const turns = new Map<AddressPool, Effect.Semaphore>()
   const firsts = new Map<AddressPool, Fiber.RuntimeFiber<unknown>>()

@@ -1,7 +1,7 @@
 import { BigDecimal, Clock, Duration, Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem"
 import type { Providers } from "../../Chains/providers/Providers.ts"
-import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/views.ts"
+import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/contractViews.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"

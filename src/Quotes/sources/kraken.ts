@@ -1,7 +1,7 @@
 import { BigDecimal, Effect, Either, Option, Schema } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { positiveDecimal } from "./decimal.ts"
-import type { Get } from "./get.ts"
+import type { Get } from "./fetchJson.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 
 const name = "kraken"

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect, Either } from "effect"
-import type { Move } from "../../../src/Chains/rpc/balanceCalls.ts"
+import type { Move } from "../../../src/Chains/rpc/balanceMethods.ts"
 import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"

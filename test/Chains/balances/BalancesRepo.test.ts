@@ -20,7 +20,7 @@ import {
   told,
   toldOfAny,
   wanted
-} from "./oracleWorld.ts"
+} from "./reconcileWorld.ts"
 
 const live: Network = { chain: "base", mode: "live" }
 const carol = `0x${"c3".repeat(20)}`

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/AgreementRepo.ts"
+import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { alice, aroundSomeReal, second, usdc, watchedPayment, withReceipts } from "../around.ts"
 import { stateOf, untilOver, watchedUsdc } from "../lying.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { address, alice, aroundSomeReal, health, second, usdc, withTokens } from "../around.ts"
 import { stateOf, watchedUsdc } from "../lying.ts"
 import { ModelChain, token } from "../ModelChain.ts"

@@ -7,10 +7,10 @@ import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { BalanceModel, direct, inside } from "../balances/BalanceModel.ts"
-import { alice, bob, inStore, network, owing, receipts, scan } from "../balances/oracleWorld.ts"
+import { alice, bob, inStore, network, owing, receipts, scan } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
 import { distorted, richer } from "../twisted.ts"
-import { choring, kept } from "../watcher/choring.ts"
+import { choring, kept } from "../watcher/maintaining.ts"
 
 const warnings: Array<unknown> = []
 const heard = Effect.provide(

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { alice, aroundTwo, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"

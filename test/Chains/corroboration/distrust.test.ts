@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { alice, around, aroundTwo, next, readTo, second, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"

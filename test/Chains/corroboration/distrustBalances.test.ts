@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import { type BalanceModel, direct } from "../balances/BalanceModel.ts"
-import { alice, depsOf, inStore, owing, round, told, wanted } from "../balances/oracleWorld.ts"
+import { alice, depsOf, inStore, owing, round, told, wanted } from "../balances/reconcileWorld.ts"
 
 const lying = (client: BalanceModel["client"], word: bigint) => {
   const lie = `0x${word.toString(16).padStart(64, "0")}`

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Tx, Writer } from "../../../src/Sql.ts"
 import { bloomOf } from "../../sim/bloom.ts"
 import { alice, aroundSomeReal, second, upTo, usdc, watchedPayment, withReceipts, withTokens } from "../around.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
-import * as Watched from "../../../src/Chains/ledger/WatchedRepo.ts"
+import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import { type Network, networkKey } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"

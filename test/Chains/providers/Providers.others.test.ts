@@ -34,13 +34,13 @@ it.effect("the others of one are silent since the last of them has testified, wh
     const [serving, second, third] = providers.all
     if (serving === undefined || second === undefined || third === undefined) return expect.unreachable()
     yield* TestClock.adjust("5 minutes")
-    yield* providers.testified(third)
+    yield* providers.answered(third)
     const heard = yield* now
     yield* TestClock.adjust("1 minute")
-    yield* providers.testified(serving)
+    yield* providers.answered(serving)
     expect(providers.silentSince(serving, yield* now)).toBe(heard)
     expect(providers.silentSince(third, yield* now)).toBe(heard + 60_000)
-    yield* providers.testified(second)
+    yield* providers.answered(second)
     expect(providers.silentSince(serving, yield* now)).toBe(heard + 60_000)
   }).pipe(quiet)
 )

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { Tx, Writer } from "../../../src/Sql.ts"
 import { type BalanceModel, direct, inside, spends } from "../balances/BalanceModel.ts"
-import { alice, bob, depsOf, inStore, owe, owing, receipts, round, scanTo } from "../balances/oracleWorld.ts"
+import { alice, bob, depsOf, inStore, owe, owing, receipts, round, scanTo } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
 import { claimOf, claimWith, ledger, looked } from "./claiming.ts"
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Tx, Writer } from "../../../src/Sql.ts"
 import { direct, inside, nothing, spends } from "../balances/BalanceModel.ts"
-import { alice, bob, inStore, owing, scanTo } from "../balances/oracleWorld.ts"
+import { alice, bob, inStore, owing, scanTo } from "../balances/reconcileWorld.ts"
 import { claimOf, ledger, looked, lookedUntraced, roundUntraced } from "./claiming.ts"
 
 describe("a claim of one of several transactions that paid an address in one block", () => {

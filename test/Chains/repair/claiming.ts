@@ -3,7 +3,7 @@ import { claim } from "../../../src/Chains/repair/claim.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import type { BalanceModel, Deed } from "../balances/BalanceModel.ts"
-import { depsOf, round, told, watchOf } from "../balances/oracleWorld.ts"
+import { depsOf, round, told, watchOf } from "../balances/reconcileWorld.ts"
 
 /** A claim with these providers, of which the first serves. */
 export const claimWith = (clients: readonly [RpcClient, ...Array<RpcClient>], hash: string | undefined) =>

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { claim } from "../../../src/Chains/repair/claim.ts"
-import { rescan } from "../../../src/Chains/repair/repair.ts"
+import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { alice, second, upTo } from "../around.ts"

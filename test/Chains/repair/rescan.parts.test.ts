@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { rescan } from "../../../src/Chains/repair/repair.ts"
+import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
-import { getHeader, sendBatch, transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { getHeader, sendBatch, transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { addLogs, bloomBytes, isWithin, promises } from "../../../src/Chains/scan/bloom.ts"
 import { localTokens } from "../../../src/Sandbox/Contracts.ts"

@@ -3,7 +3,7 @@ import { Duration, Either, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe } from "vitest"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import {
   contractsOf,
   nativeTransfers,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
-import { History } from "../../../src/Chains/balances/History.ts"
+import { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../../src/Chains.ts"
@@ -195,9 +195,9 @@ describe("watching a real node", () => {
       yield* chain.payToken({ symbol: "USDT", to: address(2), amount: 1n })
       yield* chain.mine()
       const used: Array<string> = []
-      const unreachable = yield* Effect.flatMap(History, (history) =>
+      const unreachable = yield* Effect.flatMap(AddressHistory, (history) =>
         history.vet("test", [0, 1, 2, 3].map(address), (found) => void used.push(...found.addresses))
-      ).pipe(Effect.provide(Layer.provide(History.layer, world)))
+      ).pipe(Effect.provide(Layer.provide(AddressHistory.layer, world)))
       expect({ used, unreachable }).toEqual({ used: [address(1), address(2)], unreachable: [] })
     })
   )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { transferTopic } from "../../../src/Chains/rpc/calls.ts"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { bloomOf } from "../../sim/bloom.ts"
 import {
   alice,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { makeIsStalled } from "../../../src/Chains/providers/standsStill.ts"
+import { makeIsStalled } from "../../../src/Chains/providers/stalledHead.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"

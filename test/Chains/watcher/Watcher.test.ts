@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Queue, Redacted } from "effect"
-import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {

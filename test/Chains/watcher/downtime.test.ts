@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
-import { reconcileBalances } from "../../../src/Chains/balances/oracle.ts"
+import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
@@ -23,7 +23,7 @@ import {
   scanTo,
   told,
   wanted
-} from "../balances/oracleWorld.ts"
+} from "../balances/reconcileWorld.ts"
 
 /** The watcher comes back after so many blocks of ten seconds, one of which has these, and has the balances compared. */
 const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, after: number, ...to: Array<string>) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { ImplausibleHeads } from "../../../src/Chains/providers/farAhead.ts"
+import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import {
   alice,

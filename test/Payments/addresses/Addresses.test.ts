@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { insertWallet, walletContext } from "../../../src/Auth/AccountsRepo.ts"
-import type { History } from "../../../src/Chains/balances/History.ts"
+import type { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import type { ChainName } from "../../../src/Domain/Chain.ts"
 import { AccountId } from "../../../src/Domain/Ids.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
@@ -150,7 +150,7 @@ it.effect("addresses of which a chain could not tell are asked about again, a mi
 const knowing = (indexes: ReadonlyArray<number>, unreachable: ReadonlyArray<ChainName> = []) => {
   const used = new Set(indexes.map((index) => wallet.address(index)))
   const asked: Array<number> = []
-  const vet: History["Type"]["vet"] = (_mode, addresses, found) =>
+  const vet: AddressHistory["Type"]["vet"] = (_mode, addresses, found) =>
     Effect.sync(() => {
       asked.push(addresses.length)
       found(byTwo(addresses.filter((address) => used.has(address))))
@@ -159,7 +159,7 @@ const knowing = (indexes: ReadonlyArray<number>, unreachable: ReadonlyArray<Chai
   return { asked, vet }
 }
 
-const firstOf = (path: string, vet: History["Type"]["vet"]) =>
+const firstOf = (path: string, vet: AddressHistory["Type"]["vet"]) =>
   Effect.gen(function* () {
     const addresses = yield* Addresses
     yield* addresses.ready(owner)
@@ -195,7 +195,7 @@ it.live("what the chains that answer know counts while another one does not", ()
 it.effect("the first payment waits five seconds for the chains and no longer, and is told what they have said", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const hangs: History["Type"]["vet"] = (_mode, _addresses, found) =>
+    const hangs: AddressHistory["Type"]["vet"] = (_mode, _addresses, found) =>
       Effect.zipRight(
         Effect.sync(() => found(byTwo([wallet.address(0), wallet.address(1)]))),
         Effect.never

@@ -1,8 +1,8 @@
 import { copyFileSync, rmSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"
 import { insertWallet, walletContext } from "../../../src/Auth/AccountsRepo.ts"
-import { type Found, History } from "../../../src/Chains/balances/History.ts"
-import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
+import { AddressHistory, type Found } from "../../../src/Chains/balances/AddressHistory.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Mode } from "../../../src/Domain/Chain.ts"
 import { AccountId } from "../../../src/Domain/Ids.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
@@ -20,9 +20,9 @@ export const wallet = hdWallet(testXpub)
 export const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 
 /** A run of the daemon's address part on the database at `path`; `vet` is what the chains know of addresses. */
-export const runningWith = (path: string, vet: History["Type"]["vet"]) =>
+export const runningWith = (path: string, vet: AddressHistory["Type"]["vet"]) =>
   Addresses.layer.pipe(
-    Layer.provide(Layer.succeed(History, { vet })),
+    Layer.provide(Layer.succeed(AddressHistory, { vet })),
     Layer.provideMerge(Layer.merge(Secrets.layer, WatchedAddresses.layer)),
     Layer.provideMerge(Sql.layer(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),

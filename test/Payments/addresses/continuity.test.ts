@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { dirname } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { WatchedAddresses } from "../../../src/Chains/ledger/MatchSet.ts"
+import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"

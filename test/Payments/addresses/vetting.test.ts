@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, HashMap, Layer, Logger, LogLevel, Option, TestClock } from "effect"
-import type { History } from "../../../src/Chains/balances/History.ts"
+import type { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { byTwo, owner, runningWith, take, wallet } from "./addressing.ts"
@@ -21,7 +21,7 @@ const alone = (
 ) => {
   const asked: Array<number> = []
   const errors: Array<unknown> = []
-  const vet: History["Type"]["vet"] = (_mode, addresses, found) =>
+  const vet: AddressHistory["Type"]["vet"] = (_mode, addresses, found) =>
     Effect.sync(() => {
       const of = (which: (index: number) => boolean) =>
         addresses.filter((address) => which(indexOf.get(address) ?? Number.NaN))

@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { BigDecimal, Clock, DateTime, Effect } from "effect"
 import type { QuoteCurrency } from "../../../src/Domain/Quote.ts"
 import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
-import { makeGet } from "../../../src/Quotes/sources/get.ts"
+import { makeGet } from "../../../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
 import type { PriceReading, PriceSource } from "../../../src/Quotes/sources/PriceSource.ts"
 

@@ -1,0 +1,176 @@
+import { Clock, Duration, Effect, Schedule } from "effect"
+import { networkKey } from "../../Domain/Chain.ts"
+import { nativeToken } from "../../Domain/Currency.ts"
+import type { Scan } from "../../Domain/Receipt.ts"
+import { RepairRefused } from "../../Domain/RepairErrors.ts"
+import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import * as Income from "../balances/IncomeRepo.ts"
+import * as Ledger from "../ledger/LedgerRepo.ts"
+import { refusals } from "../providers/BlockRange.ts"
+import type { Provider } from "../providers/Providers.ts"
+import { getHeader, sendBatch } from "../rpc/methods.ts"
+import { RpcError } from "../rpc/RpcError.ts"
+import { readRange } from "../scan/readRange.ts"
+import { type ExclusiveWork, isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
+import * as Repair from "./RepairRepo.ts"
+
+/** Between two attempts at the same blocks. */
+const tryAgain = Schedule.intersect(Schedule.exponential("500 millis"), Schedule.recurs(3))
+
+/** How far the chain has been read. Nothing can be repaired that has not been read. */
+export const scanOf = ({ network, reader }: WatchContext): Effect.Effect<Scan, RepairRefused | StoreUnavailable> =>
+  Effect.flatMap(Ledger.scan(reader, network), (scan) =>
+    scan === undefined
+      ? new RepairRefused({
+          message: `Nothing of chains.${networkKey(network)} has been read yet: /readyz on the [admin] listener and the log have the reason`
+        })
+      : Effect.succeed(scan)
+  )
+
+/**
+ * Works between two ticks of the network's watcher, and again when that fails: with another provider, where there is one.
+ * Gives up after some seconds, with the last reason.
+ */
+export const persistently = <A, E>(
+  exclusively: ExclusiveWork,
+  work: (watch: WatchContext, provider: Provider) => Effect.Effect<A, E>
+) => Effect.retry(exclusively(work), { schedule: tryAgain, while: (error) => !(error instanceof RepairRefused) })
+
+const moved = ({ client }: Provider, detail: string) =>
+  new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+
+/** Fails unless the provider still has the block that the scan ends with: what it says is of the branch that was read. */
+export const checkBranch = (provider: Provider, { head }: Scan) =>
+  Effect.flatMap(sendBatch(provider.client, [getHeader(head.number)]), ([header]) =>
+    header.hash === head.hash
+      ? Effect.void
+      : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
+  )
+
+const tooMuch = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
+  new RepairRefused({
+    message:
+      `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
+      `${upTo === after + 1 ? `block ${upTo}` : `blocks ${after + 1} to ${upTo}`}, and with it the ledger would have ` +
+      `${excess} more`
+  })
+
+/**
+ * Stores transfers of blocks that were read before, and settles what follows, in one transaction. Neither the scan nor
+ * the blocks that reorgs are measured against change. Fails, with nothing stored, when the chain's branch has changed
+ * meanwhile. Gives how many receipts there are now that were not, or did not count, before.
+ *
+ * @param bounds what the addresses' coins may not exceed: it is refused where they would
+ */
+export const storeRepaired = (
+  watch: WatchContext,
+  provider: Provider,
+  scan: Scan,
+  transfers: ReadonlyArray<Ledger.DatedTransfer>,
+  bounds: ReadonlyArray<Income.IncomeBound> = []
+) =>
+  Effect.gen(function* () {
+    const { network, settlement } = watch
+    const coin = nativeToken(network.chain)
+    const stored = yield* watch.writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        const now = yield* Ledger.scan(tx, network)
+        if (now?.head.hash !== scan.head.hash) return undefined
+        if (yield* Repair.contradicts(tx, network, transfers)) return undefined
+        const counted = yield* Ledger.countedKeys(tx, network, transfers)
+        const added = transfers.filter((transfer) => !counted.has(Ledger.keyOf(transfer)))
+        for (const transfer of added) {
+          if (transfer.currency === coin) yield* Income.takeFromUnattributed(network, transfer)
+        }
+        yield* Repair.reopen(network, transfers)
+        const touched = yield* Ledger.keepReceipts(network, transfers, isOnlyProvider(watch))
+        for (const bound of bounds) {
+          if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
+          const excess = yield* Income.keepWithin(network, bound)
+          if (excess > 0n) return yield* tooMuch(bound, excess)
+        }
+        yield* settlement.settle({ network, head: now.head }, new Set(touched))
+        return added.length
+      })
+    )
+    return stored ?? (yield* moved(provider, "the blocks that were read are not those of the chain that is stored"))
+  })
+
+/** What of a range has been read again. */
+export interface Rescanned {
+  /** The last block that was. */
+  readonly through: number
+  /** The last that is to be. */
+  readonly to: number
+  /** Transfers to addresses of ours in the blocks that were read. */
+  readonly receipts: number
+  /** Those of them that the ledger lacked. */
+  readonly added: number
+}
+
+/** Blocks of the branch that was read from `from` up to at most `to`, as many as the provider gives at once. */
+const readPart = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  provider: Provider,
+  scan: Scan,
+  from: number,
+  to: number
+): Effect.fn.Return<{ through: number; transfers: ReadonlyArray<Ledger.DatedTransfer> }, RpcError> {
+  const { client, blockRange: span } = provider
+  const [after, last] = yield* sendBatch(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
+  yield* checkBranch(provider, scan)
+  const blocks = last.number - after.number
+  return yield* readRange(sourceOf(watch, provider), after, last).pipe(
+    Effect.map(({ transfers }) => ({ through: last.number, transfers })),
+    Effect.tapBoth({
+      onFailure: (error) => Effect.sync(() => span.failed(error, blocks)),
+      onSuccess: () => Effect.sync(() => span.succeeded(blocks))
+    }),
+    Effect.catchIf(
+      ({ reason }) => refusals.has(reason) && blocks > 1,
+      () => readPart(watch, provider, scan, from, to)
+    )
+  )
+})
+
+/** Reads one part of what is left of [from, to] again, as long as the provider's span allows. */
+const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, from: number, wanted?: number) {
+  const scan = yield* scanOf(watch)
+  const key = `chains.${networkKey(watch.network)}`
+  const to = wanted ?? scan.head.number
+  if (to > scan.head.number) {
+    const message = `Block ${to} of ${key} has not been read yet: it has been read up to ${scan.head.number}`
+    return yield* new RepairRefused({ message })
+  }
+  // Block 0 has no transactions.
+  if (to === 0 || watch.watched.size === 0) return { through: to, to, receipts: 0, added: 0 } satisfies Rescanned
+  if (from > to) return yield* new RepairRefused({ message: `Block ${from} is above the last one to be read, ${to}` })
+
+  const { through, transfers } = yield* readPart(watch, provider, scan, from, to)
+  yield* checkBranch(provider, scan)
+  const added = transfers.length === 0 ? 0 : yield* storeRepaired(watch, provider, scan, transfers)
+  return { through, to, receipts: transfers.length, added } satisfies Rescanned
+})
+
+/**
+ * Reads blocks again that were read before, from the first after genesis up to the scanned head, and stores what the
+ * ledger lacks. It changes nothing where nothing is missing. The watcher ticks between its parts. It stops after `budget`
+ * and tells how far it has come.
+ */
+export const rescan = Effect.fn("Chains.rescan")(function* (
+  exclusively: ExclusiveWork,
+  range: { readonly from: number; readonly to?: number },
+  budget: Duration.DurationInput
+) {
+  const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(budget)
+  const from = Math.max(range.from, 1)
+  let done = yield* persistently(exclusively, (watch, provider) => readAgain(watch, provider, from, range.to))
+  while (done.through < done.to && (yield* Clock.currentTimeMillis) < until) {
+    yield* Effect.yieldNow()
+    const { added, receipts, through, to } = done
+    const part = yield* persistently(exclusively, (watch, provider) => readAgain(watch, provider, through + 1, to))
+    done = { ...part, receipts: receipts + part.receipts, added: added + part.added }
+  }
+  return done
+})

@@ -1,0 +1,111 @@
+import { Effect, Either } from "effect"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import { readTokenBalances } from "../balances/tokenBalances.ts"
+import { AddressSet } from "../ledger/AddressSet.ts"
+import { rangeErrors } from "../providers/BlockRange.ts"
+import type { Provider } from "../providers/Providers.ts"
+import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/methods.ts"
+import { transfersAmong } from "../scan/transfers.ts"
+import type { WatchContext } from "../scan/WatchContext.ts"
+import { claimOnce } from "./claim.ts"
+import * as Gaps from "./SkippedAddressesRepo.ts"
+
+/** Blocks of one call, which asks for the logs of a few receivers; fewer where the provider refuses. */
+const blocksAtOnce = 10_000
+/** Calls for one page of addresses, which bound how far back logs are looked for. */
+const longestSearch = 200
+
+/** What an address holds of a token that the ledger does not have, in base units. */
+interface Missing {
+  /** Lower case. */
+  readonly address: string
+  readonly contract: string
+  readonly currency: string
+  readonly amount: bigint
+}
+
+const missingOf = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  { client }: Provider,
+  addresses: ReadonlyArray<string>,
+  contract: string,
+  currency: string
+) {
+  const held = yield* readTokenBalances(client, contract, addresses)
+  const credited = yield* Gaps.credited(watch.reader, watch.network, currency, addresses)
+  return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
+    const amount = (held[i] ?? 0n) - (credited.get(address) ?? 0n)
+    return amount > 0n ? [{ address, contract, currency, amount }] : []
+  })
+})
+
+/** Newest first, the transactions that brought what is missing; with what of it no log was found within reach. */
+const search = Effect.fnUntraced(function* (
+  { contracts }: WatchContext,
+  { client }: Provider,
+  head: BlockRef,
+  missing: ReadonlyArray<Missing>
+) {
+  const left = new Map(missing.map((one) => [`${one.address} ${one.currency}`, one]))
+  const watched = new AddressSet()
+  for (const { address } of missing) watched.add(address)
+  const topics = [transferTopic, null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
+  const filter = { address: [...new Set(missing.map(({ contract }) => contract))], topics }
+  const hashes = new Set<string>()
+  let [to, size] = [head.number, blocksAtOnce]
+  for (let calls = 0; calls < longestSearch && to > 0 && left.size > 0; calls++) {
+    const from = Math.max(1, to - size + 1)
+    const call = getLogs(from, to, filter)
+    const logs = yield* Effect.either(sendBatch(client, [call]))
+    if (Either.isLeft(logs)) {
+      const { maxBlocks, reason } = logs.left
+      if (!rangeErrors.has(reason) || size === 1) return yield* logs.left
+      size = Math.max(1, Math.min(maxBlocks ?? size, Math.floor(size / 2)))
+      continue
+    }
+    const transfers = yield* Effect.mapError(transfersAmong(logs.right[0], contracts, watched), (detail) =>
+      badResponse(client, call, detail)
+    )
+    for (const { address, amount, currency, txHash } of transfers) {
+      const key = `${address} ${currency}`
+      const one = left.get(key)
+      if (one === undefined) continue
+      hashes.add(txHash)
+      if (amount < one.amount) left.set(key, { ...one, amount: one.amount - amount })
+      else left.delete(key)
+    }
+    to = from - 1
+  }
+  return { hashes, left: [...left.values()] }
+})
+
+/**
+ * Finds tokens that skipped addresses hold from before they were watched, and takes their transactions into the ledger as
+ * `tilld claim` does. Balances tell whether there is anything: where there is not, that is a call for each token.
+ */
+export const findSkippedTokens = Effect.fn("Gaps.findTokens")(function* (
+  watch: WatchContext,
+  provider: Provider,
+  head: BlockRef,
+  skipped: ReadonlyArray<string>
+) {
+  const addresses = skipped.map((address) => address.toLowerCase())
+  const each = yield* Effect.forEach(
+    watch.contracts,
+    ([contract, currency]) => missingOf(watch, provider, addresses, contract, currency),
+    { concurrency: 1 }
+  )
+  const missing = each.flat()
+  if (missing.length === 0) return
+  const { hashes, left } = yield* search(watch, provider, head, missing)
+  for (const hash of hashes) {
+    yield* Effect.catchTag(claimOnce(watch, provider, hash), "RepairRefused", ({ message }) =>
+      Effect.logWarning("money at a skipped address could not be claimed").pipe(Effect.annotateLogs({ hash, message }))
+    )
+  }
+  for (const { address, amount, currency } of left) {
+    yield* Effect.logError(
+      "a skipped address holds money from before what can be read: find it, and use tilld claim"
+    ).pipe(Effect.annotateLogs({ address, amount: amount.toString(), currency }))
+  }
+})

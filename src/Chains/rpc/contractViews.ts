@@ -1,0 +1,72 @@
+import { Effect, Either } from "effect"
+import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
+import { multicall3Address } from "./balanceMethods.ts"
+import { type Call, sendBatch } from "./methods.ts"
+import type { RpcClient } from "./Rpc.ts"
+import type { RpcError, RpcReason } from "./RpcError.ts"
+
+/** A call of a contract that changes nothing. */
+export interface ContractView {
+  readonly to: string
+  readonly data: Hex
+}
+
+/** What one call has returned, or why it did not. */
+export type ViewResult = Either.Either<Hex, string>
+
+const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<ViewResult>> => ({
+  method: "eth_call",
+  params: [
+    {
+      to: multicall3Address,
+      data: encodeFunctionData({
+        abi: multicall3Abi,
+        functionName: "aggregate3",
+        args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure: true, callData: data }))]
+      })
+    },
+    "latest"
+  ],
+  decode: (result) =>
+    Either.try({
+      try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
+      // "0x" is the answer where the contract does not exist.
+      catch: () => "no answer of Multicall3's aggregate3"
+    }).pipe(
+      Either.filterOrLeft(
+        (returned) => returned.length === views.length,
+        () => "not as many results as calls"
+      ),
+      Either.map((returned) =>
+        returned.map(({ returnData, success }) => (success ? Either.right(returnData) : Either.left("it reverts")))
+      )
+    )
+})
+
+const singly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
+  Effect.map(
+    client.sendEach(views.map((view) => ({ method: "eth_call", params: [view, "latest"] }))),
+    (replies): ReadonlyArray<ViewResult> =>
+      replies.map((reply) =>
+        Either.flatMap(
+          Either.mapLeft(reply, ({ reason }) => `eth_call failed (${reason})`),
+          (result) => (typeof result === "string" ? Either.right(result as Hex) : Either.left("no data"))
+        )
+      )
+  )
+
+/** Nothing that is asked otherwise would be answered. */
+const outOfReach: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
+
+/** Calls contracts at the head, all of one block: in one call of Multicall3, or where that fails one by one, in a batch. */
+export const readContractViews = (
+  client: RpcClient,
+  views: ReadonlyArray<ContractView>
+): Effect.Effect<ReadonlyArray<ViewResult>, RpcError> =>
+  sendBatch(client, [aggregated(views)]).pipe(
+    Effect.map(([returned]) => returned),
+    Effect.catchIf(
+      ({ reason }) => !outOfReach.has(reason),
+      () => singly(client, views)
+    )
+  )

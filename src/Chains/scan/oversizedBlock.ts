@@ -1,0 +1,246 @@
+import { Array as Arr, Effect, Either, Option } from "effect"
+import type { BlockRef } from "../../Domain/Receipt.ts"
+import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
+import { refusals } from "../providers/BlockRange.ts"
+import {
+  badResponse,
+  type Call,
+  getBlockLogs,
+  getBlockReceipts,
+  getBlockTransactions,
+  getLoggedReceipt,
+  type LogFilter,
+  type LoggedReceipt,
+  sendBatch,
+  type TransactionList
+} from "../rpc/methods.ts"
+import type { CallResult } from "../rpc/Rpc.ts"
+import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
+import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
+import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import { strayBlock, transfersAmong } from "./transfers.ts"
+
+/**
+ * One block that a provider refuses to give the logs of, or may have cut: read in parts, each within the provider's
+ * limits, and complete or not at all. All parts name the block by its hash, so none can be another block's.
+ *
+ * The order is that of cost. By contract: a call for each, a handful. By receivers: a call for each 500 watched
+ * addresses, with a filter of 34 kB, and more where these are refused. The block's receipts: one call, which no number of
+ * addresses changes, but an answer of megabytes that not every provider serves. Each transaction's receipt: always
+ * served, a call for each.
+ */
+
+/** Filters by receivers in one batch, some 170 kB. */
+const filtersPerBatch = 5
+/** Above, the block's receipts cost less: from 10,000 watched addresses on. */
+const mostFilters = 20
+/** Calls by receivers when filters that are refused have been halved, before the receipts are tried. */
+const mostCalls = 40
+/** Receipts in one batch. */
+const receiptsPerBatch = 50
+/** Logs that are hashed in one turn of the event loop: some two milliseconds. */
+const logsPerTurn = 100
+
+/** After which no other way is tried. */
+const final: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limited"])
+
+type Transfers = ReadonlyArray<Transfer>
+
+/** Transfers to watched addresses among logs of the block. */
+const ours = (
+  { client, contracts, watched }: ScanSource,
+  { hash }: BlockRef,
+  method: string,
+  logs: LoggedReceipt["logs"]
+) => {
+  const stray = strayBlock(logs, new Set([hash]))
+  if (stray !== undefined) return moved(client, method, `a log of block ${stray} came for ${hash}`)
+  return Either.match(transfersAmong(logs, contracts, watched), {
+    onLeft: (detail) => badResponse(client, { method, params: [hash] }, detail),
+    onRight: (transfers) => Effect.succeed(transfers)
+  })
+}
+
+/** What one filter brings; left: the provider refuses it, or may have cut it. */
+const partOf = Effect.fnUntraced(function* (
+  source: ScanSource,
+  block: BlockRef,
+  call: Call<ReadonlyArray<unknown>>,
+  reply: CallResult
+): Effect.fn.Return<Either.Either<Transfers, RpcError>, RpcError> {
+  const { client } = source
+  if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
+  const logs = call.decode(reply.right)
+  if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
+  if (mayBeCut(logs.right)) return Either.left(cutAnswer(client, logs.right))
+  return Either.right(yield* ours(source, block, call.method, logs.right))
+})
+
+/** What each filter brings, asked in one batch. */
+const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
+  const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
+  const replies = yield* source.client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
+    Effect.catchIf(
+      ({ reason }) => refusals.has(reason),
+      (error) => Effect.succeed(calls.map((): CallResult => Either.left(error)))
+    )
+  )
+  return yield* Effect.forEach(Arr.zip(calls, replies), ([call, reply]) => partOf(source, block, call, reply), {
+    concurrency: 1
+  })
+})
+
+/** Transfers by each contract, and the contracts that have too many. One at a time: each may bring all that is allowed. */
+const byContract = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+  const transfers: Array<Transfer> = []
+  const left: Array<string> = []
+  for (const contract of source.contracts.keys()) {
+    const [part] = yield* partsOf(source, block, [transferFilter([contract], receiversOf(source))])
+    if (part !== undefined && Either.isRight(part)) transfers.push(...part.right)
+    else left.push(contract)
+  }
+  return { transfers, left }
+})
+
+/** Transfers by some contracts. Receivers whose transfers are too many for one answer are halved. */
+const byReceivers = Effect.fnUntraced(function* (
+  source: ScanSource,
+  block: BlockRef,
+  contracts: ReadonlyArray<string>
+) {
+  const transfers: Array<Transfer> = []
+  const { size } = source.watched
+  const left: Array<ReadonlyArray<string>> = Arr.chunksOf(source.watched, Math.min(maxReceivers, Math.ceil(size / 2)))
+  let calls = 0
+  while (left.length > 0) {
+    const parts = left.splice(0, filtersPerBatch)
+    calls += parts.length
+    const answers = yield* partsOf(
+      source,
+      block,
+      parts.map((part) => transferFilter(contracts, part))
+    )
+    for (const [part, answer] of Arr.zip(parts, answers)) {
+      if (Either.isRight(answer)) transfers.push(...answer.right)
+      else if (part.length === 1 || calls >= mostCalls) return yield* answer.left
+      else left.push(...Arr.chunksOf(part, Math.ceil(part.length / 2)))
+    }
+  }
+  return transfers
+})
+
+/** Transfers of one receipt, whose logs must be all that its bloom has; their bits are added to those of the block. */
+const ofReceipt = Effect.fnUntraced(function* (
+  source: ScanSource,
+  block: BlockRef,
+  { blockHash, logs, logsBloom, transactionHash }: LoggedReceipt,
+  bits: Uint8Array
+) {
+  const method = "eth_getBlockReceipts"
+  const failed = (detail: string) => moved(source.client, method, `the receipt of ${transactionHash} ${detail}`)
+  if (blockHash !== block.hash) return yield* failed(`is of block ${blockHash}`)
+  const transfers = yield* ours(source, block, method, logs)
+  if (transfers.some(({ txHash }) => txHash !== transactionHash)) return yield* failed("has logs of another one")
+  const own = new Uint8Array(bloomBytes)
+  for (const part of Arr.chunksOf(logs, logsPerTurn)) {
+    addLogs(own, part)
+    // Some thousand logs set every bit, and what follows can only say so again.
+    if (own.every((byte) => byte === 0xff)) break
+    yield* eventLoopTurn
+  }
+  if (typeof logsBloom === "string" && !isWithin(logsBloom, own)) return yield* failed("lacks logs")
+  for (const [i, byte] of own.entries()) bits[i] = (bits[i] ?? 0) | byte
+  return transfers
+})
+
+/** Transfers of all of a block's transactions, from pages of receipts. */
+const fromReceipts = Effect.fnUntraced(function* (
+  source: ScanSource,
+  block: BlockRef,
+  { logsBloom, transactions }: TransactionList,
+  pages: Iterable<Effect.Effect<ReadonlyArray<LoggedReceipt>, RpcError>>
+) {
+  const failed = (detail: string) => moved(source.client, "eth_getBlockReceipts", `block ${block.number} ${detail}`)
+  const transfers: Array<Transfer> = []
+  const seen = new Set<string>()
+  const bits = new Uint8Array(bloomBytes)
+  for (const page of pages) {
+    for (const receipt of yield* page) {
+      if (seen.has(receipt.transactionHash)) return yield* failed(`has ${receipt.transactionHash} twice`)
+      seen.add(receipt.transactionHash)
+      transfers.push(...(yield* ofReceipt(source, block, receipt, bits)))
+    }
+  }
+  const missing = transactions.find((hash) => !seen.has(hash))
+  if (missing !== undefined) return yield* failed(`came without the receipt of ${missing}`)
+  if (logsBloom !== undefined && !isWithin(logsBloom, bits)) return yield* failed("has logs that no receipt has")
+  return transfers
+})
+
+const byReceipts = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+  const [receipts, list] = yield* sendBatch(source.client, [
+    getBlockReceipts(block.number),
+    getBlockTransactions(block.hash)
+  ])
+  return yield* fromReceipts(source, block, list, [Effect.succeed(receipts)])
+})
+
+const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
+  const [list] = yield* sendBatch(source.client, [getBlockTransactions(block.hash)])
+  const pages = Arr.chunksOf(list.transactions, receiptsPerBatch)
+  return yield* fromReceipts(
+    source,
+    block,
+    list,
+    pages.map((page) => sendBatch(source.client, page.map(getLoggedReceipt)))
+  )
+})
+
+/**
+ * All transfers of tokens to watched addresses in one block. Fails, by the block's number, when every way is refused.
+ *
+ * @param refusal why the block's logs could not be had in one answer
+ */
+export const readOversizedBlock = Effect.fn("Chains.readFlood")(function* (
+  source: ScanSource,
+  block: BlockRef,
+  refusal: RpcError
+) {
+  const { client, contracts, watched } = source
+  const errors = [refusal]
+  const attempt = <A>(way: Effect.Effect<A, RpcError>) =>
+    way.pipe(
+      Effect.asSome,
+      Effect.catchIf(
+        ({ reason }) => !final.has(reason),
+        (error) => {
+          errors.push(error)
+          return Effect.succeedNone
+        }
+      )
+    )
+  const read = Effect.gen(function* () {
+    const first = contracts.size > 1 ? yield* attempt(byContract(source, block)) : Option.none()
+    const { left, transfers } = Option.getOrElse(first, () => ({ left: [...contracts.keys()], transfers: [] }))
+    if (left.length === 0) return Option.some(transfers)
+    const isCheap = watched.size <= mostFilters * maxReceivers
+    const rest = isCheap ? yield* attempt(byReceivers(source, block, left)) : Option.none()
+    if (Option.isSome(rest)) return Option.some([...transfers, ...rest.value])
+    const receipts = yield* attempt(byReceipts(source, block))
+    return Option.isSome(receipts) ? receipts : yield* attempt(byTransactions(source, block))
+  })
+  const transfers = yield* read
+  const logged = Effect.annotateLogs({ number: block.number, host: client.host, reason: refusal.message })
+  if (Option.isSome(transfers)) {
+    yield* Effect.logDebug("the logs of a block were read in parts").pipe(logged)
+    return transfers.value
+  }
+  return yield* new RpcError({
+    host: client.host,
+    method: `every way to read the logs of block ${block.number}`,
+    reason: "refused",
+    detail: errors.map(({ detail, method, reason }) => `${method} (${reason}): ${detail}`).join("; "),
+    retryAfter: refusal.retryAfter
+  })
+})

@@ -1,0 +1,87 @@
+import { Effect } from "effect"
+import { getAddress, type Hex } from "viem"
+import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import { type Payment, toObject } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { iso } from "../Domain/Timestamp.ts"
+import * as Dust from "../Payments/DustRepo.ts"
+import type { Decided } from "../Payments/decisions.ts"
+import type { DustSum } from "../Payments/dust.ts"
+import * as Exceptions from "../Payments/ExceptionsRepo.ts"
+import * as Repo from "../Payments/PaymentHistoryRepo.ts"
+import * as Receipts from "../Payments/ReceiptsRepo.ts"
+import type { Db } from "../Sql.ts"
+import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
+import { deliveryView } from "./deliveryView.ts"
+import type { DecisionView, ExceptionView, PaymentView, Story } from "./paymentRequests.ts"
+
+export const paymentView = (payment: Payment): PaymentView => ({
+  account: payment.account,
+  mode: payment.mode,
+  ...toObject(payment)
+})
+
+export const exceptionView = (exception: PaymentException): ExceptionView => ({
+  id: exception.id,
+  kind: exception.kind,
+  chain: exception.chain,
+  mode: exception.mode,
+  currency: exception.currency,
+  amount: exception.amount.toString(),
+  ...(exception.status === "refunded" || exception.sentBack === 0n ? {} : { sentBack: exception.sentBack.toString() }),
+  ...(exception.txHash === undefined ? {} : { txHash: exception.txHash }),
+  ...(isOfDust(exception) ? { dust: true as const } : {}),
+  status: exception.status,
+  openedAt: iso(exception.openedAt),
+  address: getAddress(exception.address as Hex),
+  ...(exception.payment === undefined ? {} : { payment: exception.payment })
+})
+
+export const decisionView = ({ exceptions, payment }: Decided): DecisionView => ({
+  ...(payment === undefined ? {} : { payment: paymentView(payment) }),
+  exceptions: exceptions.map(exceptionView)
+})
+
+const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
+  chain: receipt.chain,
+  ...(receipt.txHash === undefined ? {} : { txHash: receipt.txHash }),
+  position: receipt.position,
+  blockNumber: receipt.blockNumber,
+  blockHash: receipt.blockHash,
+  blockTime: iso(receipt.blockTime * 1000),
+  currency: receipt.currency,
+  amount: receipt.amount.toString(),
+  agreed: receipt.agreed,
+  ...(receipt.deniedBy === undefined ? {} : { deniedBy: receipt.deniedBy }),
+  ...(receipt.unverifiable === true && !receipt.agreed ? { unverifiable: true as const } : {}),
+  canonical: receipt.canonical
+})
+
+const dustView = ({ agreed, amount, chain, currency, kind, newest, transfers }: DustSum): Story["dust"][number] => ({
+  ...{ chain, currency, kind, agreed, transfers },
+  amount: amount.toString(),
+  newestBlock: newest.number
+})
+
+/** All that the store knows of a payment, but for more than `limit` receipts and exceptions. */
+export const paymentHistoryOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment, limit: number) {
+  const receipts = yield* Receipts.newest(db, payment.id, limit)
+  const count = yield* Receipts.count(db, payment.id)
+  const dust = yield* Dust.ofPayment(db, payment.id)
+  const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
+  const transitions = yield* Repo.transitions(db, payment.id)
+  const events = yield* Repo.events(db, payment.id)
+  const deliveries = yield* deliveriesOf(db, payment.id)
+  const story: Story = {
+    payment: paymentView(payment),
+    receipts: receipts.map(receiptView),
+    olderReceipts: count - receipts.length,
+    dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
+    exceptions: exceptions.map(exceptionView),
+    moreExceptions: more,
+    transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),
+    events: events.map(({ createdAt, ...event }) => ({ ...event, createdAt: iso(createdAt) })),
+    deliveries: deliveries.map(deliveryView)
+  }
+  return story
+})

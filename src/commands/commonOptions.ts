@@ -1,0 +1,54 @@
+import { Options } from "@effect/cli"
+import { Data, Effect, Option } from "effect"
+import { Invocation } from "../Control/Invocation.ts"
+import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
+import type { Place } from "./askDaemon.ts"
+
+/** The command line asks for something that cannot be. */
+export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
+
+/** For a command that works until it is stopped: the signal is its success, where any other command has not done its work. */
+export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onInterrupt(effect, () =>
+    Effect.sync(() => {
+      process.exitCode = 0
+    })
+  )
+
+/** The options of every command. @effect/cli knows them only where they are declared. */
+export const common = {
+  config: Options.text("config").pipe(
+    Options.withPseudoName("FILE"),
+    Options.withDescription("The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml"),
+    Options.optional
+  ),
+  json: Options.boolean("json").pipe(
+    Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
+  )
+}
+
+export interface Common {
+  readonly config: Option.Option<string>
+  readonly json: boolean
+}
+
+export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<string, never, Invocation> =>
+  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || "config/tilld.toml"))
+
+/** The configuration that the command line and the environment name. */
+export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loaded, SettingsInvalid, Invocation> =>
+  Effect.gen(function* () {
+    const { env } = yield* Invocation
+    return yield* load({ path: yield* configPath(options), env })
+  })
+
+/**
+ * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
+ * unless the command line names a configuration.
+ */
+export const placeOf = (options: Pick<Common, "config">): Effect.Effect<Place, SettingsInvalid, Invocation> =>
+  Effect.gen(function* () {
+    const { env } = yield* Invocation
+    if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }
+    return (yield* loadSettings(options)).settings
+  })

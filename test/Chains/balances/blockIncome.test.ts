@@ -1,0 +1,254 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import { getAddress } from "viem"
+import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
+import type { RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
+import { errorOf } from "../providing.ts"
+import { BalanceModel, direct, fee, inside, nothing, spends } from "./BalanceModel.ts"
+import { alice, bob, depsOf, firstAsked } from "./reconcileWorld.ts"
+
+type Answer = Readonly<Record<string, unknown>>
+
+/** The same node, which answers calls of one method otherwise. */
+const distorted = (client: RpcClient, method: string, distort: (answer: Answer) => unknown): RpcClient => ({
+  ...client,
+  send: (calls) =>
+    Effect.map(client.send(calls), (answers) =>
+      answers.map((answer, i) => (calls[i]?.method === method ? distort(answer as Answer) : answer))
+    )
+})
+
+/** What a round with this node finds of alice. */
+const look = (model: BalanceModel, client: RpcClient = model.client) =>
+  Effect.map(reconcileBalances(depsOf(client), model.head, [firstAsked(alice)]), ({ failed, transfers }) => ({
+    failed: failed.map(({ error }) => error),
+    told: transfers
+      .map(({ amount, blockNumber, position }) => `${blockNumber} ${position.replace(/0x\w+/, "?")} ${amount}`)
+      .sort()
+  }))
+
+const other = `0x${"1".repeat(64)}`
+const isFull = ({ method, params }: RpcRequest) => method === "eth_getBlockByNumber" && params[1] === true
+const fullBlocksOf = (model: BalanceModel) => model.calls.filter(isFull).length
+
+describe("what a node says of a transaction", () => {
+  const paid = () => {
+    const model = new BalanceModel("paid")
+    model.mine([direct(alice, 5n)])
+    return model
+  }
+
+  it.effect("is not believed where its receipt is of another block or another transaction", () =>
+    Effect.gen(function* () {
+      const model = paid()
+      for (const over of [{ blockHash: other }, { transactionHash: other }]) {
+        const lying = distorted(model.client, "eth_getTransactionReceipt", (answer) => ({ ...answer, ...over }))
+        expect(yield* look(model, lying)).toMatchObject({ failed: [{ reason: "inconsistent" }], told: [] })
+      }
+      expect(yield* look(model)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+    })
+  )
+
+  it.effect("is not believed where it names another block than the one that it is in, and its receipt does too", () =>
+    Effect.gen(function* () {
+      const model = paid()
+      const strayed = distorted(model.client, "eth_getBlockByNumber", (block) => ({
+        ...block,
+        transactions: (block.transactions as ReadonlyArray<Answer | string>).map((one) =>
+          typeof one === "string" ? one : { ...one, blockHash: other }
+        )
+      }))
+      const agreeing = distorted(strayed, "eth_getTransactionReceipt", (answer) => ({ ...answer, blockHash: other }))
+      const { failed, told } = yield* look(model, agreeing)
+      expect(told).toEqual([])
+      expect(failed).toMatchObject([{ reason: "garbage" }])
+      expect(failed[0]?.detail).toContain("names another block")
+    })
+  )
+
+  it.effect("is understood where its addresses are written with capitals", () =>
+    Effect.gen(function* () {
+      const model = paid()
+      const written = distorted(model.client, "eth_getBlockByNumber", (block) => ({
+        ...block,
+        transactions: (block.transactions as ReadonlyArray<Answer | string>).map((one) =>
+          typeof one === "string" ? one : { ...one, to: getAddress(alice) }
+        )
+      }))
+      expect(yield* look(model, written)).toEqual({ failed: [], told: ["1 tx:0 5"] })
+    })
+  )
+})
+
+describe("a provider that does not trace", () => {
+  /** Of whose traces one fails, each time that a reason is given. */
+  const tracing = (model: BalanceModel, reasons: Array<RpcReason>): RpcClient => ({
+    ...model.client,
+    send: (calls) => {
+      const reason = calls[0]?.method === "debug_traceTransaction" ? reasons.shift() : undefined
+      return reason === undefined ? model.client.send(calls) : errorOf("model", reason)
+    }
+  })
+  const inner = () => {
+    const model = new BalanceModel("inner")
+    model.mine([inside(alice, 3n), inside(alice, 4n)])
+    return model
+  }
+  const traced = { failed: [], told: ["1 call:? 3", "1 call:? 4"] }
+  const untold = { failed: [], told: ["1 unattributed 7"] }
+
+  it.effect("because it is in trouble is asked again, and one that refuses to after an hour", () =>
+    Effect.gen(function* () {
+      const model = inner()
+      const troubled = tracing(model, ["timeout"])
+      expect(yield* look(model, troubled)).toEqual(untold)
+      expect(yield* look(model, troubled)).toEqual(traced)
+      const unwilling = tracing(model, ["unsupported"])
+      expect(yield* look(model, unwilling)).toEqual(untold)
+      yield* TestClock.adjust("59 minutes")
+      expect(yield* look(model, unwilling)).toEqual(untold)
+      yield* TestClock.adjust("1 minute")
+      expect(yield* look(model, unwilling)).toEqual(traced)
+    })
+  )
+
+  it.effect("is no reason not to ask the next one, nor is one that traces and finds nothing", () =>
+    Effect.gen(function* () {
+      const model = inner()
+      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+      for (const client of [tracing(model, ["timeout"]), tracing(model, ["unsupported"]), empty]) {
+        const { transfers } = yield* reconcileBalances(depsOf(client, [model.client]), model.head, [firstAsked(alice)])
+        expect(transfers.map(({ amount }) => amount)).toEqual([3n, 4n])
+      }
+    })
+  )
+})
+
+describe("a block that is run again", () => {
+  const word = (value: bigint | string) => `0x${BigInt(value).toString(16).padStart(64, "0")}`
+  const transfer = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+  /** Of each transaction, what it moves to alice. */
+  const simulating = (client: RpcClient, amounts: ReadonlyArray<bigint>): RpcClient => ({
+    ...client,
+    send: (calls) => {
+      if (calls[0]?.method !== "eth_simulateV1") return client.send(calls)
+      const logs = amounts.map((amount) => [
+        { address: `0x${"e".repeat(40)}`, topics: [transfer, word(bob), word(alice)], data: word(amount) }
+      ])
+      return Effect.succeed([[{ calls: logs.map((one) => ({ status: "0x1", logs: one })) }]])
+    }
+  })
+
+  it.effect("is believed where it tells all that came, and not where it tells more or less", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("simulated")
+      model.traces = false
+      model.mine([inside(alice, 3n), inside(alice, 4n)])
+      const told = (...amounts: ReadonlyArray<bigint>) =>
+        Effect.map(look(model, simulating(model.client, amounts)), (found) => found.told)
+      expect(yield* told(3n, 4n)).toEqual(["1 call:? 3", "1 call:? 4"])
+      expect(yield* told(3n, 5n)).toEqual(["1 unattributed 7"])
+      expect(yield* told(3n, 3n)).toEqual(["1 unattributed 7"])
+    })
+  )
+
+  it.effect("names no transaction that runs no code", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("simulated")
+      model.traces = false
+      model.mine([direct(alice, 3n), inside(alice, 4n)])
+      const told = yield* look(model, simulating(model.client, [3n, 4n]))
+      expect(told).toEqual({ failed: [], told: ["1 call:? 4", "1 tx:0 3"] })
+    })
+  )
+})
+
+describe("money that two contracts moved in one block, one of them with a transaction that names the address", () => {
+  const both = (over: Partial<BalanceModel> = {}) => {
+    const model = Object.assign(new BalanceModel("both"), over)
+    model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])
+    return model
+  }
+
+  it.effect("is told apart by traces", () =>
+    Effect.gen(function* () {
+      expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
+    })
+  )
+
+  it.effect("is the naming one's as far as its trace goes where the states are gone", () =>
+    Effect.gen(function* () {
+      const model = both({ states: 0 })
+      model.mine([nothing])
+      expect((yield* look(model)).told).toEqual(["1 call:? 3", "2 unattributed 4"])
+    })
+  )
+
+  it.effect("is the naming one's where nobody traces, or where a trace is empty", () =>
+    Effect.gen(function* () {
+      const model = both()
+      const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
+      expect((yield* look(model, empty)).told).toEqual(["1 call:? 7"])
+      expect((yield* look(both({ traces: false }))).told).toEqual(["1 call:? 7"])
+    })
+  )
+})
+
+describe("where nobody has the states between two points any more", () => {
+  /** `blocks` of them, the first of which pays alice directly and the last from inside. */
+  const long = (blocks: number) => {
+    const model = new BalanceModel("long")
+    model.states = 0
+    model.mine([direct(alice, 5n)])
+    for (let n = 2; n < blocks; n++) model.mine([nothing])
+    model.mine([inside(alice, 7n, [alice])])
+    return model
+  }
+
+  it.effect("the transactions of five hundred blocks are read, and of no more", () =>
+    Effect.gen(function* () {
+      const most = long(500)
+      expect((yield* look(most)).told).toEqual(["1 tx:0 5", "500 call:? 7"])
+      expect(fullBlocksOf(most)).toBe(500)
+      const more = long(501)
+      expect((yield* look(more)).told).toEqual(["501 unattributed 12"])
+      expect(fullBlocksOf(more)).toBe(0)
+    })
+  )
+
+  it.effect("what was collected again is not taken for nothing", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("collected")
+      model.states = 0
+      model.mine([direct(alice, 50n)])
+      model.mine([spends(alice, 50n - fee)])
+      for (let n = 0; n < 500; n++) model.mine([nothing])
+      const asked = { ...firstAsked(alice), withNonce: true }
+      const { transfers } = yield* reconcileBalances(depsOf(model.client), model.head, [asked])
+      // It has paid a fee, and had nothing: how much came nobody can tell.
+      expect(transfers).toMatchObject([{ position: "unattributed", amount: 1n, since: 1 }])
+      // What it had by then may have been all that it has spent.
+      const known = { ...asked, known: { number: 1, balance: 50n, nonce: 0, assumed: false } }
+      expect((yield* reconcileBalances(depsOf(model.client), model.head, [known])).transfers).toEqual([])
+    })
+  )
+
+  it.effect("nor their blocks, what came is kept with the last one; trouble is not taken for that", () =>
+    Effect.gen(function* () {
+      const model = long(20)
+      const refusing = (reason: RpcReason): RpcClient => ({
+        ...model.client,
+        send: (calls) => (calls.some(isFull) ? errorOf("model", reason) : model.client.send(calls))
+      })
+      for (const reason of ["missing", "unsupported"] as const) {
+        expect(yield* look(model, refusing(reason))).toEqual({ failed: [], told: ["20 unattributed 12"] })
+      }
+      expect(yield* look(model, refusing("inconsistent"))).toMatchObject({
+        failed: [{ reason: "inconsistent" }],
+        told: []
+      })
+      expect(yield* Effect.flip(look(model, refusing("timeout")))).toMatchObject({ reason: "timeout" })
+    })
+  )
+})

@@ -1,0 +1,62 @@
+import { Effect, Redacted } from "effect"
+import { type Address, encodeFunctionData, getAddress, numberToHex, pad } from "viem"
+import { makeClient, Rpc, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import type { BlockRef } from "../../../src/Domain/Receipt.ts"
+import { batcherAbi, batcherAddress } from "../../../src/Sandbox/Contracts.ts"
+import { type LocalChain, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
+import { inStore } from "./reconcileWorld.ts"
+
+export const ether = 10n ** 18n
+export const address = (n: number): Address => getAddress(pad(numberToHex(0xba1a00000n + BigInt(n)), { size: 20 }))
+const startChain = startLocalChain({ chain: "base", chainId: 31_337, tokens: [] })
+
+export const headOf = (chain: LocalChain) =>
+  Effect.map(chain.head, ({ hash, number, timestamp }): BlockRef => ({ hash, number, time: timestamp }))
+
+const clientOf = (chain: LocalChain) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(chain.url)))
+
+/** A provider that refuses some calls, and counts the others. */
+export const refusing = (
+  client: RpcClient,
+  refuses: (call: RpcRequest) => boolean,
+  reason: RpcError["reason"] = "refused"
+) => {
+  const made: Array<RpcRequest> = []
+  const provider = makeClient({
+    host: "choosy",
+    counters: client.counters,
+    sendEach: (calls) => {
+      made.push(...calls)
+      const refused = calls.find(refuses)
+      return refused === undefined
+        ? client.sendEach(calls)
+        : new RpcError({ host: "choosy", method: refused.method, reason, detail: "as the test wants" })
+    }
+  })
+  return { provider, made }
+}
+
+/** Calls by their methods. */
+export const methods = (made: ReadonlyArray<RpcRequest>) => made.map(({ method }) => method)
+
+/** Deposits `amount` for a payee, in a block of its own; what `release` sends names nobody. */
+export const keep = Effect.fnUntraced(function* (chain: LocalChain, id: bigint, payee: Address, amount: bigint) {
+  yield* chain.send({
+    to: batcherAddress,
+    value: amount,
+    data: encodeFunctionData({ abi: batcherAbi, functionName: "keep", args: [id, payee] })
+  })
+  yield* chain.mine()
+})
+
+export const release = (id: bigint, amount: bigint) => ({
+  to: batcherAddress,
+  data: encodeFunctionData({ abi: batcherAbi, functionName: "release", args: [id, amount] })
+})
+
+export const onChain = <A, E, R>(test: (chain: LocalChain, client: RpcClient) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const chain = yield* startChain
+    return yield* test(chain, yield* clientOf(chain))
+  }).pipe(Effect.provide(Rpc.layer), inStore)

@@ -1,0 +1,292 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, Either, Logger, TestClock } from "effect"
+import { makeCorroborator, waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
+import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { Network } from "../../../src/Domain/Chain.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { soleProvider, someProviders } from "../../lib/soleProvider.ts"
+import { alice, inStore, network, noting, owing, watchOf } from "../balances/reconcileWorld.ts"
+import { distorted } from "../twisted.ts"
+
+const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
+const at = (number: number) => ({ number, hash: hash(number), time: number })
+
+/** Receipts of alice that nobody has agreed to: one in each of these blocks, where its transaction is the only one. */
+const unagreed = (from: number, to: number, on: Network = network) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) =>
+        tx.run(
+          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
+             currency, amount, payment_id, canonical, agreed, seen_at)
+           WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+           SELECT ?, ?, printf('0x%064x', i), ?, 'tx:0', i, i, printf('0x%064x', i), 'ETH', '5', NULL, 1, 0, 0 FROM n`,
+          [from, to, on.chain, on.mode, alice]
+        )
+      )
+    )
+  )
+
+/** Blocks whose receipts are agreed to. */
+const agreed = Effect.flatMap(Reader, (reader) =>
+  Effect.map(
+    reader.all<{ number: number }>("SELECT block_number AS number FROM receipts WHERE agreed = 1 ORDER BY 1"),
+    (rows) => rows.map(({ number }) => number)
+  )
+)
+
+/** The transaction of one of them. */
+const payment = (of: unknown) => ({
+  from: `0x${"9".repeat(40)}`,
+  to: alice,
+  value: "0x5",
+  hash: of,
+  blockHash: of,
+  blockNumber: `0x${Number(of).toString(16)}`,
+  transactionIndex: "0x0"
+})
+
+/**
+ * A provider that lists the transactions of all blocks, and has the receipts of these: of the others it cannot tell.
+ * `asked` has the hashes that it was asked for.
+ */
+const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) => {
+  const asked: Array<string> = []
+  const client = makeClient({
+    host: "second",
+    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
+    sendEach: (calls) =>
+      Effect.sync(() =>
+        calls.map(({ method, params: [one] }) => {
+          if (method === "eth_getBlockByNumber") {
+            const head = typeof headOf === "number" ? headOf : headOf()
+            const number = one === "latest" ? head : Number(one)
+            return Either.right({
+              number: `0x${number.toString(16)}`,
+              hash: hash(number),
+              parentHash: hash(number - 1),
+              timestamp: "0x0",
+              transactions: [hash(number)]
+            })
+          }
+          if (method === "eth_getTransactionByHash") return Either.right(blocks.has(Number(one)) ? payment(one) : null)
+          asked.push(String(one))
+          const receipt = { transactionHash: one, blockHash: one, status: "0x1", logs: [] }
+          return Either.right(blocks.has(Number(one)) ? receipt : null)
+        })
+      )
+  })
+  return { asked, client }
+}
+
+/** Of two providers that are alike, or of these, the first of which serves. */
+const agreeing = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
+  const { aside, provider, providers } = someProviders(first, ...(others.length === 0 ? [first] : others))
+  const told: Array<unknown> = []
+  const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
+  const watch = yield* watchOf(providers, { ...noting().settlement, settle })
+  const { run } = makeCorroborator(watch)
+  return { aside, told, tick: (head: number) => run(provider, at(head)) }
+})
+
+const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+it.scoped(
+  "a chain's only provider decides on what was reported while there was another, but for what that denied",
+  () =>
+    Effect.gen(function* () {
+      yield* owing("single")
+      yield* unagreed(10, 11)
+      const writer = yield* Writer
+      yield* writer.write(
+        Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
+      )
+      const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
+      const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
+      expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
+      expect(yield* agreed).toEqual([10])
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* run(provider, at(50))).toContain(waitsForSecond)
+    }).pipe(quiet, inStore)
+)
+
+describe("a receipt that nobody has agreed to", () => {
+  it.scoped("is asked about once it has its confirmations, no sooner, and then after twice the time of before", () =>
+    Effect.gen(function* () {
+      yield* owing("deep")
+      yield* unagreed(10, 10)
+      const blocks = new Set<number>()
+      const { asked, client } = knowing(12, blocks)
+      const { tick, told } = yield* agreeing(client)
+      for (let i = 0; i < 40; i++) {
+        yield* tick(11)
+        yield* TestClock.adjust("1 second")
+      }
+      expect(asked).toEqual([])
+      for (let i = 0; i < 40; i++) {
+        yield* tick(12)
+        yield* TestClock.adjust("1 second")
+      }
+      // At once, then after one second, two, four and so on.
+      expect(asked).toHaveLength(6)
+      blocks.add(10)
+      yield* TestClock.adjust("1 minute")
+      yield* tick(12)
+      expect(yield* agreed).toEqual([10])
+      expect(told).toEqual([0])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is asked about each ten minutes at least, for as long as it counts", () =>
+    Effect.gen(function* () {
+      yield* owing("long")
+      yield* unagreed(10, 10)
+      const { asked, client } = knowing(50, new Set())
+      const { tick } = yield* agreeing(client)
+      const hours = Effect.fnUntraced(function* (count: number) {
+        asked.splice(0)
+        for (let minute = 0; minute < count * 60; minute++) {
+          yield* TestClock.adjust("1 minute")
+          yield* tick(50)
+        }
+        return asked.length
+      })
+      yield* hours(4)
+      expect(yield* hours(1)).toBe(6)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+      expect(yield* hours(1)).toBe(0)
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is overdue ten minutes after it was seen, and with all its confirmations, on its own chain and mode", () =>
+    Effect.gen(function* () {
+      yield* owing("overdue")
+      const { client } = knowing(50, new Set())
+      const { tick } = yield* agreeing(client)
+      yield* unagreed(9, 9, { chain: "base", mode: "live" })
+      yield* unagreed(8, 8, { chain: "optimism", mode: "test" })
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* tick(50)).toBeUndefined()
+      yield* unagreed(10, 10)
+      expect(yield* tick(11)).toBeUndefined()
+      expect(yield* tick(12)).toBe(waitsForSecond)
+      const writer = yield* Writer
+      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET seen_at = 1")))
+      expect(yield* tick(12)).toBeUndefined()
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped(
+    "is asked about in its turn, behind more of them than one tick looks at, and so is it in its next turn",
+    () =>
+      Effect.gen(function* () {
+        yield* owing("turns")
+        yield* unagreed(1, 1700)
+        const { asked, client } = knowing(2000, new Set([1, 2]))
+        const { tick } = yield* agreeing(client)
+        let ticks = 0
+        while ((yield* agreed).length < 2 && ticks++ < 100) {
+          yield* tick(2000)
+          yield* TestClock.adjust("1 second")
+        }
+        expect(yield* agreed).toEqual([1, 2])
+        yield* TestClock.adjust(Duration.hours(1))
+        asked.splice(0)
+        for (let i = 0; i < 60; i++) {
+          yield* tick(2000)
+          yield* TestClock.adjust("1 second")
+        }
+        expect(new Set(asked).size).toBe(1698)
+      }).pipe(quiet, inStore)
+  )
+})
+
+it.scoped("an old receipt is asked about though a provider reports two hundred new ones a second", () =>
+  Effect.gen(function* () {
+    yield* owing("starved")
+    // Others of its age, too.
+    yield* unagreed(1, 900)
+    const { client } = knowing(20_000, new Set([400]))
+    const { tick } = yield* agreeing(client)
+    for (let i = 0; i < 15; i++) {
+      yield* unagreed(1_000 + i * 200, 1_199 + i * 200)
+      yield* tick(20_000)
+      yield* TestClock.adjust("1 second")
+    }
+    expect(yield* agreed).toEqual([400])
+  }).pipe(quiet, inStore)
+)
+
+it.scoped("a receipt is not denied by providers that have neither its transaction nor its block any more", () =>
+  Effect.gen(function* () {
+    yield* owing("pruned")
+    yield* unagreed(10, 10)
+    const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
+      method === "eth_getBlockByNumber" && of !== "latest" ? null : answer
+    )
+    const { tick } = yield* agreeing(pruned)
+    yield* tick(12)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed, canonical, denied_by FROM receipts")).toEqual([
+      { agreed: 0, canonical: 1, denied_by: null }
+    ])
+  }).pipe(quiet, inStore)
+)
+
+it.scoped("a receipt that two providers have counts, though two others deny it", () =>
+  Effect.gen(function* () {
+    yield* owing("even")
+    yield* unagreed(10, 10)
+    const having = knowing(12, new Set([10])).client
+    const denying = distorted(knowing(12, new Set()).client, ({ method }, answer) =>
+      method === "eth_getBlockByNumber" ? { ...(answer as object), transactions: [] } : answer
+    )
+    const { tick } = yield* agreeing(having, denying, denying, having)
+    yield* tick(12)
+    const reader = yield* Reader
+    expect(yield* reader.all("SELECT agreed, canonical, refuted, denied_by FROM receipts")).toEqual([
+      { agreed: 1, canonical: 1, refuted: 0, denied_by: null }
+    ])
+  }).pipe(quiet, inStore)
+)
+
+describe("a second provider whose own head gives a receipt too few confirmations", () => {
+  it.scoped("has not corroborated it with one block less, and has with that block", () =>
+    Effect.gen(function* () {
+      yield* owing("depth")
+      yield* unagreed(10, 10)
+      let head = 11
+      const { tick } = yield* agreeing(knowing(() => head, new Set([10])).client)
+      yield* tick(12)
+      expect(yield* agreed).toEqual([])
+      head = 12
+      yield* TestClock.adjust("10 minutes")
+      yield* tick(12)
+      expect(yield* agreed).toEqual([10])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped.each<[string, (minutes: number) => number, ReadonlyArray<string>]>([
+    ["put aside where its head stays there for a minute", () => 11, ["behind"]],
+    ["not put aside once they are enough", () => 12, []],
+    ["not put aside where its head moves", (minutes) => 5 + minutes, []]
+  ])("is %s", ([, headAt, reasons]) =>
+    Effect.gen(function* () {
+      yield* owing("behind")
+      yield* unagreed(4, 10)
+      let minutes = 0
+      const second = knowing(() => headAt(minutes), new Set()).client
+      const { aside, tick } = yield* agreeing(knowing(13, new Set()).client, second)
+      yield* tick(12)
+      expect(aside).toEqual([])
+      for (minutes = 1; minutes <= 3; minutes++) {
+        yield* TestClock.adjust("1 minute")
+        if (aside.length === 0) yield* tick(12)
+      }
+      expect(aside).toEqual(reasons)
+      expect(yield* agreed).toEqual([])
+    }).pipe(quiet, inStore)
+  )
+})

@@ -1,0 +1,167 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import type { CorroboratedReceipt, Undated } from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
+import {
+  corroboratedByTwo,
+  deniedByTwo,
+  secondEvidenceOf,
+  undatedAmong,
+  unshownAmong
+} from "../../../src/Chains/corroboration/secondEvidence.ts"
+import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
+import { newPaymentId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import { Writer } from "../../../src/Sql.ts"
+import { soleProvider } from "../../lib/soleProvider.ts"
+import { alice } from "../around.ts"
+import { inStore, network, owe, watchOf } from "../balances/reconcileWorld.ts"
+import { coin, ModelChain } from "../ModelChain.ts"
+
+const receipt = (position: string, blockTime = 100, sinceTime?: number): CorroboratedReceipt => ({
+  blockHash: "0xb",
+  address: "0xa",
+  position,
+  blockTime,
+  sinceTime
+})
+
+describe("what two providers vouch for", () => {
+  it("is of the same time to both", () => {
+    const times = [receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90)]
+    const others = [receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91)]
+    expect(corroboratedByTwo([times, others])).toEqual([receipt("log:1")])
+    expect(corroboratedByTwo([times, others, [receipt("log:2", 101)]])).toEqual([
+      receipt("log:1"),
+      receipt("log:2", 101)
+    ])
+  })
+
+  it("is not what one of them tells twice", () => {
+    expect(corroboratedByTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
+  })
+
+  it("is given once, however many have it", () => {
+    expect(corroboratedByTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
+  })
+})
+
+it("payments whose money nobody else dates wait", () => {
+  const undated = (blockHash: string, payment: string): Undated => ({
+    blockHash,
+    address: "0xa",
+    position: "unattributed",
+    payment: payment as PaymentId,
+    blockNumber: 1,
+    amount: 1n,
+    blockTime: 10,
+    since: undefined
+  })
+  const oneSided = { dust: [], undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
+  const dated = [receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" }]
+  expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
+})
+
+it("money that one alone shows does not count, where two are there to tell", () => {
+  const undated = ["one", "two", "three"].map(
+    (position): Undated => ({
+      ...receipt(position),
+      ...{ payment: newPaymentId(0), blockNumber: 1, amount: 1n, since: undefined }
+    })
+  )
+  const unshown = (...all: ReadonlyArray<ReadonlyArray<number>>) => {
+    const words = all.map((shows) => ({
+      shown: undated.filter((_, i) => shows.includes(i)),
+      corroborated: [],
+      lacks: []
+    }))
+    return [...unshownAmong({ dust: [], undated }, words)].map((key) => key.match(/one|two|three/)?.[0])
+  }
+  expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
+  expect(unshown([0, 1, 2], [0, 2])).toEqual(["two"])
+  expect(unshown([0, 1], [], [0, 2])).toEqual(["two", "three"])
+  // Of one that is left, its own word counts.
+  expect(unshown([1, 2])).toEqual(["one"])
+})
+
+it("what two of three do not have is lacked, whoever they are", () => {
+  const dust = ["tx:1", "tx:2", "tx:3"].map(
+    (position): AgreementRepo.Uncorroborated => ({
+      ...receipt(position),
+      blockNumber: 1,
+      txHash: "0xt",
+      currency: "ETH",
+      amount: 1n,
+      seenAt: 0,
+      deniedBy: undefined,
+      isDenied: false,
+      reportedBy: undefined,
+      unverifiable: false
+    })
+  )
+  const says = (...lacks: ReadonlyArray<number>) => ({
+    corroborated: [],
+    shown: [],
+    lacks: dust.filter((_, i) => lacks.includes(i))
+  })
+  expect(deniedByTwo([says(0, 1), says(1), says(1, 2)])).toEqual([dust[1]])
+  expect(deniedByTwo([says(0), says(), says(0)])).toEqual([dust[0]])
+  expect(deniedByTwo([says(0, 1, 2)])).toEqual([])
+})
+
+it.scoped("money without a transaction is dated by who has its block, and no less than it", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(11)
+    const settled = chain.mine(coin(alice, 5n))
+    const { hash } = settled
+    const { provider, providers } = soleProvider(chain.client)
+    const told = (blockHash: string, amount: bigint): Undated => ({
+      ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
+      ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
+    })
+    const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
+    const { corroborated } = yield* secondEvidenceOf(
+      yield* watchOf(providers),
+      provider,
+      { dust: [], undated },
+      settled
+    )
+    expect(corroborated).toMatchObject([{ blockHash: hash, blockTime: 120, sinceTime: 110 }])
+    expect(corroborated).toHaveLength(1)
+  }).pipe(inStore)
+)
+
+it.scoped(
+  "money of which a provider has no states any more is shown by what an address holds that has sent nothing",
+  () =>
+    Effect.gen(function* () {
+      const chain = new ModelChain(11)
+      const paid = chain.mine(coin(alice, 5n))
+      chain.mineMany(9)
+      const settled = chain.mine()
+      const { provider, providers } = soleProvider(chain.client)
+      const money: Undated = {
+        ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
+        ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
+      }
+      const watch = yield* watchOf(providers)
+      const told = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
+      const writer = yield* Writer
+      yield* owe(alice)
+      const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
+      yield* writer.write(Ledger.keepReceipts(network, [kept], false))
+      chain.oldestState = settled.number
+      expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+      // It does not hold all of it: some has been invented, and nobody knows which.
+      const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
+      yield* writer.write(Ledger.keepReceipts(network, [more], false))
+      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+      // What is refuted, and what came after that block, it need not hold.
+      yield* writer.write(AgreementRepo.refute(network, more))
+      const later = { ...more, blockNumber: 23, blockHash: chain.mine().hash }
+      yield* writer.write(Ledger.keepReceipts(network, [later], false))
+      expect(yield* told()).toMatchObject({ shown: [money] })
+      // Of what it held when it had sent some, nothing is known.
+      chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
+      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    }).pipe(inStore)
+)

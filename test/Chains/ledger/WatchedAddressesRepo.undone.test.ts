@@ -1,0 +1,75 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
+import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
+import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { confirmedOnce, elsewhere, layer, network, start, tick, transfer } from "../../Payments/settling.ts"
+
+// Whether a confirmed payment waits for what a reorg makes of it.
+
+const above = (number: number, on = network) =>
+  Effect.flatMap(Reader, (reader) => Watched.anyUndone(reader, on, number))
+
+it.scoped("it waits for blocks above the given one, on its own chain, until another provider has been asked", () =>
+  Effect.gen(function* () {
+    const { id } = yield* confirmedOnce
+    const writer = yield* Writer
+    expect(yield* above(-1)).toBe(false)
+    yield* tick({ head: 131, ancestor: 119, finalized: 110 })
+    expect(yield* above(-1)).toBe(true)
+    expect(yield* above(119)).toBe(true)
+    expect(yield* above(120)).toBe(false)
+    expect(yield* above(-1, elsewhere)).toBe(false)
+    yield* writer.write(Searches.keep(network, [id], 119))
+    expect(yield* above(-1)).toBe(true)
+    yield* writer.write(Searches.keep(network, [id], 120))
+    expect(yield* above(-1)).toBe(false)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("it does no more when it has failed", () =>
+  Effect.gen(function* () {
+    yield* confirmedOnce
+    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
+    expect(yield* above(-1)).toBe(true)
+    yield* tick({ head: 132, finalized: 120 })
+    expect(yield* above(-1)).toBe(false)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("a payment that is open does not", () =>
+  Effect.gen(function* () {
+    yield* start
+    yield* tick({ head: 121, transfers: [transfer(120, 1n)] })
+    yield* tick({ head: 122, ancestor: 119 })
+    expect(yield* above(-1)).toBe(false)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("it does not for a transaction that is mined again", () =>
+  Effect.gen(function* () {
+    yield* confirmedOnce
+    yield* tick({ head: 131, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
+    expect(yield* above(-1)).toBe(false)
+  }).pipe(Effect.provide(layer))
+)
+
+it.scoped("nor for what two providers have denied, nor for dust", () =>
+  Effect.gen(function* () {
+    yield* confirmedOnce
+    const reader = yield* Reader
+    const writer = yield* Writer
+    yield* tick({ head: 131, ancestor: 119, finalized: 110 })
+    const [receipt] = yield* reader.all<ReceiptKey>("SELECT block_hash AS blockHash, address, position FROM receipts")
+    if (receipt === undefined) return yield* Effect.dieMessage("there is no receipt")
+    const run = (statement: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(statement)))
+    yield* run("UPDATE receipts SET dust = 'paying'")
+    expect(yield* above(-1)).toBe(false)
+    yield* run("UPDATE receipts SET dust = NULL")
+    expect(yield* above(-1)).toBe(true)
+    yield* writer.write(AgreementRepo.refute(network, receipt))
+    expect(yield* above(-1)).toBe(false)
+  }).pipe(Effect.provide(layer))
+)

@@ -1,0 +1,32 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { higherHead } from "../../../src/Chains/providers/laggingHead.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { WatchContext } from "../../../src/Chains/scan/WatchContext.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import { ModelChain } from "../ModelChain.ts"
+import { errorOf } from "../providing.ts"
+
+/** Whether a provider whose head stands at 10 is overtaken by another one. */
+const look = (other: RpcClient) => {
+  const { provider, providers } = someProviders(new ModelChain(10).client, other)
+  return higherHead({ providers } as WatchContext, provider, 10)
+}
+
+it.effect("a head that stands still is overtaken by one that is two blocks higher, and by no lower one", () =>
+  Effect.gen(function* () {
+    for (const head of [8, 10, 11]) expect(yield* look(new ModelChain(head).client)).toBeUndefined()
+    expect(yield* look(new ModelChain(12).client)).toMatchObject({ host: "model", reason: "behind" })
+    const silent: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("silent", "timeout") }
+    expect(yield* look(silent)).toBeUndefined()
+  })
+)
+
+it.effect("another provider that tells no head has failed", () =>
+  Effect.gen(function* () {
+    const garbled: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("garbled", "garbage") }
+    const { aside, provider, providers } = someProviders(new ModelChain(10).client, garbled)
+    expect(yield* higherHead({ providers } as WatchContext, provider, 10)).toBeUndefined()
+    expect(aside).toEqual(["garbage"])
+  })
+)

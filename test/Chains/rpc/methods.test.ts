@@ -1,0 +1,94 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Either } from "effect"
+import {
+  findHeader,
+  getChainId,
+  getGasPrice,
+  getHead,
+  getHeader,
+  getTokenBalance,
+  getTransactionReceipt,
+  sendBatch
+} from "../../../src/Chains/rpc/methods.ts"
+import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+
+describe("ask", () => {
+  const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
+    makeClient({
+      host: "model",
+      sendEach: () => Effect.succeed(said.map(Either.right)),
+      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
+    })
+  const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
+
+  it.effect("decodes each answer, and leaves out the calls that are not needed", () =>
+    Effect.gen(function* () {
+      const [id, none, head] = yield* sendBatch(saying("0x4d", header), [getChainId, undefined, getHead])
+      expect(id).toBe(77)
+      expect(none).toBeUndefined()
+      expect(head).toEqual({ number: 16, hash: `0x${"a".repeat(64)}`, parentHash: header.parentHash, time: 100 })
+    })
+  )
+
+  it.effect.each([["77"], ["0x"], ["0x1g"], ["0x20000000000000"], [77], [{}], [["0x1"]], [true]])(
+    "refuses %o as a chain id",
+    ([answer]) =>
+      Effect.map(Effect.flip(sendBatch(saying(answer), [getChainId])), ({ reason }) => expect(reason).toBe("garbage"))
+  )
+
+  it.effect.each([
+    [{ ...header, number: "latest" }],
+    [{ ...header, hash: "0x12" }],
+    [{ ...header, parentHash: undefined }],
+    [{ ...header, timestamp: -1 }],
+    ["0x10"]
+  ])("refuses %o as a header", ([answer]) =>
+    Effect.map(Effect.flip(sendBatch(saying(answer), [getHead])), (error) => {
+      expect(error.reason).toBe("garbage")
+      expect(error.method).toBe('eth_getBlockByNumber("latest", false)')
+    })
+  )
+
+  it.effect("takes no other block than the one that it asked for, but none for one that may be missing", () =>
+    Effect.gen(function* () {
+      expect(
+        yield* sendBatch(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])
+      ).toMatchObject([{ number: 16 }, { number: 16 }, undefined])
+      for (const number of [15, 17]) {
+        for (const call of [getHeader(number), findHeader(number)]) {
+          const { detail } = yield* Effect.flip(sendBatch(saying(header), [call]))
+          expect(detail).toBe(`block 16 came where ${number} was asked for`)
+        }
+      }
+    })
+  )
+
+  it.effect("reads of a receipt whether the transaction succeeded, and no other word for it", () =>
+    Effect.gen(function* () {
+      const receipt = { transactionHash: header.hash, blockHash: header.hash, status: "0x1" }
+      const calls = [getTransactionReceipt(header.hash), getTransactionReceipt(header.hash)] as const
+      const [good, failed] = yield* sendBatch(saying(receipt, { ...receipt, status: "0x0" }), calls)
+      expect([good.status, failed.status]).toEqual([true, false])
+      for (const status of ["0x2", "0x", true, undefined]) {
+        const error = yield* Effect.flip(
+          sendBatch(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)])
+        )
+        expect(error.reason).toBe("garbage")
+      }
+    })
+  )
+
+  it.effect("calls an answer of null missing", () =>
+    Effect.map(Effect.flip(sendBatch(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
+  )
+
+  it.effect("reads amounts that no number holds", () =>
+    Effect.gen(function* () {
+      const [price] = yield* sendBatch(saying(`0x${"f".repeat(64)}`), [getGasPrice])
+      expect(price).toBe(2n ** 256n - 1n)
+      const balance = getTokenBalance(`0x${"1".repeat(40)}`, `0x${"2".repeat(40)}`)
+      expect(yield* sendBatch(saying(`0x${"f".repeat(64)}`, "0x"), [balance, balance])).toEqual([2n ** 256n - 1n, 0n])
+      expect((yield* Effect.flip(sendBatch(saying("0x1"), [balance]))).reason).toBe("garbage")
+    })
+  )
+})

@@ -1,0 +1,56 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Fiber, TestClock } from "effect"
+import { NextTick } from "../../../src/Chains/watcher/NextTick.ts"
+import { Chains } from "../../../src/Chains.ts"
+import { address, alice, around, forget, readTo } from "../around.ts"
+import { ModelChain } from "../ModelChain.ts"
+import { committedTo, pay, watch } from "../world.ts"
+
+const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
+  Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
+
+describe("the next look", () => {
+  it.scoped("is waited for by all that ask before it ends, and by who asks later till the one after", () =>
+    Effect.gen(function* () {
+      const look = new NextTick()
+      const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
+      yield* Effect.yieldNow()
+      look.end()
+      yield* Fiber.joinAll([first, second])
+      const later = yield* Effect.fork(look.wait)
+      expect(yield* isOver(later)).toBe(false)
+      look.end()
+      yield* Fiber.join(later)
+    })
+  )
+
+  it.scoped("is waited for two seconds at most", () =>
+    Effect.gen(function* () {
+      const waits = yield* Effect.fork(new NextTick().wait)
+      yield* TestClock.adjust("1999 millis")
+      expect(yield* isOver(waits)).toBe(false)
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(waits)
+    })
+  )
+
+  it.scoped("on a chain that is seldom looked at comes with the payment that is about to be made there", () => {
+    const chain = new ModelChain(10)
+    return Effect.gen(function* () {
+      yield* watch
+      yield* committedTo(10)
+      yield* forget(chain)
+      chain.mineMany(5)
+      const { refresh } = yield* Chains
+      const network = { chain: "ethereum", mode: "test" } as const
+      yield* refresh(network)
+      expect((yield* pay(alice)).createdHead).toBe(15)
+      chain.mine()
+      yield* readTo(16)
+      // A busy watcher looks often enough: nobody waits for it, though time stands still.
+      chain.mine()
+      yield* refresh(network)
+      expect((yield* pay(address(2))).createdHead).toBe(16)
+    }).pipe(around(chain))
+  })
+})

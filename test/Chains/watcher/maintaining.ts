@@ -1,0 +1,53 @@
+import { Effect, TestClock } from "effect"
+import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
+import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
+import { ImplausibleHeads } from "../../../src/Chains/providers/ImplausibleHeads.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { WatchContext } from "../../../src/Chains/scan/WatchContext.ts"
+import { makeMaintenance } from "../../../src/Chains/watcher/maintenance.ts"
+import type { BlockRef } from "../../../src/Domain/Receipt.ts"
+import { Reader, Writer } from "../../../src/Sql.ts"
+import { someProviders } from "../../lib/soleProvider.ts"
+import type { BalanceModel } from "../balances/BalanceModel.ts"
+import { alice, base, network, noting, receipts, scanTo } from "../balances/reconcileWorld.ts"
+import { settings } from "../world.ts"
+
+/**
+ * The chores of a watcher that has read all of the model, whose first provider serves. `run` does what is due, `mined`
+ * after a block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
+ */
+export const choring = Effect.fnUntraced(function* (
+  model: BalanceModel,
+  ...clients: readonly [RpcClient, ...Array<RpcClient>]
+) {
+  const { aside, provider, providers } = someProviders(...clients)
+  const watched = new AddressSet()
+  watched.add(alice)
+  const watch: WatchContext = {
+    network,
+    chain: base,
+    contracts: new Map(),
+    watched,
+    providers,
+    reader: yield* Reader,
+    writer: yield* Writer,
+    settlement: noting().settlement,
+    implausibleHeads: new ImplausibleHeads(providers),
+    headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
+    soleProviderPatience: 600_000
+  }
+  const chores = makeMaintenance(watch, settings([base]).payments)
+  const run = (head: BlockRef) => chores.run(provider, head, true)
+  const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
+    Effect.gen(function* () {
+      model.mine(deeds, time)
+      yield* scanTo(model.head)
+      return yield* run(model.head)
+    })
+  const next = (...deeds: Parameters<BalanceModel["mine"]>[0]) =>
+    Effect.zipRight(TestClock.adjust(base.balanceInterval), mined(deeds))
+  return { aside, mined, next, run }
+})
+
+/** Address, position and amount of each canonical receipt, by block and position. */
+export const kept = Effect.map(receipts, (rows) => rows.map((row) => [row.address, row.position, row.amount]))

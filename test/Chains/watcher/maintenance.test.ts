@@ -1,0 +1,260 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Logger, TestClock } from "effect"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
+import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { direct } from "../balances/BalanceModel.ts"
+import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "../balances/reconcileWorld.ts"
+import { errorOf } from "../providing.ts"
+import { choring, kept } from "./maintaining.ts"
+
+const checked = Effect.map(scan, (found) => found?.checked?.number)
+const stored = Effect.flatMap(Reader, (reader) =>
+  Effect.map(reader.all<{ number: number }>("SELECT number FROM blocks ORDER BY number"), (rows) =>
+    rows.map(({ number }) => number)
+  )
+)
+const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
+  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
+const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
+
+describe("a round", () => {
+  it.scoped("waits for an address that nobody can tell of, for two rounds, and then keeps it once", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("third", alice, bob)
+      const bad = refusing(model, () => [1])
+      const { next } = yield* choring(model, bad, bad)
+      yield* next(direct(alice, 5n))
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
+      expect(yield* checked).toBeUndefined()
+      yield* next()
+      expect(yield* kept).toEqual([
+        [bob, "tx:0", "6"],
+        [alice, "unattributed", "5"]
+      ])
+      expect(yield* checked).toBe(3)
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("begins to count anew when it could be told what came to the address", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("anew", alice)
+      let bad = [1]
+      const { next } = yield* choring(
+        model,
+        refusing(model, () => bad)
+      )
+      yield* next(direct(alice, 5n))
+      yield* next()
+      bad = []
+      yield* next()
+      bad = [4]
+      yield* next(direct(alice, 6n))
+      yield* next()
+      expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+      expect(yield* checked).toBe(3)
+      yield* next()
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "5"],
+        [alice, "unattributed", "6"]
+      ])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("keeps what the first has told where the other one is in trouble, and puts that one aside", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("trouble", alice, bob)
+      const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
+      const { aside, next } = yield* choring(
+        model,
+        refusing(model, () => [1]),
+        down
+      )
+      model.mine([direct(alice, 5n)])
+      yield* next(direct(bob, 6n))
+      expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
+      expect(yield* checked).toBeUndefined()
+      expect(aside).toEqual(["timeout"])
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped("is made at once when a payment's time is over, and else at its own pace", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("pace")
+      yield* owe(alice, { expiresAt: 100 })
+      const { mined, next } = yield* choring(model, model.client)
+      yield* next()
+      expect(yield* checked).toBe(1)
+      yield* mined([direct(alice, 5n)])
+      expect(yield* checked).toBe(1)
+      yield* mined([], 161)
+      expect(yield* checked).toBe(3)
+      expect(yield* kept).toEqual([[alice, "tx:0", "5"]])
+    }).pipe(quiet, inStore)
+  )
+})
+
+describe("an error", () => {
+  it.scoped(
+    "puts aside the provider where it tells of it as a whole, and is told of, and the other chores are done",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("error", alice)
+        for (const [reason, expected] of [
+          ["refused", []],
+          ["timeout", ["timeout"]]
+        ] as const) {
+          const failing: RpcClient = {
+            ...model.client,
+            send: (calls) =>
+              calls.some(({ method }) => method === "eth_call" || method === "eth_getBalance")
+                ? errorOf("model", reason)
+                : model.client.send(calls)
+          }
+          const { aside, mined } = yield* choring(model, failing)
+          yield* change("UPDATE scans SET verified_number = 20000")
+          yield* change("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
+          expect(yield* mined([direct(alice, 5n)])).toMatchObject([
+            { reason: expect.stringContaining(reason), ready: true }
+          ])
+          expect(aside).toEqual(expected)
+          expect(yield* stored).not.toContain(999)
+        }
+      }).pipe(quiet, inStore)
+  )
+})
+
+it.scoped("what is done at a pace is done at once, and then at its pace, where the clock was set back", () =>
+  Effect.gen(function* () {
+    const model = yield* owing("clock", alice)
+    const day = 86_400_000
+    yield* owe(bob, { endedAt: 49 * day })
+    yield* TestClock.setTime(50 * day)
+    const asked: Array<unknown> = []
+    const { client } = model
+    const noting: RpcClient = {
+      ...client,
+      send: (calls) => {
+        asked.push(...calls.map(({ params: [first] }) => first))
+        return client.send(
+          calls.map((call) => (call.params[0] === "finalized" ? { ...call, params: ["latest"] } : call))
+        )
+      }
+    }
+    const { mined } = yield* choring(model, noting)
+    yield* mined([])
+    // What a lost copy may have handed out is looked at last.
+    yield* mined([])
+    yield* TestClock.setTime(45 * day)
+    asked.splice(0)
+    yield* mined([direct(alice, 5n), direct(bob, 6n)])
+    expect(yield* kept).toEqual([
+      [alice, "tx:0", "5"],
+      [bob, "tx:1", "6"]
+    ])
+    expect(asked).toContain("finalized")
+    yield* mined([])
+    asked.splice(0)
+    yield* mined([direct(alice, 7n), direct(bob, 8n)])
+    expect(asked).toEqual([])
+  }).pipe(quiet, inStore)
+)
+
+describe("stored blocks", () => {
+  it.scoped("are kept ten thousand below the last that is final and has been read twice", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("old")
+      for (const [verified, finalized] of [
+        [30_000, 15_000],
+        [15_000, 30_000],
+        [15_000, null]
+      ] as const) {
+        yield* change("UPDATE scans SET verified_number = ?, finalized_number = ?", verified, finalized)
+        for (const number of [4_999, 5_000, 6_000]) {
+          yield* change(
+            "INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', ?, '0x', 1) ON CONFLICT DO NOTHING",
+            number
+          )
+        }
+        const { mined } = yield* choring(model, model.client)
+        yield* mined([])
+        expect((yield* stored).slice(-2)).toEqual([5_000, 6_000])
+      }
+    }).pipe(quiet, inStore)
+  )
+
+  it.scoped.each([
+    ["has just got its confirmations, when a payment's time is over", false, [1, 4, 6]],
+    ["is of the branch that was read, and no other", true, [1, 6]]
+  ] as const)("have the one that %s", ([, replaced, kept]) =>
+    Effect.gen(function* () {
+      const model = yield* owing("settled")
+      yield* owe(alice, { expiresAt: 100 })
+      const { mined, run } = yield* choring(model, model.client)
+      yield* mined([])
+      for (const time of [150, 170, 180, 190, 200]) model.mine([], time)
+      yield* scanTo(model.head)
+      const at = model.head
+      if (replaced) {
+        model.rollback(3)
+        for (const time of [181, 191, 201]) model.mine([], time)
+      }
+      yield* run(at)
+      expect((yield* stored).slice(-kept.length)).toEqual(kept)
+    }).pipe(quiet, inStore)
+  )
+})
+
+describe("the daily look at all that is watched", () => {
+  const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
+  const lost = (which: string) =>
+    Effect.flatMap(Writer, (writer) =>
+      writer.write(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
+          // It has been looked at once before, when it was skipped.
+          yield* tx.run("INSERT INTO gap_looks SELECT DISTINCT chain, ? FROM scans", [which])
+        })
+      )
+    )
+
+  it.scoped("goes on with the page that failed, and then with what a lost copy may have handed out", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("sweep")
+      const day = 86_400_000
+      yield* TestClock.adjust("4 days")
+      yield* owe(address(1), { endedAt: 1 })
+      yield* owe(address(2), { endedAt: 3 * day })
+      yield* lost(address(3))
+      let failure: RpcReason | undefined = "refused"
+      const moody: RpcClient = {
+        ...model.client,
+        send: (calls) => (failure === undefined ? model.client.send(calls) : errorOf("model", failure))
+      }
+      const { mined } = yield* choring(model, moody)
+      expect(yield* mined([1, 2, 3].map((n) => direct(address(n), BigInt(n))))).toMatchObject([{ ready: true }])
+      expect(yield* kept).toEqual([])
+      failure = undefined
+      yield* mined([])
+      expect(yield* kept).toEqual([[address(2), "tx:1", "2"]])
+      yield* mined([])
+      expect(yield* kept).toHaveLength(2)
+      // Not again before the next day, when the first payment is too old still.
+      yield* mined([direct(address(2), 4n), direct(address(3), 4n)])
+      yield* mined([])
+      expect(yield* kept).toHaveLength(2)
+      yield* TestClock.adjust("1 day")
+      yield* mined([])
+      yield* mined([])
+      expect((yield* kept).map(([to, , amount]) => [to, amount])).toEqual([
+        [address(2), "2"],
+        [address(3), "3"],
+        [address(2), "4"],
+        [address(3), "4"]
+      ])
+      expect(yield* checked).toBeUndefined()
+    }).pipe(quiet, inStore)
+  )
+})

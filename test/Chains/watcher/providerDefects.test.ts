@@ -1,0 +1,42 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { providerDefectsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/providerDefects.ts"
+import { ModelChain } from "../ModelChain.ts"
+
+const { client } = new ModelChain(1)
+const asExit = (work: Effect.Effect<unknown>) => Effect.exit(providerDefectsAsErrors(client)(work))
+
+describe("a defect in what reads from a provider", () => {
+  it.effect.each([
+    new RangeError("Maximum call stack size exceeded"),
+    new TypeError("no function"),
+    new SyntaxError("0x")
+  ])("is the provider's failure where a value was not what code took it for: %s", (defect) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(providerDefectsAsErrors(client)(Effect.die(defect)))
+      expect(error).toMatchObject({ _tag: "RpcError", reason: "garbage", host: client.host })
+      expect(error.message).toContain(defect.message)
+      // What it says is the provider's: not for those who need no key.
+      expect(error.summary).not.toContain(defect.message)
+    })
+  )
+
+  it.effect("ends the process where it is anything else", () =>
+    Effect.gen(function* () {
+      const bug = new Error("a bug")
+      expect(yield* asExit(Effect.die(bug))).toEqual(Exit.die(bug))
+    })
+  )
+
+  it.effect("ends the process where it is the store's, whatever it is", () =>
+    Effect.gen(function* () {
+      const bug = new TypeError("a bug in a command")
+      const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })
+      const exit = yield* asExit(Effect.orDie(write(Effect.void)))
+      expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
+      expect(String(Exit.isFailure(exit) && Cause.pretty(exit.cause, { renderErrorCause: true }))).toContain(
+        bug.message
+      )
+    })
+  )
+})

@@ -1,0 +1,128 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import type { Respond } from "../../src/Http/respond.ts"
+import { serveHttp } from "../../src/Http/server.ts"
+import { UnauthenticatedBudget } from "../../src/Http/UnauthenticatedBudget.ts"
+import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { dial } from "../lib/socket.ts"
+
+const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+/** Requests at one time; gives how long each waits. */
+const waits = (budget: UnauthenticatedBudget, network: string, now: number, count: number) =>
+  Array.from({ length: count }, () => budget.wait(network, now))
+
+describe("a client without a key", () => {
+  it("is answered fifty times at once, then ten times a second, and after five seconds at the latest", () => {
+    const budget = new UnauthenticatedBudget()
+    expect(waits(budget, "192.0.2.1", 0, 53)).toEqual([...Array.from({ length: 50 }, () => 0), 100, 200, 300])
+    expect(waits(budget, "192.0.2.2", 0, 1)).toEqual([0])
+    expect(waits(budget, "192.0.2.1", 0, 1_000).at(-1)).toBe(5_000)
+    // What is owed is bounded too.
+    expect(waits(budget, "192.0.2.1", 5_200, 3)).toEqual([0, 100, 200])
+    expect(waits(budget, "192.0.2.1", 60_000, 51)).toEqual([...Array.from({ length: 50 }, () => 0), 100])
+  })
+
+  it("waits no longer where the clock was set back", () => {
+    const budget = new UnauthenticatedBudget()
+    waits(budget, "192.0.2.1", 86_400_000, 1)
+    expect(waits(budget, "192.0.2.1", 0, 1)).toEqual([5_000])
+    expect(waits(budget, "192.0.2.1", 10_000, 2)).toEqual([0, 0])
+  })
+
+  it("is forgotten when ten thousand others have asked since", () => {
+    const budget = new UnauthenticatedBudget()
+    waits(budget, "mine", 0, 50)
+    for (let i = 0; i < 9_999; i++) budget.wait(`address ${i}`, 0)
+    expect(budget.wait("mine", 0)).toBe(100)
+    for (let i = 0; i < 10_000; i++) budget.wait(`other ${i}`, 0)
+    expect(budget.wait("mine", 0)).toBe(0)
+  })
+})
+
+/** Holds every request until the test ends. */
+const holding = Effect.gen(function* () {
+  const held = yield* Deferred.make<void>()
+  const respond: Respond = (_request, _body, _id, hold) =>
+    Effect.gen(function* () {
+      yield* Deferred.succeed(held, undefined)
+      yield* hold?.(60_000) ?? Effect.void
+      return { status: 200, headers: {}, text: "{}" }
+    })
+  return { held: Deferred.await(held), respond }
+})
+
+describe("a request that waits for its turn", () => {
+  it.scopedLive("gives way to a new connection where there are too many", () =>
+    Effect.gen(function* () {
+      const { held, respond } = yield* holding
+      const address = yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }, { perClient: 1, drainTimeout: 10 })
+      const first = yield* dial(address)
+      first.write(get)
+      yield* held
+      yield* dial(address)
+      expect(yield* first.closed).toBe("")
+    })
+  )
+
+  it.scopedLive("is the last of its connection: what comes behind it is not taken", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const respond: Respond = (_request, _body, _id, hold) =>
+        Effect.suspend(() => {
+          asked += 1
+          return Effect.as(hold?.(50) ?? Effect.void, { status: 200, headers: {}, text: "{}" })
+        })
+      const client = yield* dial(yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }))
+      client.write(get.repeat(20))
+      const statuses = Array.from((yield* client.closed).matchAll(/HTTP\/1.1 (\d+)/g), ([, status]) => status)
+      expect(statuses).toEqual(["200", "400"])
+      expect(asked).toBe(1)
+    })
+  )
+})
+
+/** Asks 75 times at once; gives how many are answered by now, in the order of their answers, and all of them. */
+const ask75 = (ask: (i: number) => Effect.Effect<Answered>) =>
+  Effect.gen(function* () {
+    let answered = 0
+    const each = (_: unknown, i: number) => Effect.tap(ask(i), () => void answered++)
+    const fiber = yield* Effect.fork(Effect.all(Array.from({ length: 75 }, each), { concurrency: "unbounded" }))
+    const hasAnswered = (count: number) => Effect.repeat(eventLoopTurn, { until: () => answered >= count })
+    return { answered: () => answered, hasAnswered, all: Fiber.join(fiber) }
+  })
+
+it.effect("strangers who ask too often wait, and a key at the same address does not", () =>
+  Effect.gen(function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const paths = ["/readyz", "/healthz", "/docs", "/openapi.json", "/nothing"]
+    const { all, answered, hasAnswered } = yield* ask75((i) => api.call("GET", paths[i % paths.length] ?? ""))
+    yield* hasAnswered(50)
+    expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
+    expect(answered()).toBe(50)
+    // The last twenty-five have ten turns a second.
+    yield* TestClock.adjust("2499 millis")
+    yield* hasAnswered(74)
+    expect(answered()).toBe(74)
+    yield* TestClock.adjust("1 millis")
+    expect(new Set((yield* all).map(({ status }) => status))).toEqual(new Set([200, 404, 503]))
+  }).pipe(Effect.provide(testApp()))
+)
+
+it.effect("a key that goes on beyond its rate waits, and another one at the same address does not", () =>
+  Effect.gen(function* () {
+    const api = yield* TestApi
+    const [key, other] = [yield* api.newKey(), yield* api.newKey()]
+    const { all, answered, hasAnswered } = yield* ask75(() => api.call("GET", "/v1/payments", { key }))
+    yield* hasAnswered(55)
+    expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
+    expect(answered()).toBe(55)
+    // Five are within the rate, fifty more are refused at once, and the last twenty have ten turns a second.
+    yield* TestClock.adjust("2 seconds")
+    const answers = yield* all
+    expect(answers.filter(({ status }) => status === 200).length).toBe(5)
+    expect(answers.filter(({ body, status }) => status === 429 && body.error.code === "RATE_LIMITED").length).toBe(70)
+  }).pipe(Effect.provide(testApp({ limits: { perMinute: 5, perHour: 1_000 } })))
+)
