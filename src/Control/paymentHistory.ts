@@ -51,14 +51,22 @@ const receiptView = (receipt: Receipt): Story["receipts"][number] => ({
   blockTime: iso(receipt.blockTime * 1000),
   currency: receipt.currency,
   amount: receipt.amount.toString(),
-  agreed: receipt.agreed,
+  corroborated: receipt.corroborated,
   ...(receipt.deniedBy === undefined ? {} : { deniedBy: receipt.deniedBy }),
-  ...(receipt.unverifiable === true && !receipt.agreed ? { unverifiable: true as const } : {}),
+  ...(receipt.unverifiable === true && !receipt.corroborated ? { unverifiable: true as const } : {}),
   canonical: receipt.canonical
 })
 
-const dustView = ({ agreed, amount, chain, currency, kind, newest, transfers }: DustSum): Story["dust"][number] => ({
-  ...{ chain, currency, kind, agreed, transfers },
+const dustView = ({
+  corroborated,
+  amount,
+  chain,
+  currency,
+  kind,
+  newest,
+  transfers
+}: DustSum): Story["dust"][number] => ({
+  ...{ chain, currency, kind, corroborated, transfers },
   amount: amount.toString(),
   newestBlock: newest.number
 })

@@ -50,7 +50,7 @@ const ReceiptView = Schema.Struct({
   blockTime: Schema.String,
   currency: Schema.String,
   amount: Schema.String,
-  agreed: Schema.Boolean,
+  corroborated: Schema.Boolean,
   deniedBy: optional(Schema.String),
   unverifiable: optional(Schema.Literal(true)),
   canonical: Schema.Boolean
@@ -60,7 +60,7 @@ const DustView = Schema.Struct({
   chain: ChainName,
   currency: Schema.String,
   kind: Schema.Literal("paying", "late", "stray"),
-  agreed: Schema.Boolean,
+  corroborated: Schema.Boolean,
   transfers: Schema.Number,
   amount: Schema.String,
   newestBlock: Schema.Number

@@ -46,7 +46,7 @@ export interface Receipt {
   /** Undefined where a lost copy of the database handed out the address. */
   readonly payment: PaymentId | undefined
   /** A second provider has the transaction in the same block, or there is none to ask. */
-  readonly agreed: boolean
+  readonly corroborated: boolean
   /** The host of a provider that has its block's height, and not it. */
   readonly deniedBy?: string | undefined
   /**
@@ -74,7 +74,7 @@ export interface Receipt {
  * Whether more than one provider's word stands for a receipt. One without a transaction has none that another provider
  * could be asked about: it is told of as what it is, and confirms nothing.
  */
-export const isCorroborated = ({ agreed, txHash }: Receipt): boolean => agreed || txHash === undefined
+export const isCorroborated = ({ corroborated, txHash }: Receipt): boolean => corroborated || txHash === undefined
 
 /** How far a chain has been read. */
 export interface Scan {

@@ -11,7 +11,7 @@ interface DustRow {
   readonly chain: ChainName
   readonly currency: string
   readonly kind: DustKind
-  readonly agreed: number
+  readonly corroborated: number
   readonly payment_id: string | null
   readonly transfers: number
   readonly amount: string
@@ -22,7 +22,7 @@ interface DustRow {
   readonly decided: string | null
 }
 
-const columns = `address, mode, chain, currency, kind, agreed, payment_id, transfers, amount, newest_number, newest_time,
+const columns = `address, mode, chain, currency, kind, corroborated, payment_id, transfers, amount, newest_number, newest_time,
   orphaned_number, tx_hash, decided`
 
 const fromRow = (row: DustRow): DustSum => ({
@@ -31,7 +31,7 @@ const fromRow = (row: DustRow): DustSum => ({
   chain: row.chain,
   currency: row.currency,
   kind: row.kind,
-  agreed: row.agreed === 1,
+  corroborated: row.corroborated === 1,
   payment: (row.payment_id ?? undefined) as PaymentId | undefined,
   transfers: row.transfers,
   amount: BigInt(row.amount),
@@ -45,7 +45,7 @@ const fromRow = (row: DustRow): DustSum => ({
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.map(
     db.all<DustRow>(
-      `SELECT ${columns} FROM dust_sums WHERE payment_id = ? ORDER BY chain, currency, kind, agreed DESC`,
+      `SELECT ${columns} FROM dust_sums WHERE payment_id = ? ORDER BY chain, currency, kind, corroborated DESC`,
       [payment]
     ),
     (rows) => rows.map(fromRow)
@@ -55,7 +55,7 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
 export const ofLost = (db: Db, address: string, mode: Mode) =>
   Effect.map(
     db.all<DustRow>(
-      `SELECT ${columns} FROM dust_sums WHERE address = ? AND mode = ? AND payment_id IS NULL ORDER BY agreed DESC`,
+      `SELECT ${columns} FROM dust_sums WHERE address = ? AND mode = ? AND payment_id IS NULL ORDER BY corroborated DESC`,
       [address, mode]
     ),
     (rows) => rows.map(fromRow)
@@ -70,7 +70,7 @@ export const keep = (sum: DustSum) =>
       sum.chain,
       sum.currency,
       sum.kind,
-      sum.agreed ? 1 : 0,
+      sum.corroborated ? 1 : 0,
       sum.payment ?? null,
       sum.transfers,
       sum.amount.toString(),
@@ -88,7 +88,7 @@ export const keep = (sum: DustSum) =>
  */
 export const decide = (payment: PaymentId) =>
   Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE dust_sums SET decided = iif(agreed, amount, '0') WHERE payment_id = ? AND kind = 'paying'", [
+    tx.run("UPDATE dust_sums SET decided = iif(corroborated, amount, '0') WHERE payment_id = ? AND kind = 'paying'", [
       payment
     ])
   )

@@ -21,7 +21,7 @@ interface ReceiptRow {
   readonly amount: string
   readonly payment_id: string | null
   readonly canonical: number
-  readonly agreed: number
+  readonly corroborated: number
   readonly denied_by: string | null
   readonly unverifiable: number
   readonly seen_at: number
@@ -30,7 +30,7 @@ interface ReceiptRow {
 }
 
 const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
-  amount, payment_id, canonical, agreed, denied_by, unverifiable, seen_at, since_number, since_time`
+  amount, payment_id, canonical, corroborated, denied_by, unverifiable, seen_at, since_number, since_time`
 
 const fromRow = (row: ReceiptRow): Receipt => ({
   chain: row.chain,
@@ -46,7 +46,7 @@ const fromRow = (row: ReceiptRow): Receipt => ({
   amount: BigInt(row.amount),
   payment: (row.payment_id ?? undefined) as PaymentId | undefined,
   canonical: row.canonical === 1,
-  agreed: row.agreed === 1,
+  corroborated: row.corroborated === 1,
   deniedBy: row.denied_by ?? undefined,
   unverifiable: row.unverifiable === 1,
   seenAt: row.seen_at,
@@ -76,10 +76,10 @@ export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyA
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND agreed = 0 AND block_number > ?
+       WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND corroborated = 0 AND block_number > ?
          AND payment_id IN (SELECT value FROM json_each(?))
        UNION ALL
-       SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND agreed = 0 AND transfers > 0 AND newest_number > ?
+       SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND corroborated = 0 AND transfers > 0 AND newest_number > ?
          AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
       [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
     ),
@@ -160,7 +160,7 @@ export interface Unsettled extends Receipt {
   /** Undefined where it is settled by itself. */
   readonly kind: DustKind | "none" | undefined
   /** What is in the sums of it; undefined for nothing. */
-  readonly summed: Pick<Receipt, "agreed" | "currency" | "amount"> | undefined
+  readonly summed: Pick<Receipt, "corroborated" | "currency" | "amount"> | undefined
   readonly isNew: boolean
   /** It is what a reorg has taken from another block: what that was, it is. */
   readonly replaces: { readonly kind: DustKind | "none" | undefined } | undefined
@@ -175,12 +175,12 @@ interface UnsettledRow extends ReceiptRow {
 const kindOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "listed" ? undefined : dust)
 
 const unsettledOf = (row: UnsettledRow): Unsettled => {
-  const [, agreed, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
-  const isSummed = agreed !== undefined && row.dust !== null && row.dust !== "none"
+  const [, corroborated, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
+  const isSummed = corroborated !== undefined && row.dust !== null && row.dust !== "none"
   return {
     ...fromRow(row),
     kind: kindOf(row.dust),
-    summed: isSummed ? { agreed: agreed === "1", currency, amount: BigInt(amount) } : undefined,
+    summed: isSummed ? { corroborated: corroborated === "1", currency, amount: BigInt(amount) } : undefined,
     isNew: row.settled === null,
     replaces: row.replaced === null ? undefined : { kind: kindOf(row.replaced) }
   }
@@ -217,7 +217,7 @@ export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
       `UPDATE receipts SET dust = seen.value ->> 5,
-         settled = iif(canonical = 1, agreed || ' ' || currency || ' ' || amount, '')
+         settled = iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')
        FROM json_each(?) AS seen
        WHERE chain = seen.value ->> 0 AND mode = seen.value ->> 1 AND block_hash = seen.value ->> 2
          AND address = seen.value ->> 3 AND position = seen.value ->> 4`,

@@ -20,7 +20,7 @@ export interface DustRules extends Pick<Rules, "settleGrace"> {
 }
 
 /** How an address's dust is kept: one sum for each of the first five. */
-export interface DustSum extends Pick<Receipt, "chain" | "mode" | "address" | "currency" | "agreed" | "payment"> {
+export interface DustSum extends Pick<Receipt, "chain" | "mode" | "address" | "currency" | "corroborated" | "payment"> {
   readonly kind: DustKind
   readonly transfers: number
   /** Base units. */
@@ -81,14 +81,14 @@ const receiptOf = (sum: DustSum, part: "known" | "since", amount: bigint): Recei
   blockNumber: sum.newest.number,
   blockTime: sum.newest.time,
   address: sum.address,
-  position: `dust:${sum.kind}:${sum.agreed}:${part}`,
+  position: `dust:${sum.kind}:${sum.corroborated}:${part}`,
   place: 0,
   txHash: sum.txHash,
   currency: sum.currency,
   amount,
   payment: sum.payment,
   canonical: true,
-  agreed: sum.agreed,
+  corroborated: sum.corroborated,
   seenAt: part === "known" ? never : afterAll,
   dust: sum.kind
 })
@@ -101,9 +101,9 @@ const orphanedOf = (sum: DustSum): ReadonlyArray<Receipt> =>
 
 /**
  * The receipts that stand for an address's dust. What has come since the payment ended is apart from what it had then; that
- * which is agreed to counts as having been there first. What came last is first in order: what was sent back is of that.
+ * which is corroborated counts as having been there first. What came last is first in order: what was sent back is of that.
  *
- * @param sums of each kind those that are agreed to before the others
+ * @param sums of each kind those that are corroborated before the others
  */
 export const dustReceipts = (sums: ReadonlyArray<DustSum>): ReadonlyArray<Receipt> => {
   const decided = (one: DustSum) =>
@@ -112,10 +112,10 @@ export const dustReceipts = (sums: ReadonlyArray<DustSum>): ReadonlyArray<Receip
       .reduce((total, { amount, decided = amount }) => total + decided, 0n)
   const parts = sums.map((sum) => {
     const vouched = sums.find(
-      ({ agreed, chain, currency, kind }) =>
-        agreed && kind === sum.kind && chain === sum.chain && currency === sum.currency
+      ({ corroborated, chain, currency, kind }) =>
+        corroborated && kind === sum.kind && chain === sum.chain && currency === sum.currency
     )
-    const before = sum.agreed ? 0n : least(vouched?.amount ?? 0n, decided(sum))
+    const before = sum.corroborated ? 0n : least(vouched?.amount ?? 0n, decided(sum))
     const known = least(sum.amount, decided(sum) - before)
     return {
       since: sum.amount > known ? [receiptOf(sum, "since", sum.amount - known)] : [],

@@ -166,7 +166,7 @@ const afterDecision = (
   const arrivals = arrivalsOf(paying, firstSeen)
   if (status !== "confirmed") {
     // What one provider alone shows is left of a payment that a reorg undoes, and is nothing that another end counts.
-    const isCounted = ({ agreed }: Receipt) => agreed || payment.failureReason === "reorged"
+    const isCounted = ({ corroborated }: Receipt) => corroborated || payment.failureReason === "reorged"
     const untold = onTime.filter((one) => one.txHash === undefined && one.seenAt <= endedAt && isCounted(one))
     return foundLate(payment, arrivals, total(untold))
   }
@@ -222,7 +222,9 @@ export const exceptionsOf = (
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
   const stray = canonical.filter(isStray)
   // As money without a transaction: one provider's word, told of as what it is.
-  const untold = receipts.filter((one) => one.canonical && one.unverifiable === true && !one.agreed && !isEvidence(one))
+  const untold = receipts.filter(
+    (one) => one.canonical && one.unverifiable === true && !one.corroborated && !isEvidence(one)
+  )
   return [
     ...each("wrong_chain", elsewhere(payment, stray)),
     ...each("wrong_token", stray.filter(isWrongToken)),

@@ -137,10 +137,10 @@ const failure = (
 ): FailureReason | undefined => {
   if (received.length > 0) return "insufficient_amount"
   const others = receipts.filter((receipt) => receipt.canonical)
-  const onChain = others.filter((receipt) => receipt.chain === payment.chain && receipt.agreed)
+  const onChain = others.filter((receipt) => receipt.chain === payment.chain && receipt.corroborated)
   const sinceCreation = onChain.filter((receipt) => receipt.blockNumber > headAtCreation(payment))
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
-  return elsewhere(payment, others).some(({ agreed }) => agreed) ? "wrong_chain" : undefined
+  return elsewhere(payment, others).some(({ corroborated }) => corroborated) ? "wrong_chain" : undefined
 }
 
 /** The payment with what has been received for it now. */
@@ -166,10 +166,10 @@ const ending = (
   horizon: Horizon,
   now: number
 ): Payment | undefined => {
-  const isReported = ({ agreed, canonical, dust, txHash }: Receipt) =>
-    canonical && !agreed && dust === undefined && txHash !== undefined
+  const isReported = ({ corroborated, canonical, dust, txHash }: Receipt) =>
+    canonical && !corroborated && dust === undefined && txHash !== undefined
   if (receipts.some(isReported)) return undefined
-  const certain = received.filter(({ agreed }) => agreed)
+  const certain = received.filter(({ corroborated }) => corroborated)
   const ended = { ...withReceived(seen, certain), endedAt: now }
   const failureReason = failure(seen, certain, receipts)
   if (failureReason !== undefined) return { ...ended, status: "failed", failureReason }
@@ -198,7 +198,7 @@ export const advance = (
   const needed = required(payment.amount, rules.toleranceBps)
   const until = deepest(horizon)
   const certain = received.filter(
-    (receipt) => receipt.txHash !== undefined && receipt.agreed && receipt.blockNumber <= until
+    (receipt) => receipt.txHash !== undefined && receipt.corroborated && receipt.blockNumber <= until
   )
   const crossedBy = crossing(certain, needed)
 
@@ -214,7 +214,7 @@ export const advance = (
     // What one provider alone tells of beside it is told of once another one has it.
     const counting = withReceived(
       seen,
-      received.filter(({ agreed }) => agreed)
+      received.filter(({ corroborated }) => corroborated)
     )
     const confirmed: Payment = { ...counting, status: "confirmed", txHash: crossedBy, confirmedAt: now, endedAt: now }
     steps.push({ payment: confirmed, announced: true })

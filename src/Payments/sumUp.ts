@@ -35,8 +35,9 @@ interface Sorting {
   readonly ended: boolean
 }
 
-type SumKey = Pick<DustSum, "chain" | "currency" | "kind" | "agreed">
-const nameOf = ({ agreed, chain, currency, kind }: SumKey): string => `${chain} ${kind} ${agreed} ${currency}`
+type SumKey = Pick<DustSum, "chain" | "currency" | "kind" | "corroborated">
+const nameOf = ({ corroborated, chain, currency, kind }: SumKey): string =>
+  `${chain} ${kind} ${corroborated} ${currency}`
 
 /** Adds to the sums, or takes out of them, what has become of one receipt. */
 const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: boolean): void => {
@@ -55,7 +56,7 @@ const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: bo
   } = receipt
   if (kind === undefined || kind === "none") return
   if (summed !== undefined) {
-    const name = nameOf({ chain, kind, agreed: summed.agreed, currency: summed.currency })
+    const name = nameOf({ chain, kind, corroborated: summed.corroborated, currency: summed.currency })
     const sum = sums.get(name)
     if (sum !== undefined) {
       const orphaned = canonical ? sum.orphaned : Math.max(sum.orphaned ?? 0, blockNumber)
@@ -63,10 +64,10 @@ const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: bo
     }
   }
   if (!canonical) return
-  const { agreed, currency } = receipt
-  const name = nameOf({ chain, kind, agreed, currency })
+  const { corroborated, currency } = receipt
+  const name = nameOf({ chain, kind, corroborated, currency })
   const sum: DustSum = sums.get(name) ?? {
-    ...{ address, mode, chain, currency, kind, agreed, payment },
+    ...{ address, mode, chain, currency, kind, corroborated, payment },
     transfers: 0,
     amount: 0n,
     newest: { number: blockNumber, time: blockTime },

@@ -70,10 +70,10 @@ const renderException = (exception: ExceptionView): string =>
 
 const renderDust = (sum: Story["dust"][number]): string =>
   `${sum.transfers} small transfers, ${sum.kind}  ${sum.amount} ${sum.currency}  ${sum.chain}  ` +
-  `up to block ${sum.newestBlock}${sum.agreed ? "" : "  no second provider has them yet"}`
+  `up to block ${sum.newestBlock}${sum.corroborated ? "" : "  no second provider has them yet"}`
 
-const evidenceOf = ({ agreed, deniedBy, unverifiable }: Story["receipts"][number]): string => {
-  if (agreed) return ""
+const evidenceOf = ({ corroborated, deniedBy, unverifiable }: Story["receipts"][number]): string => {
+  if (corroborated) return ""
   if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
   return unverifiable === true
     ? "  no second provider has the states or the trace that would tell of it"

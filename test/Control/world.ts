@@ -44,7 +44,7 @@ const insertPayment = (n: number, chain: string, ended: number | "NULL") => `
 const paidLate = (n: number) => [
   insertPayment(n, "base", 2000),
   `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-     payment_id, canonical, agreed, seen_at)
+     payment_id, canonical, corroborated, seen_at)
    VALUES ('base', 'test', '0xb', '0x000000000000000000000000000000000000000${n}', 'tx:0', 101, 9000, '0xlate${n}', 'ETH',
      '1000', '${payment(n)}', 1, 1, 3000)`,
   `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)

@@ -224,7 +224,7 @@ it.scoped("money that a second provider has not confirmed neither confirms nor f
   Effect.gen(function* () {
     const payment = yield* start
     yield* TestClock.setTime((lastOnTime + 500) * 1000)
-    yield* tick({ head: lastOnTime + 500, transfers: [transfer(120, 1000n)], agreed: false })
+    yield* tick({ head: lastOnTime + 500, transfers: [transfer(120, 1000n)], corroborated: false })
     expect((yield* look(payment)).payment?.status).toBe("detecting")
     const writer = yield* Writer
     yield* writer.write(

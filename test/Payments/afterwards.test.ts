@@ -31,7 +31,7 @@ const gone = (of: Payment): Receipt => ({
   amount: 1000n,
   payment: of.id,
   canonical: false,
-  agreed: true,
+  corroborated: true,
   seenAt: 101_000
 })
 

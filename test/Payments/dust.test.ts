@@ -46,8 +46,8 @@ const dust = (number: number, count: number, units = 1n, over: Partial<DatedTran
 
 const sums = Effect.flatMap(Reader, (reader) =>
   reader.all<{ sum: string }>(
-    `SELECT kind || ' ' || transfers || ' ' || amount || ' ' || currency || iif(agreed, '', ' not agreed') AS sum
-     FROM dust_sums WHERE transfers > 0 ORDER BY kind, currency, agreed, transfers`
+    `SELECT kind || ' ' || transfers || ' ' || amount || ' ' || currency || iif(corroborated, '', ' not corroborated') AS sum
+     FROM dust_sums WHERE transfers > 0 ORDER BY kind, currency, corroborated, transfers`
   )
 ).pipe(Effect.map((rows) => rows.map(({ sum }) => sum)))
 
@@ -81,13 +81,13 @@ it.scoped("dust: a thousand transfers below the floor are one sum, and count", (
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("dust: it confirms only once its newest is deep, and all is agreed to", () =>
+it.scoped("dust: it confirms only once its newest is deep, and all is corroborated", () =>
   Effect.gen(function* () {
     const payment = yield* begin
-    yield* tick({ head: 110, transfers: dust(110, 2_000, 500n), agreed: false })
+    yield* tick({ head: 110, transfers: dust(110, 2_000, 500n), corroborated: false })
     yield* tick({ head: 120 })
     expect(yield* received(payment)).toBe("detecting 1000000")
-    expect(yield* sums).toEqual(["paying 2000 1000000 USDC not agreed"])
+    expect(yield* sums).toEqual(["paying 2000 1000000 USDC not corroborated"])
     const writer = yield* Writer
     const settlement = yield* Settlement
     const keys = dust(110, 2_000, 500n)
@@ -100,7 +100,7 @@ it.scoped("dust: it confirms only once its newest is deep, and all is agreed to"
         })
       )
     yield* vouch(keys.slice(1))
-    expect(yield* sums).toEqual(["paying 1 500 USDC not agreed", "paying 1999 999500 USDC"])
+    expect(yield* sums).toEqual(["paying 1 500 USDC not corroborated", "paying 1999 999500 USDC"])
     expect(yield* received(payment)).toBe("detecting 1000000")
     yield* vouch(keys)
     expect(yield* sums).toEqual(["paying 2000 1000000 USDC"])
@@ -303,7 +303,7 @@ it.scoped("dust: what belongs to a payment is settled by its own rows alone, how
     expect(plans.filter((plan) => plan.includes(" receipts "))).toEqual([
       "SEARCH receipts USING INDEX receipts_unsettled (payment_id=?)",
       "SEARCH receipts USING INDEX receipts_payment (payment_id=? AND dust=?)",
-      expect.stringContaining("SEARCH receipts USING INDEX receipts_unagreed")
+      expect.stringContaining("SEARCH receipts USING INDEX receipts_uncorroborated")
     ])
   }).pipe(Effect.provide(layer))
 )

@@ -31,16 +31,28 @@ it("dust: the floor is never more than a hundredth of the amount, or of what is 
 it("dust: what a payment had when it ended is there once, however much came since that nobody agrees to", () => {
   const { address, chain, currency, id, mode } = somePayment({})
   const sum = (over: Partial<DustSum>): DustSum => ({
-    ...{ address, chain, currency, mode, payment: id, kind: "paying", agreed: true, transfers: 10, amount: 5_000n },
+    ...{
+      address,
+      chain,
+      currency,
+      mode,
+      payment: id,
+      kind: "paying",
+      corroborated: true,
+      transfers: 10,
+      amount: 5_000n
+    },
     ...{ newest: { number: 7, time: 7 }, orphaned: undefined, txHash: "0xd", decided: 0n },
     ...over
   })
   const parts = (...sums: ReadonlyArray<DustSum>) =>
-    dustReceipts(sums).map(({ agreed, amount, position }) => `${position.split(":")[3]} ${amount} ${agreed}`)
-  // All that was there then is agreed to: none of the rest was there.
-  expect(parts(sum({ decided: 5_000n }), sum({ agreed: false }))).toEqual(["since 5000 false", "known 5000 true"])
-  // A part of it was agreed to after the end: it is still what was there then.
-  expect(parts(sum({ amount: 2_000n }), sum({ agreed: false, amount: 3_500n, decided: 5_000n }))).toEqual([
+    dustReceipts(sums).map(
+      ({ corroborated, amount, position }) => `${position.split(":")[3]} ${amount} ${corroborated}`
+    )
+  // All that was there then is corroborated: none of the rest was there.
+  expect(parts(sum({ decided: 5_000n }), sum({ corroborated: false }))).toEqual(["since 5000 false", "known 5000 true"])
+  // A part of it was corroborated after the end: it is still what was there then.
+  expect(parts(sum({ amount: 2_000n }), sum({ corroborated: false, amount: 3_500n, decided: 5_000n }))).toEqual([
     "since 500 false",
     "known 2000 true",
     "known 3000 false"

@@ -31,7 +31,7 @@ const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Part
   currency: "USDC",
   amount,
   payment: undefined,
-  agreed: true,
+  corroborated: true,
   canonical: true,
   seenAt: blockNumber * 1000,
   ...over
@@ -46,7 +46,7 @@ const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
 const after = endedAt / 1000 + 10
 
 describe("money inside contracts that one provider tells of, and no other one can tell of at all", () => {
-  const told = { currency: "ETH", position: "call:0xa", agreed: false, unverifiable: true } as const
+  const told = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
   const coins = payment({ currency: "ETH" })
 
   it("unattributed: as money without a transaction is", () => {
@@ -61,7 +61,7 @@ describe("money inside contracts that one provider tells of, and no other one ca
     expect(found(coins, receipt("0xa", 101, 5n, { ...told, unverifiable: false }))).toEqual([])
     expect(found(coins, receipt("0xa", 90, 5n, told))).toEqual([])
     expect(found(coins, receipt("0xa", 101, 5n, { ...told, canonical: false }))).toEqual([])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...told, agreed: true }))).toEqual([])
+    expect(found(coins, receipt("0xa", 101, 5n, { ...told, corroborated: true }))).toEqual([])
   })
 })
 
@@ -154,7 +154,7 @@ describe("found_late", () => {
   it("nothing that was counted beside coins without a transaction, counted or not", () => {
     const known = receipt("0xa", 300, 400n)
     const coins = { position: "unattributed", txHash: undefined } as const
-    expect(found(short, known, receipt("", 299, 50n, { ...coins, agreed: false }))).toEqual([
+    expect(found(short, known, receipt("", 299, 50n, { ...coins, corroborated: false }))).toEqual([
       "unattributed 50 undefined"
     ])
     const counted = { ...short, amountReceived: 450n }
@@ -162,7 +162,7 @@ describe("found_late", () => {
     // What the undoing of a payment leaves is counted with them: no transaction that came back stands for them.
     const undone = { ...counted, failureReason: "reorged" as const, confirmedAt: 400_000 }
     const back = receipt("0xb", 301, 50n)
-    expect(found(undone, known, receipt("", 299, 50n, { ...coins, agreed: false }), back)).toEqual([
+    expect(found(undone, known, receipt("", 299, 50n, { ...coins, corroborated: false }), back)).toEqual([
       "unattributed 50 undefined",
       "reorged 500 undefined",
       "found_late 50 0xb"

@@ -30,7 +30,7 @@ export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
     amount: 1000n,
     payment: of.id,
     canonical: true,
-    agreed: true,
+    corroborated: true,
     seenAt: created,
     ...over
   }

@@ -126,7 +126,7 @@ interface Tick {
   readonly transfers?: ReadonlyArray<DatedTransfer>
   /** The common ancestor, where there was a reorg. */
   readonly ancestor?: number
-  readonly agreed?: boolean
+  readonly corroborated?: boolean
   /** Where balances were compared; otherwise at the head. */
   readonly checked?: number
   readonly safe?: number
@@ -137,7 +137,16 @@ interface Tick {
 export const untilExpired = Effect.flatMap(Writer, (writer) => Effect.repeatN(writer.write(Effect.void), 5))
 
 /** What the watcher does at the end of a tick. */
-export const tick = ({ ancestor, agreed = true, finalized, head, on = network, safe, transfers = [], ...tick }: Tick) =>
+export const tick = ({
+  ancestor,
+  corroborated = true,
+  finalized,
+  head,
+  on = network,
+  safe,
+  transfers = [],
+  ...tick
+}: Tick) =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -148,7 +157,7 @@ export const tick = ({ ancestor, agreed = true, finalized, head, on = network, s
         if (ancestor !== undefined) {
           for (const id of yield* LedgerRepo.orphanAbove(on, block(ancestor))) touched.add(id)
         }
-        for (const id of yield* LedgerRepo.keepReceipts(on, transfers, agreed)) touched.add(id)
+        for (const id of yield* LedgerRepo.keepReceipts(on, transfers, corroborated)) touched.add(id)
         yield* LedgerRepo.keepBlocks(on, [head - confirmations + 1, head].map(block))
         yield* LedgerRepo.moveScan(on, block(head))
         const checked = tick.checked ?? head

@@ -59,19 +59,19 @@ describe("time is over", () => {
     ["only money older than the payment", { blockNumber: 90, currency: "USDT" }],
     [
       "only what one provider tells of many small transfers on another chain",
-      { chain: "optimism", agreed: false, dust: "stray" }
+      { chain: "optimism", corroborated: false, dust: "stray" }
     ],
     [
       "only what one provider tells of many small transfers of another token",
-      { currency: "USDT", agreed: false, dust: "stray" }
+      { currency: "USDT", corroborated: false, dust: "stray" }
     ],
     [
       "only coins without a transaction that one provider alone shows",
-      { amount: 999n, position: "unattributed", txHash: undefined, agreed: false }
+      { amount: 999n, position: "unattributed", txHash: undefined, corroborated: false }
     ],
     [
       "only coins in the place of a token that one provider alone shows",
-      { currency: "ETH", position: "unattributed", txHash: undefined, agreed: false }
+      { currency: "ETH", position: "unattributed", txHash: undefined, corroborated: false }
     ],
     ["only late money", { blockNumber: lastOnTime + 1 }]
   ])("%s expires", (_, each) => {

@@ -147,10 +147,10 @@ describe("money that nobody can vouch for", () => {
     expect(states(run(it, [receipt(it, { ...untold, amount: 1n })], end))).toEqual(["detecting!", "failed!"])
   })
 
-  it("not agreed by a second provider is detected, and confirms once it is; until then it does not fail", () => {
+  it("not corroborated by a second provider is detected, and confirms once it is; until then it does not fail", () => {
     const it = payment()
-    expect(states(run(it, [receipt(it, { agreed: false })], scanned(200)))).toEqual(["detecting!"])
-    expect(states(run(it, [receipt(it, { agreed: false })], end))).toEqual(["detecting!"])
+    expect(states(run(it, [receipt(it, { corroborated: false })], scanned(200)))).toEqual(["detecting!"])
+    expect(states(run(it, [receipt(it, { corroborated: false })], end))).toEqual(["detecting!"])
     expect(states(run(it, [receipt(it)], end))).toEqual(["detecting!", "confirmed!"])
   })
 })
@@ -218,7 +218,7 @@ describe("for any history", () => {
           currency: fc.constantFrom("USDC", "USDT", "ETH"),
           chain: fc.constantFrom("base" as const, "optimism" as const),
           canonical: fc.boolean(),
-          agreed: fc.boolean(),
+          corroborated: fc.boolean(),
           position: fc.nat(50).map((i) => `log:${i}`),
           txHash: fc.nat(8).map((i) => `0xt${i}`)
         }),
@@ -259,7 +259,7 @@ describe("for any history", () => {
         const fits = all.filter((each) => each.currency === "USDC" && each.chain === "base")
         const newer = new Set(fits.filter((each) => each.blockNumber > 100).map((each) => each.txHash))
         const right = fits.filter(
-          (each) => each.txHash !== undefined && each.canonical && each.agreed && newer.has(each.txHash)
+          (each) => each.txHash !== undefined && each.canonical && each.corroborated && newer.has(each.txHash)
         )
         const paid = right
           .filter((each) => each.blockNumber <= lastOnTime && head - each.blockNumber + 1 >= confirmations)

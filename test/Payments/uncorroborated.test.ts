@@ -55,7 +55,7 @@ it.scoped.each<[string, DatedTransfer, string]>([
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     const head = money.blockNumber + confirmations
-    yield* tick({ head, transfers: [money], agreed: false })
+    yield* tick({ head, transfers: [money], corroborated: false })
     expect(yield* exceptions(payment)).toEqual([])
     yield* corroborate(head, [money])
     expect(yield* exceptions(payment)).toEqual([`open ${exception}`])
@@ -68,7 +68,7 @@ it.scoped("money on another chain opens an exception when a second provider ther
     const writer = yield* Writer
     yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
     const money = usdcElsewhere(250, 7n)
-    yield* tick({ head: 252, on: elsewhere, transfers: [money], agreed: false })
+    yield* tick({ head: 252, on: elsewhere, transfers: [money], corroborated: false })
     expect(yield* exceptions(payment)).toEqual([])
     yield* corroborate(252, [money], elsewhere)
     expect(yield* exceptions(payment)).toEqual(["open wrong_chain 7 0xt250"])
@@ -80,7 +80,7 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       const payment = yield* start
-      yield* tick({ head: 120, transfers: [transfer(119, 500n)], agreed: false })
+      yield* tick({ head: 120, transfers: [transfer(119, 500n)], corroborated: false })
       yield* tick({ head: 130, transfers: [transfer(120, 1000n)] })
       expect((yield* look(payment)).payment).toMatchObject({ status: "confirmed", amountReceived: 1000n })
       expect(yield* exceptions(payment)).toEqual([])
@@ -91,7 +91,7 @@ it.scoped("it keeps its payment open at the deadline, opens nothing then, and co
   Effect.gen(function* () {
     const payment = yield* start
     const head = lastOnTime + confirmations + 50
-    yield* tick({ head: 130, transfers: [transfer(120, 1000n)], agreed: false })
+    yield* tick({ head: 130, transfers: [transfer(120, 1000n)], corroborated: false })
     yield* TestClock.setTime(head * 1000)
     yield* tick({ head })
     expect(yield* status(payment)).toBe("detecting")
@@ -109,7 +109,7 @@ it.scoped("money found late alarms when a second provider confirms it, and once"
     yield* tick({ head: end })
     expect(yield* status(payment)).toBe("expired")
     yield* TestClock.adjust("1 second")
-    yield* tick({ head: end + 1, transfers: [transfer(200, 1000n)], agreed: false })
+    yield* tick({ head: end + 1, transfers: [transfer(200, 1000n)], corroborated: false })
     expect([yield* exceptions(payment), alarms]).toEqual([[], []])
     yield* corroborate(end + 1, [transfer(200, 1000n)])
     yield* corroborate(end + 1, [transfer(200, 1000n)])
@@ -128,7 +128,7 @@ it.scoped("money of a lost payment is told of, with its alarm, when a second pro
       Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, 'test', ?, 7, 0)", [lost, wallet]))
     )
     const money = transfer(120, 5n, { address: lost.toLowerCase() })
-    yield* tick({ head: 130, transfers: [money], agreed: false })
+    yield* tick({ head: 130, transfers: [money], corroborated: false })
     expect(yield* reader.all("SELECT kind FROM exceptions")).toEqual([])
     yield* corroborate(130, [money])
     expect(yield* reader.all("SELECT kind FROM exceptions")).toEqual([{ kind: "unknown_payment" }])
@@ -144,16 +144,16 @@ it.scoped(
       yield* tick({ head: 136, transfers: [transfer(135, 500n)] })
       const open = ["open paid_again 500 0xt135"]
       const again = (number: number, amount: bigint) => transfer(number, amount, { txHash: "0xt135" })
-      yield* tick({ head: 138, ancestor: 134, transfers: [again(136, 500n)], agreed: false })
+      yield* tick({ head: 138, ancestor: 134, transfers: [again(136, 500n)], corroborated: false })
       expect(yield* exceptions(payment)).toEqual(open)
-      yield* tick({ head: 140, ancestor: 135, transfers: [again(137, 900n)], agreed: false })
+      yield* tick({ head: 140, ancestor: 135, transfers: [again(137, 900n)], corroborated: false })
       expect(yield* exceptions(payment)).toEqual(open)
       yield* corroborate(140, [again(137, 900n)])
       expect(yield* exceptions(payment)).toEqual(["open paid_again 900 0xt135"])
       yield* tick({ head: 141, ancestor: 136 })
       expect(yield* exceptions(payment)).toEqual(["gone paid_again 900 0xt135"])
       // What is gone is opened anew by nothing less than what opens anything.
-      yield* tick({ head: 142, transfers: [again(142, 900n)], agreed: false })
+      yield* tick({ head: 142, transfers: [again(142, 900n)], corroborated: false })
       expect(yield* exceptions(payment)).toEqual(["gone paid_again 900 0xt135"])
     }).pipe(Effect.provide(layer))
 )
@@ -161,7 +161,7 @@ it.scoped(
 it.scoped("an invented transfer keeps no payment confirmed whose money a reorg took", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [transfer(125, 1000n)], agreed: false })
+    yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [transfer(125, 1000n)], corroborated: false })
     // The transaction may be confirmed until its block is final, too.
     yield* tick({ head: 136, finalized: 124 })
     expect(yield* status(payment)).toBe("confirmed")
@@ -176,7 +176,7 @@ it.scoped("a transaction that a reorg mined again keeps its payment confirmed on
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     const again = transfer(125, 1000n, { txHash: "0xt120" })
-    yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [again], agreed: false })
+    yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [again], corroborated: false })
     yield* tick({ head: 132, finalized: 124 })
     yield* corroborate(132, [again])
     yield* tick({ head: 150, finalized: 140 })
@@ -191,7 +191,7 @@ it.scoped(
     Effect.gen(function* () {
       const payment = yield* start
       const untold = transfer(110, 300n, { position: "unattributed", txHash: undefined })
-      yield* tick({ head: 120, transfers: [untold], agreed: false })
+      yield* tick({ head: 120, transfers: [untold], corroborated: false })
       yield* tick({ head: 121, transfers: [transfer(119, 400n)] })
       expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 700n })
       yield* tick({ head: lastOnTime + confirmations })

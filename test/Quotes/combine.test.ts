@@ -54,10 +54,10 @@ describe("a combined price", () => {
           cents.toSorted((a, b) => (a > b ? -1 : 1))[0]
         ]
         const percent = symbol === "ETH" || symbol === "MXN" ? 102n : 101n
-        const agreed = lowest !== undefined && highest !== undefined && highest * 100n <= lowest * percent
+        const corroborated = lowest !== undefined && highest !== undefined && highest * 100n <= lowest * percent
         const { price, reason } = combine(symbol, all, [], now)
-        expect(price !== undefined).toBe(agreed)
-        expect(reason === undefined).toBe(agreed)
+        expect(price !== undefined).toBe(corroborated)
+        expect(reason === undefined).toBe(corroborated)
       }),
       { numRuns: 2_000 }
     )

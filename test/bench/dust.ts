@@ -63,7 +63,7 @@ const tick = Effect.fnUntraced(function* (head: number, transfers: ReadonlyArray
   return yield* writer.write(
     Effect.gen(function* () {
       const started = performance.now()
-      const stored = yield* commitReading(settlement, { ...reading, agreed: true, unwatched: false })
+      const stored = yield* commitReading(settlement, { ...reading, corroborated: true, unwatched: false })
       return stored ? performance.now() - started : yield* Effect.dieMessage(`${head} was not stored`)
     })
   )

@@ -33,7 +33,7 @@ const rows = `
   ${insertPayment(2, "base", "pending")}
   ${insertPayment(3, "polygon", "pending")}
   INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-    payment_id, canonical, agreed, seen_at)
+    payment_id, canonical, corroborated, seen_at)
   VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000001', 'tx:0', 101, 9000, '0xlate', 'ETH', '1000',
     '${paymentId(1)}', 1, 1, 3000);
   INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)

@@ -19,7 +19,7 @@ const rows = [
   `INSERT INTO transitions (payment_id, ordinal, from_status, to_status, at) VALUES
      ('${id}', 1, 'detecting', 'confirmed', 30000), ('${id}', 0, 'pending', 'detecting', 20000)`,
   `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-     payment_id, canonical, agreed, seen_at)
+     payment_id, canonical, corroborated, seen_at)
    VALUES ('base', 'test', '0xb2', '0xa', 'log:1', 11, 22, '0xt', 'USDC', '1000000', '${id}', 1, 1, 22000),
      ('base', 'test', '0xb1', '0xa', 'log:0', 10, 20, '0xt', 'USDC', '1000000', '${id}', 0, 0, 20000)`,
   `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at)
@@ -47,7 +47,7 @@ it.live("a payment's story names who denies a receipt, and what nobody else can 
     yield* writer.write(
       Effect.flatMap(Tx, (tx) =>
         tx.run(
-          `UPDATE receipts SET agreed = 0, denied_by = iif(block_number = 11, 'rpc.example', NULL),
+          `UPDATE receipts SET corroborated = 0, denied_by = iif(block_number = 11, 'rpc.example', NULL),
              unverifiable = iif(block_number = 10, 1, 0)`
         )
       )
@@ -55,7 +55,7 @@ it.live("a payment's story names who denies a receipt, and what nobody else can 
     const payment = yield* byId(reader, id)
     if (payment === undefined) return expect.unreachable()
     const { receipts } = yield* paymentHistoryOf(reader, payment, 200)
-    expect(receipts.map(({ agreed, deniedBy, unverifiable }) => [agreed, deniedBy, unverifiable])).toEqual([
+    expect(receipts.map(({ corroborated, deniedBy, unverifiable }) => [corroborated, deniedBy, unverifiable])).toEqual([
       [false, undefined, true],
       [false, "rpc.example", undefined]
     ])
@@ -80,7 +80,7 @@ it.live("a payment's story is told in the order in which it happened, each attem
       [10, "1970-01-01T00:00:20.000Z", false],
       [11, "1970-01-01T00:00:22.000Z", true]
     ])
-    expect(story.receipts.map(({ agreed }) => agreed)).toEqual([false, true])
+    expect(story.receipts.map(({ corroborated }) => corroborated)).toEqual([false, true])
     expect(story.exceptions).toEqual([
       {
         id: "exc_1",

@@ -318,7 +318,7 @@ export class World {
       if (waited > 0 && this.ledger.isCaughtUp()) break
     }
     // What is done besides reading has a pace of its own, a slow node takes seconds for it, and what it finds has to be
-    // agreed to in the next tick; a provider that never answered is put aside for as long.
+    // corroborated in the next tick; a provider that never answered is put aside for as long.
     const others = this.places.every(({ isPunctual }) => isPunctual) ? 75 * second : 90 * second
     for (let left = Math.max(others, patience); left > 0; left -= 15 * second) {
       await this.pass(Math.min(left, 15 * second))

@@ -13,7 +13,7 @@ export interface Checked extends Reconciliation {
   /** `round`: everything that `asked` gave. `page`: some of the addresses whose payments have ended. */
   readonly of: "round" | "page"
   /** No second provider has to be asked about it. */
-  readonly agreed: boolean
+  readonly corroborated: boolean
 }
 
 /** One row holds all that nobody can tell of in one block: since the earliest that a part of it may have come with. */
@@ -31,12 +31,12 @@ const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
 /**
  * Stores what balances have told of. Gives whose it is.
  */
-export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
+export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, corroborated: boolean) =>
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
     for (const transfer of transfers) {
       const kept = [transfer.txHash === undefined ? yield* withEarlier(network, transfer) : transfer]
-      touched.push(...(yield* Ledger.keepReceipts(network, kept, agreed)))
+      touched.push(...(yield* Ledger.keepReceipts(network, kept, corroborated)))
     }
     return touched
   })
@@ -58,13 +58,13 @@ const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>)
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
   Effect.gen(function* () {
-    const { agreed, at, failed, network, of, replaced, rows, transfers } = reading
+    const { corroborated, at, failed, network, of, replaced, rows, transfers } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
     if (scan === undefined || scan.head.number !== at.number || scan.head.hash !== at.hash) return false
 
     for (const { address, blockHash } of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
-    const touched = new Set(yield* keepIncome(network, transfers, agreed))
+    const touched = new Set(yield* keepIncome(network, transfers, corroborated))
     const refuted = yield* refutedAmong(network, transfers)
     if (refuted.size > 0) {
       yield* Effect.logWarning("a provider goes on to show money that others deny: its balances are not kept").pipe(

@@ -42,7 +42,7 @@ interface UncorroboratedRow {
 
 /** SQL: whether a provider has denied a receipt of the same transaction, in the same block, that two have not. */
 export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
-  WHERE denied.denied_by IS NOT NULL AND denied.agreed = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
+  WHERE denied.denied_by IS NOT NULL AND denied.corroborated = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
     AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
 
 const columns = `block_hash, address, position, block_number, tx_hash, currency, amount, seen_at, denied_by, reported_by,
@@ -63,10 +63,10 @@ const fromRow = (row: UncorroboratedRow): Uncorroborated => ({
   unverifiable: row.unverifiable === 1
 })
 
-/** A place in the order of `unagreed`. */
+/** A place in the order of `uncorroborated`. */
 type UncorroboratedPlace = Pick<Uncorroborated, "blockNumber" | "blockHash" | "address" | "position">
 
-/** Whether the first comes before the second in the order of `unagreed`. */
+/** Whether the first comes before the second in the order of `uncorroborated`. */
 export const isNewer = (one: UncorroboratedPlace, next: UncorroboratedPlace): boolean =>
   one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
 
@@ -84,7 +84,7 @@ export const uncorroborated = (
   Effect.map(
     db.all<UncorroboratedRow>(
       `SELECT ${columns} FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
       [
@@ -113,11 +113,11 @@ export const uncorroboratedDust = (
     for (const { payment } of payments) {
       const rows = yield* db.all<UncorroboratedRow>(
         `SELECT ${columns} FROM receipts
-         WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0
+         WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0
            AND block_number <= ?
-           -- Of a hundred thousand that are all agreed to, none is looked at.
+           -- Of a hundred thousand that are all corroborated, none is looked at.
            AND EXISTS (SELECT 1 FROM dust_sums
-             WHERE payment_id = ? AND kind = 'paying' AND agreed = 0 AND transfers > 0)
+             WHERE payment_id = ? AND kind = 'paying' AND corroborated = 0 AND transfers > 0)
          LIMIT ?`,
         [payment, chain, mode, upTo, payment, limit]
       )
@@ -126,7 +126,7 @@ export const uncorroboratedDust = (
     return found
   })
 
-/** Wei of all that the ledger has of an address in one block as moved inside contracts, agreed to or not. */
+/** Wei of all that the ledger has of an address in one block as moved inside contracts, corroborated or not. */
 export const sumInternal = (
   db: Db,
   { chain, mode }: Network,
@@ -146,7 +146,7 @@ export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, see
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
          AND block_number <= ? AND seen_at <= ? LIMIT 1`,
       [chain, mode, number, seenAt]
     ),
@@ -158,7 +158,7 @@ export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: numbe
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?
        UNION ALL
        SELECT 1 FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
@@ -180,7 +180,7 @@ export const setCorroborated = (
   Effect.gen(function* () {
     const tx = yield* Tx
     const rows = yield* tx.all<{ payment_id: string | null }>(
-      `UPDATE receipts SET agreed = 1, block_time = coalesce(?, block_time)
+      `UPDATE receipts SET corroborated = 1, block_time = coalesce(?, block_time)
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ? RETURNING payment_id`,
       [blockTime ?? null, chain, mode, blockHash, address, position]
     )
@@ -199,7 +199,7 @@ export interface Denial {
 export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
   db.get<Denial>(
     `SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
-     WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND dust IS NULL AND block_number <= ?
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND block_number <= ?
        AND denied_by IS NOT NULL LIMIT 1`,
     [chain, mode, number]
   )

@@ -42,7 +42,7 @@ export const undated = (
       `SELECT payment_id, block_hash, address, position, block_number, block_time, amount, since_number
        FROM receipts
        WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
-         AND chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND block_number <= ?`,
+         AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?`,
       [JSON.stringify(payments.map(({ payment }) => payment)), chain, mode, upTo]
     ),
     (rows) =>
@@ -75,10 +75,10 @@ const corroborate = (
 ) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
-      `UPDATE receipts SET agreed = told.value ->> 5, canonical = 1, refuted = 0, block_time = told.value ->> 3,
+      `UPDATE receipts SET corroborated = told.value ->> 5, canonical = 1, refuted = 0, block_time = told.value ->> 3,
          since_time = iif(since_number IS NULL, NULL, min(told.value ->> 4, told.value ->> 3))
        FROM json_each(?) AS told
-       WHERE agreed = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
+       WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
          AND position = told.value ->> 2 AND ${which}
        RETURNING payment_id`,
       [

@@ -33,7 +33,7 @@ export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
     db.all<DoubtfulRow>(
       `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount
        FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND agreed = 0 AND position = 'unattributed'
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND position = 'unattributed'
        ORDER BY block_number DESC LIMIT ?`,
       [chain, mode, limit]
     ),
@@ -72,7 +72,7 @@ export const setShown = (
 ) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
-      `UPDATE receipts SET agreed = 1
+      `UPDATE receipts SET corroborated = 1
        WHERE chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = 'unattributed' AND amount = ?
          AND NOT EXISTS (SELECT 1 FROM payments WHERE id = payment_id AND ended_at IS NOT NULL)`,
       [chain, mode, blockHash, address, amount.toString()]
@@ -82,7 +82,7 @@ export const setShown = (
 /** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
 export interface ReceivedWith {
   readonly all: bigint
-  readonly agreed: bigint
+  readonly corroborated: bigint
 }
 
 /** What the ledger has of an address beside its unattributed money. */
@@ -97,15 +97,15 @@ export const receivedWith = (
   }: Pick<Ledger.DatedTransfer, "address" | "blockHash" | "blockNumber" | "since">
 ) =>
   Effect.map(
-    db.all<{ amount: string; agreed: number }>(
-      `SELECT amount, agreed FROM receipts
+    db.all<{ amount: string; corroborated: number }>(
+      `SELECT amount, corroborated FROM receipts
        WHERE chain = ? AND mode = ? AND address = ? AND position NOT GLOB 'log:*' AND canonical = 1
          AND block_number BETWEEN ? AND ? AND NOT (position = 'unattributed' AND block_hash = ?)`,
       [chain, mode, address, since, blockNumber, blockHash]
     ),
     (rows): ReceivedWith => ({
       all: sum(rows.map(({ amount }) => BigInt(amount))),
-      agreed: sum(rows.flatMap(({ agreed, amount }) => (agreed === 1 ? [BigInt(amount)] : [])))
+      corroborated: sum(rows.flatMap(({ corroborated, amount }) => (corroborated === 1 ? [BigInt(amount)] : [])))
     })
   )
 

@@ -72,7 +72,7 @@ const verdictBy = Effect.fnUntraced(function* (
   const came = after.balance - before.balance
   if (came - beside.all >= amount) return "corroborated"
   // What it has spent in between is not known.
-  return after.nonce === before.nonce && came - beside.agreed < amount ? "denied" : "unable"
+  return after.nonce === before.nonce && came - beside.corroborated < amount ? "denied" : "unable"
 })
 
 /** What the serving provider says by its own states, and what each of the others. */
@@ -122,7 +122,10 @@ const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read:
   const isOther = (one: DatedTransfer) =>
     one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
   const found = sum(read.filter(isOther).map(({ amount }) => amount))
-  return Effect.map(Doubts.receivedWith(reader, network, money), ({ agreed, all }) => ({ agreed, all: all + found }))
+  return Effect.map(Doubts.receivedWith(reader, network, money), ({ corroborated, all }) => ({
+    corroborated,
+    all: all + found
+  }))
 }
 
 /**

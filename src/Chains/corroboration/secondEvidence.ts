@@ -150,7 +150,7 @@ export const isDustDecided = (
   return dust.every((one) => decided.has(Ledger.keyOf(one)))
 }
 
-/** The payments that have money of which it is not agreed when it came. */
+/** The payments that have money of which it is not corroborated when it came. */
 export const undatedAmong = (
   { undated }: SingleSourced,
   corroborated: ReadonlyArray<CorroboratedReceipt>

@@ -248,8 +248,8 @@ export const verificationPass = Effect.fn("Watcher.secondPass")(function* (
     if (!isVerified && patient) return undefined
     const found = yield* missed(watch, provider, scan, heeded, state)
     if (found === undefined) return undefined
-    const agreed = yield* corroborated(watch, provider, scan, told, after, to)
-    return { ...verified, missed: found, corroborated: agreed, isVerified } satisfies Part
+    const agreeing = yield* corroborated(watch, provider, scan, told, after, to)
+    return { ...verified, missed: found, corroborated: agreeing, isVerified } satisfies Part
   })
   const part = yield* read()
   if (part === undefined) return "waits" satisfies Passed

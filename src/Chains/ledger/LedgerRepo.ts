@@ -189,7 +189,7 @@ const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer
  * One transaction sends one amount, by its value or from inside a contract, one is at a place in a block, and a block has one
  * number: of two that tell otherwise one lies, and the last word counts until two agree.
  */
-const isRetold = `agreed = 0 AND (block_number <> excluded.block_number
+const isRetold = `corroborated = 0 AND (block_number <> excluded.block_number
   OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
 const retold = (column: string): string => `${column} = iif(${isRetold}, excluded.${column}, ${column})`
 
@@ -197,9 +197,13 @@ const retold = (column: string): string => `${column} = iif(${isRetold}, exclude
  * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
  * again. An address that was never handed out is passed over. Gives whose they are.
  *
- * @param agreed no second provider has to be asked about them
+ * @param corroborated no second provider has to be asked about them
  */
-export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<DatedTransfer>, agreed: boolean) =>
+export const keepReceipts = (
+  { chain, mode }: Network,
+  transfers: ReadonlyArray<DatedTransfer>,
+  corroborated: boolean
+) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const now = yield* Clock.currentTimeMillis
@@ -212,7 +216,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
       if (owner === undefined) continue
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, canonical, agreed, seen_at, reported_by, since_number, since_time)
+           currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, since_number, since_time)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(retold).join(", ")},
@@ -231,7 +235,7 @@ export const keepReceipts = ({ chain, mode }: Network, transfers: ReadonlyArray<
           transfer.currency,
           transfer.amount.toString(),
           owner.payment,
-          agreed ? 1 : 0,
+          corroborated ? 1 : 0,
           now,
           transfer.reportedBy ?? null,
           ...(yield* sinceOf(tx, { chain, mode }, transfer))

@@ -15,7 +15,7 @@ export interface TickReading extends ReadRange {
   /** The common ancestor, when `from` is no longer on the chain. */
   readonly ancestor: BlockRef | undefined
   /** No second provider has to be asked about it. */
-  readonly agreed: boolean
+  readonly corroborated: boolean
   /** Nobody was watched for: there is nothing that a second pass could find. */
   readonly unwatched: boolean
 }
@@ -29,7 +29,7 @@ const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number &
  */
 export const commitReading = (settlement: Settlement["Type"], reading: TickReading) =>
   Effect.gen(function* () {
-    const { agreed, ancestor, end, from, network, transfers, unwatched } = reading
+    const { corroborated, ancestor, end, from, network, transfers, unwatched } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
     if (scan === undefined || !sameBlock(scan.head, from)) return false
@@ -40,7 +40,7 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
       yield* Watched.lowerTo(network, ancestor.number)
       yield* Ledger.keepBlocks(network, [ancestor])
     }
-    for (const payment of yield* Ledger.keepReceipts(network, transfers, agreed)) touched.add(payment)
+    for (const payment of yield* Ledger.keepReceipts(network, transfers, corroborated)) touched.add(payment)
     const hits = transfers.map(
       (hit): BlockRef => ({ number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime })
     )

@@ -94,5 +94,5 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   const told = yield* readBoth(watch, provider, head, asked, hopeless)
   const reading = yield* withoutDenied(watch, provider, told, disputed)
   yield* noteFailed(failures, asked, reading.failed)
-  yield* writer.write(commitBalances(settlement, { ...reading, of, agreed: isOnlyProvider(watch) }))
+  yield* writer.write(commitBalances(settlement, { ...reading, of, corroborated: isOnlyProvider(watch) }))
 })

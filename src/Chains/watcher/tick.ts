@@ -43,8 +43,8 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   if (configured !== undefined && configured > head.number) {
     return waiting(`start_block ${startBlock} is above the chain's head ${head.number}`)
   }
-  const agreed = yield* providers.agree(provider)
-  if ("doubt" in agreed) return waiting(agreed.doubt)
+  const corroborated = yield* providers.agree(provider)
+  if ("doubt" in corroborated) return waiting(corroborated.doubt)
   yield* watch.implausibleHeads.check(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
   // With the head once more: else the checkpoint may be another chain's, or another branch's.
@@ -54,8 +54,8 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
     const { host } = client
     return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
   }
-  yield* writer.write(commitStart(network, checkpoint, agreed.genesis))
-  providers.began(agreed.genesis)
+  yield* writer.write(commitStart(network, checkpoint, corroborated.genesis))
+  providers.began(corroborated.genesis)
   yield* Effect.logInfo("first head: reading starts").pipe(
     Effect.annotateLogs({ number: checkpoint.number, hash: checkpoint.hash, head: head.number })
   )
@@ -153,7 +153,7 @@ const advance = Effect.fnUntraced(function* (
       network: watch.network,
       from,
       ancestor,
-      agreed: isOnlyProvider(watch)
+      corroborated: isOnlyProvider(watch)
     })
   )
   if (!stored) return { _tag: "More", scanned: from.number } satisfies Step

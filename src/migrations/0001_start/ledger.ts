@@ -1,8 +1,8 @@
 /** What came, up to which block that is known, and what of it needs a person. */
 export const ledger = [
-  // The ledger. A row is never changed but for `canonical` and `agreed`; sums count canonical rows only. `tx_hash` is null
+  // The ledger. A row is never changed but for `canonical` and `corroborated`; sums count canonical rows only. `tx_hash` is null
   // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
-  // this database that is lost. `agreed`: two providers have the transaction in the same block, as deep as the confirmations,
+  // this database that is lost. `corroborated`: two providers have the transaction in the same block, as deep as the confirmations,
   // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
   // provider decides on it. `reported_by`: the host of the one that told of it. `unverifiable`: no
   // other provider has what it takes to tell whether the money came, for long. `refuted`: two providers deny it; it is not canonical and does not become so again.
@@ -24,7 +24,7 @@ export const ledger = [
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     payment_id TEXT REFERENCES payments (id),
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
-    agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    corroborated INTEGER NOT NULL CHECK (corroborated IN (0, 1)),
     denied_by TEXT,
     reported_by TEXT,
     unverifiable INTEGER NOT NULL DEFAULT 0 CHECK (unverifiable IN (0, 1)),
@@ -34,7 +34,7 @@ export const ledger = [
     since_time INTEGER,
     dust TEXT CHECK (dust IN ('paying', 'late', 'stray', 'none')),
     settled TEXT,
-    unsettled INTEGER AS (settled IS NOT iif(canonical = 1, agreed || ' ' || currency || ' ' || amount, '')) VIRTUAL,
+    unsettled INTEGER AS (settled IS NOT iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')) VIRTUAL,
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
     CHECK (canonical + refuted < 2),
@@ -52,10 +52,10 @@ export const ledger = [
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
   "CREATE INDEX receipts_denied ON receipts (chain, mode, tx_hash) WHERE denied_by IS NOT NULL",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
-  `CREATE INDEX receipts_unagreed ON receipts (chain, mode, block_number)
-   WHERE canonical = 1 AND agreed = 0 AND dust IS NULL`,
+  `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, block_number)
+   WHERE canonical = 1 AND corroborated = 0 AND dust IS NULL`,
 
-  // The running sums of an address's dust: of each currency of a chain, of each kind, and by whether it is agreed to. Only
+  // The running sums of an address's dust: of each currency of a chain, of each kind, and by whether it is corroborated. Only
   // canonical rows are in them. `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block
   // that a reorg has taken some from; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it
   // ended.
@@ -65,7 +65,7 @@ export const ledger = [
     chain TEXT NOT NULL,
     currency TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('paying', 'late', 'stray')),
-    agreed INTEGER NOT NULL CHECK (agreed IN (0, 1)),
+    corroborated INTEGER NOT NULL CHECK (corroborated IN (0, 1)),
     payment_id TEXT REFERENCES payments (id),
     transfers INTEGER NOT NULL CHECK (transfers >= 0),
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount <> ''),
@@ -74,7 +74,7 @@ export const ledger = [
     orphaned_number INTEGER,
     tx_hash TEXT NOT NULL,
     decided TEXT CHECK (decided NOT GLOB '*[^0-9]*' AND decided <> ''),
-    PRIMARY KEY (address, mode, chain, currency, kind, agreed)
+    PRIMARY KEY (address, mode, chain, currency, kind, corroborated)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX dust_sums_payment ON dust_sums (payment_id, chain) WHERE payment_id IS NOT NULL",
 

@@ -133,14 +133,14 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("keeps what no second provider has agreed to apart, also what nobody can tell of", () =>
+  it.scoped("keeps what no second provider has corroborated apart, also what nobody can tell of", () =>
     Effect.gen(function* () {
-      const model = yield* owing("agreed", alice, bob)
+      const model = yield* owing("corroborated", alice, bob)
       model.traces = false
       model.mine([direct(alice, 5n), inside(bob, 6n)])
       yield* scanTo(model.head)
-      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { agreed: false })
-      expect((yield* receipts).map(({ agreed, position }) => [position, agreed])).toEqual([
+      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { corroborated: false })
+      expect((yield* receipts).map(({ corroborated, position }) => [position, corroborated])).toEqual([
         ["tx:0", 0],
         ["unattributed", 0]
       ])

@@ -173,7 +173,9 @@ export const look = Effect.fnUntraced(function* (
   const writer = yield* Writer
   const { settlement, touched } = noting()
   const reading = yield* reconcileBalances(deps, at, asked, hopeless)
-  const stored = yield* writer.write(commitBalances(settlement, { ...reading, agreed: true, of: "round", ...over }))
+  const stored = yield* writer.write(
+    commitBalances(settlement, { ...reading, corroborated: true, of: "round", ...over })
+  )
   return { stored, touched, reading }
 })
 
@@ -190,13 +192,13 @@ interface Row {
   readonly block_number: number
   readonly position: string
   readonly tx_hash: string | null
-  readonly agreed: number
+  readonly corroborated: number
 }
 
 /** The canonical receipts, by block and position. */
 export const receipts = Effect.flatMap(Reader, (reader) =>
   reader.all<Row>(
-    `SELECT address, amount, block_number, position, tx_hash, agreed FROM receipts WHERE canonical = 1
+    `SELECT address, amount, block_number, position, tx_hash, corroborated FROM receipts WHERE canonical = 1
      ORDER BY block_number, address, position`
   )
 )

@@ -12,12 +12,12 @@ const dust = (position: string): DatedTransfer => ({ ...transfer(105, 1n), curre
 /** A payment with two transfers of dust that one provider has told of. */
 const withDust = Effect.gen(function* () {
   const payment = yield* startWith({ currency: "USDC", amount: 1_000_000n })
-  yield* tick({ head: 120, agreed: false, transfers: [dust("log:1"), dust("log:2")] })
+  yield* tick({ head: 120, corroborated: false, transfers: [dust("log:1"), dust("log:2")] })
   return payment
 })
 
-const agreed = Effect.flatMap(Reader, (reader) =>
-  reader.all("SELECT position, canonical, agreed FROM receipts ORDER BY position")
+const corroborated = Effect.flatMap(Reader, (reader) =>
+  reader.all("SELECT position, canonical, corroborated FROM receipts ORDER BY position")
 )
 
 it.scoped("dust that two have denied is not asked about again, and does not count by the next one that has it", () =>
@@ -32,33 +32,35 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     yield* writer.write(AgreementRepo.refute(network, dust("log:1")))
     expect(yield* asked).toEqual(["log:2"])
     yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false))
-    expect(yield* agreed).toEqual([
-      { position: "log:1", canonical: 0, agreed: 0 },
-      { position: "log:2", canonical: 1, agreed: 1 }
+    expect(yield* corroborated).toEqual([
+      { position: "log:1", canonical: 0, corroborated: 0 },
+      { position: "log:2", canonical: 1, corroborated: 1 }
     ])
     // Two that tell of it in the blocks that they verify are another matter.
     yield* writer.write(VouchingRepo.setPassCorroborated(network, [dust("log:1")]))
-    expect((yield* agreed)[0]).toEqual({ position: "log:1", canonical: 1, agreed: 1 })
+    expect((yield* corroborated)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money without a transaction that two date, and one shows, has their times, and is agreed to by nobody", () =>
-  Effect.gen(function* () {
-    yield* startWith()
-    const untold = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
-    yield* tick({ head: 120, agreed: false, transfers: [untold(105), { ...untold(106), since: 104 }] })
-    const writer = yield* Writer
-    const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
-    const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
-    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly, false))).toHaveLength(2)
-    const all = (yield* Reader).all(
-      "SELECT block_number AS block, agreed, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
-    )
-    expect(yield* all).toEqual([
-      { block: 105, agreed: 1, time: 99, since: null },
-      { block: 106, agreed: 0, time: 99, since: 90 }
-    ])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "money without a transaction that two date, and one shows, has their times, and is corroborated by nobody",
+  () =>
+    Effect.gen(function* () {
+      yield* startWith()
+      const untold = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
+      yield* tick({ head: 120, corroborated: false, transfers: [untold(105), { ...untold(106), since: 104 }] })
+      const writer = yield* Writer
+      const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
+      const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
+      expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly, false))).toHaveLength(2)
+      const all = (yield* Reader).all(
+        "SELECT block_number AS block, corroborated, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
+      )
+      expect(yield* all).toEqual([
+        { block: 105, corroborated: 1, time: 99, since: null },
+        { block: 106, corroborated: 0, time: 99, since: 90 }
+      ])
+    }).pipe(Effect.provide(layer))
 )
 
 it.scoped("money without a transaction is to be dated while its block is of the chain", () =>
@@ -69,7 +71,7 @@ it.scoped("money without a transaction is to be dated while its block is of the 
       all.map(({ blockNumber }) => blockNumber)
     )
     const untold = transfer(105, 5n, { position: "unattributed", txHash: undefined })
-    yield* tick({ head: 120, agreed: false, transfers: [untold] })
+    yield* tick({ head: 120, corroborated: false, transfers: [untold] })
     expect(yield* undated).toEqual([105])
     yield* tick({ head: 121, ancestor: 104 })
     expect(yield* undated).toEqual([])
@@ -86,7 +88,7 @@ it.scoped(
         ...{ currency: "USDC", position, txHash: "0xlie" }
       })
       const all = [log(105, "log:1", 300_000n), log(105, "log:2", 200_000n), log(106, "log:1", 300_000n), dust("log:3")]
-      yield* tick({ head: 120, agreed: false, transfers: [...all, log(105, "log:4", 1n)] })
+      yield* tick({ head: 120, corroborated: false, transfers: [...all, log(105, "log:4", 1n)] })
       const reader = yield* Reader
       const writer = yield* Writer
       yield* writer.write(AgreementRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
@@ -106,7 +108,7 @@ it.scoped(
           true
         )
       )
-      expect(yield* reader.all("SELECT position FROM receipts WHERE agreed = 1")).toEqual([{ position: "log:3" }])
+      expect(yield* reader.all("SELECT position FROM receipts WHERE corroborated = 1")).toEqual([{ position: "log:3" }])
     }).pipe(Effect.provide(layer))
 )
 
@@ -114,7 +116,7 @@ it.scoped("what one denies of a transaction, and two have, denies nothing else o
   Effect.gen(function* () {
     const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
     const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
-    yield* tick({ head: 120, agreed: false, transfers: all })
+    yield* tick({ head: 120, corroborated: false, transfers: all })
     const writer = yield* Writer
     const [large = dust("log:1"), small = dust("log:2")] = all
     yield* writer.write(AgreementRepo.setDenied(network, large, "liar.example"))
@@ -129,7 +131,7 @@ it.scoped("what one has made up of a transaction, and two deny, denies nothing o
   Effect.gen(function* () {
     const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
     const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
-    yield* tick({ head: 120, agreed: false, transfers: all })
+    yield* tick({ head: 120, corroborated: false, transfers: all })
     const writer = yield* Writer
     const [invented = dust("log:1"), real = dust("log:2")] = all
     yield* writer.write(AgreementRepo.setDenied(network, invented, "a.example"))

@@ -231,8 +231,8 @@ describe("coins", () => {
         yield* seconds(60)
         expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 3" : "expired")
         const reader = yield* Reader
-        const agreed = yield* reader.all("SELECT 1 FROM receipts WHERE agreed = 1")
-        expect(agreed).toEqual([])
+        const corroborated = yield* reader.all("SELECT 1 FROM receipts WHERE corroborated = 1")
+        expect(corroborated).toEqual([])
       }).pipe(aroundSomeReal(nodes))
     }
   )

@@ -6,10 +6,12 @@ import { alice, aroundTwo, health, next, second, upTo, usdc, watchedPayment } fr
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { nextCommit, pass, until } from "../world.ts"
 
-const agreed = Effect.flatMap(Reader, (reader) =>
+const corroborated = Effect.flatMap(Reader, (reader) =>
   Effect.map(
-    reader.all<{ position: string; agreed: number }>("SELECT position, agreed FROM receipts ORDER BY block_number"),
-    (rows) => rows.map((row) => row.agreed)
+    reader.all<{ position: string; corroborated: number }>(
+      "SELECT position, corroborated FROM receipts ORDER BY block_number"
+    ),
+    (rows) => rows.map((row) => row.corroborated)
   )
 )
 
@@ -21,9 +23,9 @@ describe("a receipt that one provider has reported", () => {
       yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
       yield* next(first)
       yield* upTo(12)
-      expect(yield* agreed).toEqual([0, 0])
+      expect(yield* corroborated).toEqual([0, 0])
       yield* next(first)
-      expect(yield* until(agreed, (rows) => rows.every((one) => one === 1))).toEqual([1, 1])
+      expect(yield* until(corroborated, (rows) => rows.every((one) => one === 1))).toEqual([1, 1])
       expect((yield* health)?.reason).toBeUndefined()
     }).pipe(aroundTwo(first, first.twin()))
   })
@@ -52,13 +54,13 @@ describe("a receipt that one provider has reported", () => {
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 4; i++) yield* next(first)
       yield* upTo(15)
-      expect(yield* agreed).toEqual([0])
+      expect(yield* corroborated).toEqual([0])
       const reader = yield* Reader
       expect(yield* reader.all("SELECT denied_by FROM receipts")).toEqual([{ denied_by: denies ? "model" : null }])
       other.distort = (_, answer) => answer
       // Asked after twice the time of before, it may be some polls until the next time.
       yield* Effect.raceFirst(
-        until(agreed, ([row]) => row === 1),
+        until(corroborated, ([row]) => row === 1),
         Effect.forever(next(first))
       )
     }).pipe(aroundTwo(first, other))
@@ -80,7 +82,7 @@ describe("a receipt that one provider has reported", () => {
         Effect.flatMap(Tx, (tx) =>
           tx.run(
             `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
-               currency, amount, payment_id, canonical, agreed, seen_at)
+               currency, amount, payment_id, canonical, corroborated, seen_at)
              WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
              SELECT 'ethereum', 'test', ?, ?, 'call:' || i, 1, 1, printf('0x%064x', i), 'USDC', '5', ?, 1, 0, 0 FROM n`,
             [invented, alice.toLowerCase(), payment.id]
@@ -89,7 +91,7 @@ describe("a receipt that one provider has reported", () => {
       )
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 2; i++) yield* next(first)
-      const paid = Effect.map(agreed, (rows) => rows.at(-1))
+      const paid = Effect.map(corroborated, (rows) => rows.at(-1))
       expect(yield* until(paid, (row) => row === 1)).toBe(1)
       const calls = () => other.count("eth_getTransactionReceipt")
       let before = calls()
@@ -107,7 +109,7 @@ describe("a receipt that one provider has reported", () => {
       yield* pass("10 minutes")
       const now = yield* until(health, (state) => state?.reason !== undefined)
       expect(now).toMatchObject({ ready: true, reason: expect.stringContaining(waitsForSecond) })
-      expect(sum((yield* agreed).slice(0, -1))).toBe(0)
+      expect(sum((yield* corroborated).slice(0, -1))).toBe(0)
     }).pipe(aroundTwo(first, other))
   })
 
@@ -127,7 +129,7 @@ describe("a receipt that one provider has reported", () => {
       yield* upTo(14)
       // Twice the time of before lies between two: ten fit into the time, where one each poll would be six hundred.
       expect(first.count("eth_getTransactionReceipt") - before).toBeLessThanOrEqual(12)
-      expect(yield* agreed).toEqual([0])
+      expect(yield* corroborated).toEqual([0])
     }).pipe(aroundTwo(first, other))
   })
 
@@ -142,10 +144,10 @@ describe("a receipt that one provider has reported", () => {
         yield* next(first, token(usdc, alice, 5n))
         for (let i = 0; i < 4; i++) yield* next(first)
         yield* pass("9 minutes")
-        expect(yield* agreed).toEqual([0])
+        expect(yield* corroborated).toEqual([0])
         expect((yield* health)?.reason).toContain(waitsForOthers)
         yield* pass("2 minutes")
-        expect(yield* agreed).toEqual([1])
+        expect(yield* corroborated).toEqual([1])
         const now = yield* health
         expect(now?.reason).toContain(decidesAlone)
         expect(now?.providers).toEqual([
@@ -155,7 +157,7 @@ describe("a receipt that one provider has reported", () => {
         other.failure = undefined
         yield* next(first, token(usdc, alice, 5n))
         for (let i = 0; i < 20; i++) yield* next(first)
-        expect(yield* agreed).toEqual([1, 1])
+        expect(yield* corroborated).toEqual([1, 1])
         expect((yield* health)?.reason).toBeUndefined()
       }).pipe(aroundTwo(first, other))
     }
@@ -178,10 +180,10 @@ describe("a second provider whose node has stopped following the chain", () => {
         until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
         Effect.forever(second)
       )
-      expect(yield* agreed).toEqual([0])
+      expect(yield* corroborated).toEqual([0])
       // It was asked about in vain, and waits twice as long each time.
       yield* pass("20 minutes")
-      expect(yield* agreed).toEqual([1])
+      expect(yield* corroborated).toEqual([1])
     }).pipe(aroundTwo(first, stopped))
   })
 })

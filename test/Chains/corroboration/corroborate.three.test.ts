@@ -6,7 +6,7 @@ import { alice, next, upTo, usdc, watchedPayment, withTokens } from "../around.t
 import { ModelChain, modelRpc, token } from "../ModelChain.ts"
 import { notingSettlement, world } from "../world.ts"
 
-it.scoped("a receipt that the second provider lacks is agreed to where a third one has it", () => {
+it.scoped("a receipt that the second provider lacks is corroborated where a third one has it", () => {
   const first = new ModelChain(10)
   const lacking = first.twin()
   lacking.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
@@ -18,7 +18,7 @@ it.scoped("a receipt that the second provider lacks is agreed to where a third o
     for (let i = 0; i < 4; i++) yield* next(first)
     yield* upTo(15)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT agreed FROM receipts")).toEqual([{ agreed: 1 }])
+    expect(yield* reader.all("SELECT corroborated FROM receipts")).toEqual([{ corroborated: 1 }])
   })
   return Effect.flatMap(temporaryDatabase, (path) =>
     Effect.provide(test, world(path, [settings], modelRpc(chains), notingSettlement))

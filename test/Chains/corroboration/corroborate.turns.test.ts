@@ -12,14 +12,14 @@ import { distorted } from "../twisted.ts"
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const at = (number: number) => ({ number, hash: hash(number), time: number })
 
-/** Receipts of alice that nobody has agreed to: one in each of these blocks, where its transaction is the only one. */
+/** Receipts of alice that nobody has corroborated: one in each of these blocks, where its transaction is the only one. */
 const unagreed = (from: number, to: number, on: Network = network) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(
       Effect.flatMap(Tx, (tx) =>
         tx.run(
           `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
-             currency, amount, payment_id, canonical, agreed, seen_at)
+             currency, amount, payment_id, canonical, corroborated, seen_at)
            WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
            SELECT ?, ?, printf('0x%064x', i), ?, 'tx:0', i, i, printf('0x%064x', i), 'ETH', '5', NULL, 1, 0, 0 FROM n`,
           [from, to, on.chain, on.mode, alice]
@@ -28,10 +28,10 @@ const unagreed = (from: number, to: number, on: Network = network) =>
     )
   )
 
-/** Blocks whose receipts are agreed to. */
-const agreed = Effect.flatMap(Reader, (reader) =>
+/** Blocks whose receipts are corroborated. */
+const corroborated = Effect.flatMap(Reader, (reader) =>
   Effect.map(
-    reader.all<{ number: number }>("SELECT block_number AS number FROM receipts WHERE agreed = 1 ORDER BY 1"),
+    reader.all<{ number: number }>("SELECT block_number AS number FROM receipts WHERE corroborated = 1 ORDER BY 1"),
     (rows) => rows.map(({ number }) => number)
   )
 )
@@ -105,13 +105,13 @@ it.scoped(
       const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
       const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
       expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
-      expect(yield* agreed).toEqual([10])
+      expect(yield* corroborated).toEqual([10])
       yield* TestClock.adjust("10 minutes")
       expect(yield* run(provider, at(50))).toContain(waitsForSecond)
     }).pipe(quiet, inStore)
 )
 
-describe("a receipt that nobody has agreed to", () => {
+describe("a receipt that nobody has corroborated", () => {
   it.scoped("is asked about once it has its confirmations, no sooner, and then after twice the time of before", () =>
     Effect.gen(function* () {
       yield* owing("deep")
@@ -133,7 +133,7 @@ describe("a receipt that nobody has agreed to", () => {
       blocks.add(10)
       yield* TestClock.adjust("1 minute")
       yield* tick(12)
-      expect(yield* agreed).toEqual([10])
+      expect(yield* corroborated).toEqual([10])
       expect(told).toEqual([0])
     }).pipe(quiet, inStore)
   )
@@ -187,11 +187,11 @@ describe("a receipt that nobody has agreed to", () => {
         const { asked, client } = knowing(2000, new Set([1, 2]))
         const { tick } = yield* agreeing(client)
         let ticks = 0
-        while ((yield* agreed).length < 2 && ticks++ < 100) {
+        while ((yield* corroborated).length < 2 && ticks++ < 100) {
           yield* tick(2000)
           yield* TestClock.adjust("1 second")
         }
-        expect(yield* agreed).toEqual([1, 2])
+        expect(yield* corroborated).toEqual([1, 2])
         yield* TestClock.adjust(Duration.hours(1))
         asked.splice(0)
         for (let i = 0; i < 60; i++) {
@@ -215,7 +215,7 @@ it.scoped("an old receipt is asked about though a provider reports two hundred n
       yield* tick(20_000)
       yield* TestClock.adjust("1 second")
     }
-    expect(yield* agreed).toEqual([400])
+    expect(yield* corroborated).toEqual([400])
   }).pipe(quiet, inStore)
 )
 
@@ -229,8 +229,8 @@ it.scoped("a receipt is not denied by providers that have neither its transactio
     const { tick } = yield* agreeing(pruned)
     yield* tick(12)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT agreed, canonical, denied_by FROM receipts")).toEqual([
-      { agreed: 0, canonical: 1, denied_by: null }
+    expect(yield* reader.all("SELECT corroborated, canonical, denied_by FROM receipts")).toEqual([
+      { corroborated: 0, canonical: 1, denied_by: null }
     ])
   }).pipe(quiet, inStore)
 )
@@ -246,8 +246,8 @@ it.scoped("a receipt that two providers have counts, though two others deny it",
     const { tick } = yield* agreeing(having, denying, denying, having)
     yield* tick(12)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT agreed, canonical, refuted, denied_by FROM receipts")).toEqual([
-      { agreed: 1, canonical: 1, refuted: 0, denied_by: null }
+    expect(yield* reader.all("SELECT corroborated, canonical, refuted, denied_by FROM receipts")).toEqual([
+      { corroborated: 1, canonical: 1, refuted: 0, denied_by: null }
     ])
   }).pipe(quiet, inStore)
 )
@@ -260,11 +260,11 @@ describe("a second provider whose own head gives a receipt too few confirmations
       let head = 11
       const { tick } = yield* agreeing(knowing(() => head, new Set([10])).client)
       yield* tick(12)
-      expect(yield* agreed).toEqual([])
+      expect(yield* corroborated).toEqual([])
       head = 12
       yield* TestClock.adjust("10 minutes")
       yield* tick(12)
-      expect(yield* agreed).toEqual([10])
+      expect(yield* corroborated).toEqual([10])
     }).pipe(quiet, inStore)
   )
 
@@ -286,7 +286,7 @@ describe("a second provider whose own head gives a receipt too few confirmations
         if (aside.length === 0) yield* tick(12)
       }
       expect(aside).toEqual(reasons)
-      expect(yield* agreed).toEqual([])
+      expect(yield* corroborated).toEqual([])
     }).pipe(quiet, inStore)
   )
 })

@@ -95,7 +95,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("that another provider's balances show is kept, and agreed to", () =>
+  it.scoped("that another provider's balances show is kept, and corroborated", () =>
     Effect.gen(function* () {
       warnings.splice(0)
       const model = yield* owing("shown", alice)
@@ -104,7 +104,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       yield* next(direct(alice, 5n))
       yield* next(inside(alice, 3n), inside(alice, 4n), direct(alice, 2n))
       yield* next()
-      expect((yield* receipts).map(({ agreed, amount, position }) => [position, amount, agreed])).toEqual([
+      expect((yield* receipts).map(({ corroborated, amount, position }) => [position, amount, corroborated])).toEqual([
         ["tx:0", "5", 0],
         ["tx:2", "2", 0],
         ["unattributed", "7", 1]
@@ -113,7 +113,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("that another provider's balances show is not agreed to where its block is of another time there", () =>
+  it.scoped("that another provider's balances show is not corroborated where its block is of another time there", () =>
     Effect.gen(function* () {
       const model = yield* owing("dated", alice)
       model.traces = false
@@ -124,7 +124,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       const { next } = yield* choring(model, model.client, other)
       yield* next(inside(alice, 3n), inside(alice, 4n))
       yield* next()
-      expect((yield* receipts).map(({ agreed, amount, position }) => [position, amount, agreed])).toEqual([
+      expect((yield* receipts).map(({ corroborated, amount, position }) => [position, amount, corroborated])).toEqual([
         ["unattributed", "7", 0]
       ])
     }).pipe(heard, inStore)
@@ -148,7 +148,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       yield* writer.write(Ledger.keepReceipts(network, [receipt], false))
       has = true
       yield* next()
-      const all = Effect.map(receipts, (rows) => rows.map(({ agreed, position }) => [position, agreed]))
+      const all = Effect.map(receipts, (rows) => rows.map(({ corroborated, position }) => [position, corroborated]))
       expect(yield* all).toEqual([
         ["tx:9", 0],
         ["unattributed", 0]
@@ -170,7 +170,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       )
       yield* next(inside(alice, 3n), inside(alice, 4n))
       for (let i = 0; i < 4; i++) yield* next()
-      expect((yield* receipts).map(({ agreed, amount }) => [amount, agreed])).toEqual([["7", 0]])
+      expect((yield* receipts).map(({ corroborated, amount }) => [amount, corroborated])).toEqual([["7", 0]])
     }).pipe(heard, inStore)
   )
 })

@@ -36,17 +36,17 @@ const without = (client: RpcClient, ...methods: ReadonlyArray<string>): RpcClien
 /** Reads what the first node tells of the model's head, of which no second one has spoken. */
 const reported = Effect.fnUntraced(function* (model: BalanceModel, first: RpcClient) {
   yield* scanTo(model.head)
-  yield* look(depsOf(first), model.head, yield* wanted(model.head), { agreed: false })
+  yield* look(depsOf(first), model.head, yield* wanted(model.head), { corroborated: false })
   return (yield* receipts).map(({ amount, position }) => [position.slice(0, 4), amount])
 })
 
-/** How many of the receipts have been agreed to, once others have been asked about them. */
+/** How many of the receipts have been corroborated, once others have been asked about them. */
 const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcClient, second: RpcClient) {
   const { provider, providers } = someProviders(first, second)
   // Only what has its confirmations is asked about.
   for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
   yield* makeCorroborator(yield* watchOf(providers)).run(provider, model.head)
-  return (yield* receipts).map(({ agreed }) => agreed)
+  return (yield* receipts).map(({ corroborated }) => corroborated)
 })
 
 /** What a node answers about the receipts by itself. */
@@ -73,18 +73,18 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
         const { settlement, touched } = noting()
         const { run } = makeCorroborator(yield* watchOf(providers, settlement))
         const told = Effect.flatMap(Reader, (reader) =>
-          reader.all("SELECT agreed, unverifiable, denied_by FROM receipts")
+          reader.all("SELECT corroborated, unverifiable, denied_by FROM receipts")
         )
         yield* run(provider, model.head)
-        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 0, denied_by: null }])
+        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: null }])
         yield* TestClock.adjust("10 minutes")
         yield* run(provider, model.head)
-        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 1, denied_by: null }])
+        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 1, denied_by: null }])
         expect(touched).toHaveLength(1)
         other = richer(model, -1n)
         yield* TestClock.adjust("10 minutes")
         expect(yield* run(provider, model.head)).toContain("denies receipts")
-        expect(yield* told).toEqual([{ agreed: 0, unverifiable: 0, denied_by: expect.any(String) }])
+        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: expect.any(String) }])
         expect(touched).toHaveLength(2)
       }).pipe(quiet, inStore)
   )
@@ -109,7 +109,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       expect(yield* reported(model, richer(model, 99n))).toEqual([["call", "100"]])
       yield* agreedBy(model, model.client, model.client)
       yield* scanTo(model.head)
-      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { agreed: false })
+      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { corroborated: false })
       expect((yield* receipts).map(({ amount }) => amount)).toEqual(["1"])
     }).pipe(quiet, inStore)
   )
@@ -123,13 +123,13 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       yield* agreedBy(model, model.client, model.client)
       // Before another provider serves.
       yield* scanTo(model.head)
-      yield* look(depsOf(richer(model, 99n)), model.head, yield* wanted(model.head), { agreed: false })
+      yield* look(depsOf(richer(model, 99n)), model.head, yield* wanted(model.head), { corroborated: false })
       const reader = yield* Reader
       expect(yield* reader.all("SELECT number FROM balances WHERE balance <> '0'")).toEqual([])
       expect(
         yield* reader.all("SELECT checked_number FROM scans WHERE checked_number = ?", [model.head.number])
       ).toEqual([])
-      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { agreed: false })
+      yield* look(depsOf(model.client), model.head, yield* wanted(model.head), { corroborated: false })
       expect((yield* receipts).map(({ amount }) => amount)).toEqual(["1"])
     }).pipe(quiet, inStore)
   )
@@ -190,9 +190,9 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
           Effect.flatMap(Tx, (tx) =>
             tx.run(
               `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
-               currency, amount, payment_id, canonical, agreed, seen_at)
+               currency, amount, payment_id, canonical, corroborated, seen_at)
              SELECT chain, mode, block_hash, address, position || '0', block_number, block_time, ?,
-               currency, amount, payment_id, canonical, agreed, seen_at FROM receipts`,
+               currency, amount, payment_id, canonical, corroborated, seen_at FROM receipts`,
               [deeds[1]?.hash ?? ""]
             )
           )

@@ -6,7 +6,9 @@ import { alice, aroundTwo, second, upTo, usdc, watchedPayment } from "../around.
 import { coin, ModelChain, token } from "../ModelChain.ts"
 
 const receipts = Effect.flatMap(Reader, (reader) =>
-  reader.all<{ amount: string; agreed: number }>("SELECT amount, agreed FROM receipts ORDER BY block_number, amount")
+  reader.all<{ amount: string; corroborated: number }>(
+    "SELECT amount, corroborated FROM receipts ORDER BY block_number, amount"
+  )
 )
 
 /** A transfer to alice that never was, in the chain's block 11. */
@@ -46,7 +48,7 @@ it.scoped("who has told of a transfer in the second pass does not agree to it as
     first.mineMany(31)
     for (let i = 0; i < 100; i++) yield* second
     yield* upTo(41)
-    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+    expect(yield* receipts).toEqual([{ amount: "100", corroborated: 0 }])
   }).pipe(aroundTwo(first, liar))
 })
 
@@ -59,14 +61,14 @@ it.scoped("who has told of a transfer while it served does not agree to it once 
     liar.mine()
     yield* second
     yield* upTo(11)
-    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+    expect(yield* receipts).toEqual([{ amount: "100", corroborated: 0 }])
     liar.failure = "unreachable"
     yield* second
     liar.failure = undefined
     liar.mineMany(5)
     for (let i = 0; i < 60; i++) yield* second
     yield* upTo(16)
-    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+    expect(yield* receipts).toEqual([{ amount: "100", corroborated: 0 }])
   }).pipe(aroundTwo(liar, other))
 })
 
@@ -84,11 +86,11 @@ it.scoped("who shows a longer branch of its own with a transfer in it does not d
       honest.mine()
       yield* second
     }
-    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+    expect(yield* receipts).toEqual([{ amount: "100", corroborated: 0 }])
   }).pipe(aroundTwo(liar, honest))
 })
 
-it.scoped("coins that a provider invents for a real transaction are not agreed to", () => {
+it.scoped("coins that a provider invents for a real transaction are not corroborated", () => {
   const liar = new ModelChain(10)
   const other = liar.twin()
   const elsewhere = coin(`0x${"8".repeat(40)}`, 1n)
@@ -103,7 +105,7 @@ it.scoped("coins that a provider invents for a real transaction are not agreed t
     liar.mineMany(5)
     for (let i = 0; i < 10; i++) yield* second
     yield* upTo(16)
-    expect(yield* receipts).toEqual([{ amount: "100", agreed: 0 }])
+    expect(yield* receipts).toEqual([{ amount: "100", corroborated: 0 }])
   }).pipe(aroundTwo(liar, other))
 })
 
@@ -123,9 +125,11 @@ it.scoped(
       for (let i = 0; i < 100; i++) yield* second
       yield* upTo(41)
       const reader = yield* Reader
-      expect(yield* reader.all("SELECT amount, agreed, canonical, refuted FROM receipts ORDER BY amount")).toEqual([
-        { amount: "1", agreed: 0, canonical: 0, refuted: 1 },
-        { amount: "5", agreed: 1, canonical: 1, refuted: 0 }
+      expect(
+        yield* reader.all("SELECT amount, corroborated, canonical, refuted FROM receipts ORDER BY amount")
+      ).toEqual([
+        { amount: "1", corroborated: 0, canonical: 0, refuted: 1 },
+        { amount: "5", corroborated: 1, canonical: 1, refuted: 0 }
       ])
     }).pipe(aroundTwo(first, other))
   }

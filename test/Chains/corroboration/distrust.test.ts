@@ -8,9 +8,9 @@ import { ledger, scanned, until } from "../world.ts"
 
 const aroundBoth = (first: ModelChain, other: ModelChain, over: object = {}) =>
   aroundTwo(first, other, { ...withTwo, ...over })
-const agreed = Effect.flatMap(Reader, (reader) =>
-  reader.all<{ tx_hash: string; agreed: number; amount: string }>(
-    "SELECT tx_hash, amount, agreed FROM receipts ORDER BY block_number"
+const corroborated = Effect.flatMap(Reader, (reader) =>
+  reader.all<{ tx_hash: string; corroborated: number; amount: string }>(
+    "SELECT tx_hash, amount, corroborated FROM receipts ORDER BY block_number"
   )
 )
 /** A second later, when everything has been read. */
@@ -47,7 +47,7 @@ describe("agreement", () => {
       yield* watchedPayment(alice)
       other.failure = "unreachable"
       yield* next(first)
-      expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
+      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
       first.failure = "unreachable"
       other.failure = undefined
       for (let i = 0; i < 6; i++) {
@@ -58,11 +58,11 @@ describe("agreement", () => {
       yield* until(scanned, (s) => s?.head_number === first.height)
       yield* second
       yield* second
-      expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
+      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
     }).pipe(aroundBoth(first, other))
   })
 
-  it.scoped("a log invented for a real transaction is not agreed to by its receipt", () => {
+  it.scoped("a log invented for a real transaction is not corroborated by its receipt", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     const real = coin(`0x${"8".repeat(40)}`, 1n)
@@ -74,7 +74,7 @@ describe("agreement", () => {
       yield* watchedPayment(alice)
       yield* next(first, real)
       for (let i = 0; i < 6; i++) yield* next(first)
-      expect((yield* agreed).map((r) => r.agreed)).toEqual([0])
+      expect((yield* corroborated).map((r) => r.corroborated)).toEqual([0])
     }).pipe(aroundBoth(first, other))
   })
 })

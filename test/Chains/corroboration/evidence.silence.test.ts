@@ -45,7 +45,7 @@ it.scoped("coins that the ledger has without a transaction, above what is search
       Effect.flatMap(Tx, (tx) =>
         tx.run(
           `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, currency, amount,
-             payment_id, canonical, agreed, seen_at)
+             payment_id, canonical, corroborated, seen_at)
            VALUES ('base', 'test', ?, ?, 'unattributed', 380, 3800, 'ETH', '3', ?, 1, 1, 0)`,
           [first.blocks[380]?.hash ?? "", alice.toLowerCase(), id]
         )

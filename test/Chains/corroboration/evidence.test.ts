@@ -78,14 +78,14 @@ it.scoped("row 3: a second provider that has testified between its failures is a
   const other = first.twin()
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
-    const agreed = Effect.flatMap(Reader, (reader) => reader.all("SELECT 1 FROM receipts WHERE agreed = 1"))
+    const corroborated = Effect.flatMap(Reader, (reader) => reader.all("SELECT 1 FROM receipts WHERE corroborated = 1"))
     for (let round = 1; round <= 8; round++) {
       other.failure = "timeout"
       yield* next(first, token(usdc, alice, 5n))
       for (let i = 0; i < 3; i++) yield* next(first)
       other.failure = undefined
       for (let i = 0; i < 5; i++) yield* second
-      expect(yield* agreed).toHaveLength(round)
+      expect(yield* corroborated).toHaveLength(round)
       expect((yield* health)?.providers[1]?.healthy).toBe(true)
     }
   }).pipe(aroundSomeReal([first, other]))

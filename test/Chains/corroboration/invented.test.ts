@@ -19,8 +19,8 @@ it.scoped.each<[string, object]>([
     for (let i = 0; i < 10; i++) yield* second
     yield* upTo(16)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT agreed, canonical, refuted FROM receipts")).toEqual([
-      { agreed: 0, canonical: 0, refuted: 1 }
+    expect(yield* reader.all("SELECT corroborated, canonical, refuted FROM receipts")).toEqual([
+      { corroborated: 0, canonical: 0, refuted: 1 }
     ])
   }).pipe(aroundTwo(first, other))
 })

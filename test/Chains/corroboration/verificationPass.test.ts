@@ -194,7 +194,7 @@ describe("what the second pass finds", () => {
     [13, 1]
   ])(
     "and what it reads is corroborated by a provider that has the confirmations by its own head: at %d, %d",
-    ([shown, agreed]) => {
+    ([shown, corroborated]) => {
       const first = new ModelChain(10)
       const other = first.twin()
       other.distort = ({ method, params: [of] }, answer) => {
@@ -207,12 +207,12 @@ describe("what the second pass finds", () => {
         first.mine(token(usdc, alice, 5n))
         first.mineMany(20)
         yield* readTo(31)
-        yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET agreed = 0")))
+        yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET corroborated = 0")))
         const { exclusively } = yield* Chains
         const turn = exclusively({ chain: "ethereum", mode: "test" })
         yield* turn((watch, provider) => verificationPass(watch, provider, undefined, false))
         const reader = yield* Reader
-        expect(yield* reader.all("SELECT amount, agreed FROM receipts")).toEqual([{ amount: "5", agreed }])
+        expect(yield* reader.all("SELECT amount, corroborated FROM receipts")).toEqual([{ amount: "5", corroborated }])
       }).pipe(aroundTwo(first, other))
     }
   )
@@ -276,8 +276,8 @@ it.scoped("what one provider invents in a block of the chain is refuted by both,
     for (let i = 0; i < 70; i++) yield* second
     yield* upTo(41)
     const reader = yield* Reader
-    expect(yield* reader.all("SELECT canonical, refuted, agreed FROM receipts")).toEqual([
-      { canonical: 0, refuted: 1, agreed: 0 }
+    expect(yield* reader.all("SELECT canonical, refuted, corroborated FROM receipts")).toEqual([
+      { canonical: 0, refuted: 1, corroborated: 0 }
     ])
   }).pipe(aroundTwo(first, other))
 })

@@ -43,7 +43,7 @@ const fill = Effect.gen(function* () {
     yield* Balances.keepRows(network, [{ address: receipt.address, number: 103, balance: 5n, nonce: 0 }])
     yield* tx.run(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-         amount, payment_id, canonical, agreed, seen_at)
+         amount, payment_id, canonical, corroborated, seen_at)
        VALUES (?, ?, ?, ?, ?, 103, 103, '0xt', 'ETH', '5', NULL, 1, 1, 0)`,
       [network.chain, network.mode, receipt.blockHash, receipt.address, receipt.position]
     )

@@ -26,7 +26,7 @@ const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", posit
   Effect.flatMap(Tx, (tx) =>
     tx.run(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-         amount, canonical, agreed, seen_at) VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', ?, 1, 0)`,
+         amount, canonical, corroborated, seen_at) VALUES (?, ?, ?, '0xa', ?, ?, ?, '0x1', 'ETH', '5', ?, 1, 0)`,
       [chain, mode, hash, position, number, number * 10, canonical]
     )
   )
@@ -228,7 +228,7 @@ describe("money that is told of again with another amount, in the same block and
     ["by its value: so it is", "tx:0", false, { amount: "7", canonical: 1 }],
     ["by a log: that is another one", "log:0x1:USDC:5:0", false, { amount: "5", canonical: 0 }],
     ["from inside a contract, and two providers have it: it stays", "call:0x1", true, { amount: "5", canonical: 1 }]
-  ])("%s", ([, position, agreed, expected]) =>
+  ])("%s", ([, position, corroborated, expected]) =>
     Effect.gen(function* () {
       const writer = yield* Writer
       const reader = yield* Reader
@@ -240,8 +240,8 @@ describe("money that is told of again with another amount, in the same block and
       yield* writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx
-          yield* Ledger.keepReceipts(own, [told(5n, "liar")], agreed)
-          if (!agreed) yield* tx.run("UPDATE receipts SET canonical = 0, refuted = 1, denied_by = 'other'")
+          yield* Ledger.keepReceipts(own, [told(5n, "liar")], corroborated)
+          if (!corroborated) yield* tx.run("UPDATE receipts SET canonical = 0, refuted = 1, denied_by = 'other'")
           yield* Ledger.keepReceipts(own, [told(7n, "honest")], false)
         })
       )
@@ -250,7 +250,7 @@ describe("money that is told of again with another amount, in the same block and
         {
           ...expected,
           refuted: 1 - expected.canonical,
-          denied_by: isRetold || agreed ? null : "other",
+          denied_by: isRetold || corroborated ? null : "other",
           reported_by: isRetold ? "honest" : "liar"
         }
       ])

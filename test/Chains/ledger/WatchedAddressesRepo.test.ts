@@ -127,7 +127,7 @@ it.scoped(
         yield* run("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", [String(n), id])
         yield* run(
           `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-             amount, payment_id, canonical, agreed, seen_at)
+             amount, payment_id, canonical, corroborated, seen_at)
            VALUES (?, ?, '0xb', ?, 'tx:0', 10, 100, '0x1', 'ETH', '5', ?, ?, 1, 0)`,
           [over.chain ?? network.chain, network.mode, address(n).toLowerCase(), id, over.canonical ?? 1]
         )

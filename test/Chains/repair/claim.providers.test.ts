@@ -35,14 +35,14 @@ const refusal = (clients: Parameters<typeof claimWith>[0], hash: string | undefi
   Effect.map(Effect.flip(claimWith(clients, hash)), ({ message }) => message)
 
 describe("a claim, where there are several providers", () => {
-  it.scoped("is of a transaction that any of them knows, and nobody has agreed to it yet", () =>
+  it.scoped("is of a transaction that any of them knows, and nobody has corroborated it yet", () =>
     Effect.gen(function* () {
       const model = yield* owing("known", alice)
       const [deed] = yield* passed(model, direct(alice, 7n))
       const unknowing = answering(model, "eth_getTransactionByHash", () => null)
       expect(yield* refusal([unknowing, unknowing], deed?.hash)).toContain("No provider of chains.base.test knows")
       expect(yield* claimWith([unknowing, model.client], deed?.hash)).toMatchObject({ added: 1 })
-      expect(yield* receipts).toMatchObject([{ position: "tx:0", amount: "7", agreed: 0 }])
+      expect(yield* receipts).toMatchObject([{ position: "tx:0", amount: "7", corroborated: 0 }])
     }).pipe(inStore)
   )
 
@@ -102,8 +102,8 @@ describe("a claim", () => {
           const tx = yield* Tx
           yield* tx.run(
             `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-               amount, payment_id, canonical, agreed, seen_at)
-             SELECT chain, mode, '0xgone', address, position, 1, block_time, tx_hash, currency, '9', payment_id, 0, agreed,
+               amount, payment_id, canonical, corroborated, seen_at)
+             SELECT chain, mode, '0xgone', address, position, 1, block_time, tx_hash, currency, '9', payment_id, 0, corroborated,
                seen_at FROM receipts`
           )
         })

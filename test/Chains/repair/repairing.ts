@@ -19,7 +19,7 @@ export const claimOf = (hash: string) => Effect.flatMap(exclusively, (turn) => c
 export const rows = Effect.flatMap(Reader, (reader) =>
   reader.all<object>(
     `SELECT chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount, payment_id,
-       canonical, agreed FROM receipts ORDER BY block_hash, address, position`
+       canonical, corroborated FROM receipts ORDER BY block_hash, address, position`
   )
 )
 
@@ -45,9 +45,9 @@ const lose = ({ address, amount, block_hash, position }: Money, keptAsUnattribut
       yield* tx.run(`DELETE FROM receipts WHERE ${where} = 'unattributed'`, key)
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, currency, amount,
-           payment_id, canonical, agreed, seen_at)
+           payment_id, canonical, corroborated, seen_at)
          SELECT chain, mode, block_hash, address, 'unattributed', block_number, block_time, currency, ?, payment_id,
-           canonical, agreed, seen_at FROM receipts WHERE ${where} = ?`,
+           canonical, corroborated, seen_at FROM receipts WHERE ${where} = ?`,
         [(BigInt(amount) + BigInt(there?.amount ?? 0)).toString(), ...key, position]
       )
     }

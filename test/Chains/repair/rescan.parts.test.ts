@@ -54,14 +54,14 @@ describe("a rescan", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of what one of two providers tells is agreed to by nobody yet", () => {
+  it.scoped("of what one of two providers tells is corroborated by nobody yet", () => {
     const chain = new ModelChain(10)
     const other = chain.twin()
     return Effect.gen(function* () {
       yield* lost(chain)
       expect((yield* rescanned(11)).added).toBe(1)
       const reader = yield* Reader
-      expect(yield* reader.all("SELECT agreed FROM receipts")).toEqual([{ agreed: 0 }])
+      expect(yield* reader.all("SELECT corroborated FROM receipts")).toEqual([{ corroborated: 0 }])
     }).pipe(aroundTwo(chain, other))
   })
 

@@ -23,7 +23,7 @@ const receipt = (at: BlockRef, to = alice) => ({
   currency: "ETH",
   amount: 10n ** 30n
 })
-const reading = { network, ancestor: undefined, agreed: true, unwatched: false, transfers: [] }
+const reading = { network, ancestor: undefined, corroborated: true, unwatched: false, transfers: [] }
 
 it.scoped("stores a reading whole, or not at all when the scan has moved since it began", () =>
   Effect.gen(function* () {

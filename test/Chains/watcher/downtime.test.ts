@@ -36,7 +36,7 @@ const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, a
   yield* writer.write(Ledger.keepBlocks(network, [{ hash, number, time }]))
   yield* scanTo(model.head)
   const reading = yield* reconcileBalances(depsOf(model.client), model.head, yield* wanted(model.head))
-  yield* writer.write(commitBalances(settlement, { ...reading, of: "round", agreed: true }))
+  yield* writer.write(commitBalances(settlement, { ...reading, of: "round", corroborated: true }))
   yield* untilExpired
 })
 
