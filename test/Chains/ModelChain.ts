@@ -176,15 +176,17 @@ export class ModelChain {
     return this.batches.flat().filter((call) => call.method === method).length
   }
 
-  /** What this node does not serve: the calls of contracts, tags, and old states. */
+  /** What this node does not serve: the calls of contracts, and tags. */
   #isServed({ method, params }: RpcRequest): boolean {
     const isKnown = params[0] !== "safe" && (params[0] !== "finalized" || this.finalized !== undefined)
-    const isGone = method === "eth_getBalance" && this.numberOf(params[1]) < this.oldestState
-    return method !== "eth_call" && !this.unserved.has(method) && isKnown && !isGone
+    return method !== "eth_call" && !this.unserved.has(method) && isKnown
   }
 
   #answer(request: RpcRequest): Either.Either<unknown, RpcError> {
-    const { method } = request
+    const { method, params } = request
+    if (method === "eth_getBalance" && this.numberOf(params[1]) < this.oldestState) {
+      return Either.left(new RpcError({ host: "model", method, reason: "state", detail: "missing trie node" }))
+    }
     if (!this.#isServed(request)) {
       return Either.left(new RpcError({ host: "model", method, reason: "unsupported", detail: "not served" }))
     }

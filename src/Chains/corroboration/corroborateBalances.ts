@@ -7,6 +7,7 @@ import { pointAt, type StateProvider } from "../balances/historicalStates.ts"
 import type { Reconciliation } from "../balances/reconcile.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
@@ -174,23 +175,32 @@ const verdictInBlock = Effect.fnUntraced(function* (
   return yield* verdictBy(provider, money, beside)
 })
 
-/** Whether an address that has sent nothing holds what the ledger has of it up to a block, and no more: then all of it came. */
+/**
+ * Whether an address that has sent nothing holds what the ledger has of it up to a block, and no more: then all of it came.
+ * Where the provider has no states of `settled` either, its newest block decides.
+ */
 const holdsAll = Effect.fnUntraced(function* (
-  { network, reader }: WatchContext,
+  { network, providers, reader }: WatchContext,
   provider: Provider,
   address: string,
-  at: BlockRef
+  settled: BlockRef
 ) {
-  const point = yield* pointAt({ provider, others: [], at, hashes: new Map<number, string>() }, address, at.number)
+  const pointOf = (at: BlockRef) =>
+    pointAt({ provider, others: [], at, hashes: new Map<number, string>() }, address, at.number)
+  let point = yield* pointOf(settled)
+  if (point === undefined) {
+    const head = yield* headOf(providers, provider)
+    point = head && (yield* pointOf(head))
+  }
   if (point === undefined || point.nonce > 0) return false
-  return point.balance === (yield* Doubts.receivedUpTo(reader, network, address, at.number))
+  return point.balance === (yield* Doubts.receivedUpTo(reader, network, address, point.number))
 })
 
 /**
  * What a provider's balances say of unattributed money of the ledger.
  *
  * @param settled a block that is as deep as the confirmations; where the provider has no states of the money's blocks any
- *   more, it has that one's
+ *   more, it has those of that one or of its newest
  */
 export const verdictOf = Effect.fnUntraced(function* (
   watch: WatchContext,

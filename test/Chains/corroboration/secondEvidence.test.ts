@@ -151,15 +151,23 @@ it.scoped(
       yield* writer.write(Ledger.keepReceipts(network, [kept], false))
       chain.oldestState = settled.number
       expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+      // Of that block it has no states either, and of its newest.
+      chain.oldestState = chain.mine().number
+      expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
       // It does not hold all of it: some has been invented, and nobody knows which.
       const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
       yield* writer.write(Ledger.keepReceipts(network, [more], false))
       expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
       // What is refuted, and what came after that block, it need not hold.
       yield* writer.write(AgreementRepo.refute(network, more))
-      const later = { ...more, blockNumber: 23, blockHash: chain.mine().hash }
+      chain.oldestState = settled.number
+      const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
       yield* writer.write(Ledger.keepReceipts(network, [later], false))
       expect(yield* told()).toMatchObject({ shown: [money] })
+      // What it holds now may have come since.
+      chain.oldestState = chain.mine(coin(alice, 3n)).number
+      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+      chain.oldestState = settled.number
       // Of what it held when it had sent some, nothing is known.
       chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
       expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
