@@ -5,9 +5,8 @@ import { balancesByOverride } from "../Chains/rpc/balanceMethods.ts"
 import { getFullBlock, getHead, getHeader, getLogs, sendBatch, transferTopic } from "../Chains/rpc/methods.ts"
 import type { CallResult, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
-import { readsFullBlocks } from "../Chains/scan/readRange.ts"
 import { findTagged } from "../Chains/watcher/finalityTags.ts"
-import { type Mode, networkKey } from "../Domain/Chain.ts"
+import { chainTraits, type Mode, networkKey } from "../Domain/Chain.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import type { TokenSettings } from "../Settings/Shape.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
@@ -129,7 +128,9 @@ const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, 
       client,
       sendBatch(client, [getLogs(head.number, head.number, filter), getHeader(head.number)])
     ),
-    block: readsFullBlocks(chain) ? yield* bytesOf(client, sendBatch(client, [getFullBlock(head.number)])) : 0,
+    block: chainTraits[chain.chain].readsFullBlocks
+      ? yield* bytesOf(client, sendBatch(client, [getFullBlock(head.number)]))
+      : 0,
     balances: yield* bytesOf(client, sendBatch(client, [balancesByOverride([address], head)]))
   }
   return sizes

@@ -18,3 +18,55 @@ export interface Network {
 
 /** `ethereum.test`: the form of configuration paths and log lines. */
 export const networkKey = (network: Network): string => `${network.chain}.${network.mode}`
+
+/** What differs by chain, for public networks, test networks and local chains alike. */
+export interface ChainTraits {
+  /** The coin that pays for gas, and that a plain transaction's value is counted in. */
+  readonly nativeToken: "ETH" | "MATIC"
+  /**
+   * Blocks are read with their transactions, which show the coins that were sent to an address. That is worth it where a
+   * block comes every twelve seconds; elsewhere the balances show them, for a fraction of the calls.
+   */
+  readonly readsFullBlocks: boolean
+  /** A transaction also pays for its data on Ethereum, https://docs.optimism.io/stack/transactions/fees */
+  readonly hasL1Fee: boolean
+  /** The default of `confirmations`. */
+  readonly confirmations: number
+  /** The default of `poll_interval`. */
+  readonly pollInterval: string
+}
+
+// Confirmations. Ethereum: 12 blocks are 144 s, and the beacon chain's deepest reorg was 7 (25 May 2022, slots 3887075 to
+// 3887081). Polygon: 16 blocks are half a minute, its milestones finalise within seconds (docs.polygon.technology/pos).
+// Arbitrum: 80 blocks of 0.25 s are 20 s, the time in which a sequencer that restarts could forget what it has
+// announced. Optimism and Base: 10 blocks of 2 s, for the same reason.
+//
+// Polling. A block's time, and never under one second, since every tick is two batches that the operator's plan pays
+// for. Ethereum's 12 s are polled every 3 s, so that a block is seen when a quarter of its time has passed at the latest.
+const opStack = { nativeToken: "ETH", readsFullBlocks: false, hasL1Fee: true } as const
+
+export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
+  ethereum: {
+    nativeToken: "ETH",
+    readsFullBlocks: true,
+    hasL1Fee: false,
+    confirmations: 12,
+    pollInterval: "3 seconds"
+  },
+  polygon: {
+    nativeToken: "MATIC",
+    readsFullBlocks: false,
+    hasL1Fee: false,
+    confirmations: 16,
+    pollInterval: "2 seconds"
+  },
+  arbitrum: {
+    nativeToken: "ETH",
+    readsFullBlocks: false,
+    hasL1Fee: false,
+    confirmations: 80,
+    pollInterval: "1 second"
+  },
+  optimism: { ...opStack, confirmations: 10, pollInterval: "2 seconds" },
+  base: { ...opStack, confirmations: 10, pollInterval: "2 seconds" }
+}

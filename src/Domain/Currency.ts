@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import type { ChainName } from "./Chain.ts"
+import { type ChainName, chainTraits } from "./Chain.ts"
 
 export const Fiat = Schema.Literal("USD", "EUR", "GBP", "MXN")
 export type Fiat = typeof Fiat.Type
@@ -26,7 +26,7 @@ export const tokenChains: Readonly<Record<Token, ReadonlyArray<ChainName>>> = {
 }
 
 /** The coin that pays for gas, and that a plain transaction's value is counted in. */
-export const nativeToken = (chain: ChainName): Token => (chain === "polygon" ? "MATIC" : "ETH")
+export const nativeToken = (chain: ChainName): Token => chainTraits[chain].nativeToken
 
 export const tokensOn = (chain: ChainName): ReadonlyArray<Token> =>
   Token.literals.filter((token) => tokenChains[token].includes(chain))

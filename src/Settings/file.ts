@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { chainNames, modes, type Network } from "../Domain/Chain.ts"
+import { type ChainName, chainNames, chainTraits, modes, type Network } from "../Domain/Chain.ts"
 import { decimalsOf, Erc20 } from "../Domain/Currency.ts"
 import { type Preset, presets } from "./presets.ts"
 import { at, isTree, merge, only, type Tree } from "./tree.ts"
@@ -143,11 +143,11 @@ const adminDefaults: Tree = { host: "127.0.0.1", port: 9090 }
 
 const chainDefaults: Tree = { balance_interval: "15 seconds", start_block: "latest", tokens: {}, policy: [] }
 
-const presetDefaults = (preset: Preset): Tree => ({
+const presetDefaults = (chain: ChainName, preset: Preset): Tree => ({
   ...chainDefaults,
   chain_id: preset.chainId,
-  confirmations: preset.confirmations,
-  poll_interval: preset.pollInterval,
+  confirmations: chainTraits[chain].confirmations,
+  poll_interval: chainTraits[chain].pollInterval,
   tokens: Object.fromEntries(
     Erc20.literals.flatMap((symbol) => {
       const address = preset.tokens[symbol]
@@ -173,7 +173,7 @@ export const withDefaults = (given: Tree): Tree => {
     const settings = at(given, path)
     if (!isTree(settings)) return []
     const preset = presetOf(network, settings)
-    return [only(path, preset === undefined ? chainDefaults : presetDefaults(preset))]
+    return [only(path, preset === undefined ? chainDefaults : presetDefaults(network.chain, preset))]
   })
   const admin = isTree(given.admin) ? [{ admin: adminDefaults }] : []
   return [...chains, ...admin, given].reduce(merge, defaults)

@@ -5,26 +5,9 @@ import type { Erc20 } from "../Domain/Currency.ts"
 export interface Preset {
   readonly name: string
   readonly chainId: number
-  readonly confirmations: number
-  readonly pollInterval: string
   readonly tokens: Readonly<Partial<Record<Erc20, string>>>
   /** By name: contracts that payers mistake for the ones above. */
   readonly wrongTokens: Readonly<Record<string, string>>
-}
-
-// Confirmations. Ethereum: 12 blocks are 144 s, and the beacon chain's deepest reorg was 7 (25 May 2022, slots 3887075 to
-// 3887081). Polygon: 16 blocks are half a minute, its milestones finalise within seconds (docs.polygon.technology/pos).
-// Arbitrum: 80 blocks of 0.25 s are 20 s, the time in which a sequencer that restarts could forget what it has
-// announced. Optimism and Base: 10 blocks of 2 s, for the same reason.
-//
-// Polling. A block's time, and never under one second, since every tick is two batches that the operator's plan pays
-// for. Ethereum's 12 s are polled every 3 s, so that a block is seen when a quarter of its time has passed at the latest.
-const timing: Readonly<Record<ChainName, { readonly confirmations: number; readonly pollInterval: string }>> = {
-  ethereum: { confirmations: 12, pollInterval: "3 seconds" },
-  polygon: { confirmations: 16, pollInterval: "2 seconds" },
-  arbitrum: { confirmations: 80, pollInterval: "1 second" },
-  optimism: { confirmations: 10, pollInterval: "2 seconds" },
-  base: { confirmations: 10, pollInterval: "2 seconds" }
 }
 
 // USDC: Circle's list of contract addresses (developers.circle.com/stablecoins/usdc-contract-addresses). USDT, DAI, WBTC
@@ -34,7 +17,6 @@ const live: Readonly<Record<ChainName, Preset>> = {
   ethereum: {
     name: "Ethereum",
     chainId: 1,
-    ...timing.ethereum,
     tokens: {
       USDC: "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",
       USDT: "0xdAC17F958D2ee523a2206206994597C13D831ec7",
@@ -46,7 +28,6 @@ const live: Readonly<Record<ChainName, Preset>> = {
   polygon: {
     name: "Polygon",
     chainId: 137,
-    ...timing.polygon,
     tokens: {
       USDC: "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359",
       USDT: "0xc2132D05D31c914a87C6611C10748AEb04B58e8F",
@@ -58,7 +39,6 @@ const live: Readonly<Record<ChainName, Preset>> = {
   arbitrum: {
     name: "Arbitrum One",
     chainId: 42161,
-    ...timing.arbitrum,
     tokens: {
       USDC: "0xaf88d065e77c8cC2239327C5EDb3A432268e5831",
       USDT: "0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9",
@@ -70,7 +50,6 @@ const live: Readonly<Record<ChainName, Preset>> = {
   optimism: {
     name: "OP Mainnet",
     chainId: 10,
-    ...timing.optimism,
     tokens: {
       USDC: "0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85",
       DAI: "0xDA10009cBd5D07dd0CeCc66161FC93D7c9000da1"
@@ -84,7 +63,6 @@ const live: Readonly<Record<ChainName, Preset>> = {
   base: {
     name: "Base",
     chainId: 8453,
-    ...timing.base,
     tokens: { USDC: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913" },
     wrongTokens: {
       USDbC: "0xd9aAEc86B65D86f6A7B5B1b0c42FFA531710b6CA",
@@ -93,20 +71,19 @@ const live: Readonly<Record<ChainName, Preset>> = {
   }
 }
 
-const testnet = (chain: ChainName, name: string, chainId: number, usdc: string): Preset => ({
+const testnet = (name: string, chainId: number, usdc: string): Preset => ({
   name,
   chainId,
-  ...timing[chain],
   tokens: { USDC: usdc },
   wrongTokens: {}
 })
 
 const test: Readonly<Record<ChainName, Preset>> = {
-  ethereum: testnet("ethereum", "Sepolia", 11155111, "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"),
-  polygon: testnet("polygon", "Polygon Amoy", 80002, "0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582"),
-  arbitrum: testnet("arbitrum", "Arbitrum Sepolia", 421614, "0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d"),
-  optimism: testnet("optimism", "OP Sepolia", 11155420, "0x5fd84259d66Cd46123540766Be93DFE6D43130D7"),
-  base: testnet("base", "Base Sepolia", 84532, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")
+  ethereum: testnet("Sepolia", 11155111, "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"),
+  polygon: testnet("Polygon Amoy", 80002, "0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582"),
+  arbitrum: testnet("Arbitrum Sepolia", 421614, "0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d"),
+  optimism: testnet("OP Sepolia", 11155420, "0x5fd84259d66Cd46123540766Be93DFE6D43130D7"),
+  base: testnet("Base Sepolia", 84532, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")
 }
 
 export const presets: Readonly<Record<Mode, Readonly<Record<ChainName, Preset>>>> = { live, test }

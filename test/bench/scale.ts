@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Duration, Effect } from "effect"
 import { AddressSet } from "../../src/Chains/ledger/AddressSet.ts"
-import { chainNames } from "../../src/Domain/Chain.ts"
-import { presets } from "../../src/Settings/presets.ts"
+import { chainNames, chainTraits } from "../../src/Domain/Chain.ts"
 import { merchant } from "../sim/Life.ts"
 import { count, type Figure } from "./Figure.ts"
 import { epoch, withNetworks } from "./virtualNetworks.ts"
@@ -50,7 +49,7 @@ const callsPerTick = (addresses: number): Promise<number> =>
         }
       ] of traffic) {
         calls += (methods.get("eth_getLogs") ?? 0) + (methods.get("eth_getBlockByNumber") ?? 0)
-        ticks += (minutes * 60_000) / Duration.toMillis(Duration.decode(presets.live[chain].pollInterval as "1 second"))
+        ticks += (minutes * 60_000) / Duration.toMillis(Duration.decode(chainTraits[chain].pollInterval as "1 second"))
       }
       return calls / ticks
     }

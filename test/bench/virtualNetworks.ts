@@ -5,7 +5,7 @@ import Database from "better-sqlite3"
 import { Duration, Effect, Either, Redacted } from "effect"
 import { makeClient, type RpcClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
-import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
+import { type ChainName, chainNames, chainTraits } from "../../src/Domain/Chain.ts"
 import { presets } from "../../src/Settings/presets.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { migrateFile } from "../../src/Sql/migrate.ts"
@@ -109,7 +109,8 @@ const clientOf = (host: string, name: ChainName, chain: SimChain, traffic: Traff
 const second = ".second"
 
 const settingsOf = (name: ChainName): ChainSettings => {
-  const { chainId, confirmations, pollInterval, tokens, wrongTokens } = presets.live[name]
+  const { chainId, tokens, wrongTokens } = presets.live[name]
+  const { confirmations, pollInterval } = chainTraits[name]
   return {
     chain: name,
     mode: "test",

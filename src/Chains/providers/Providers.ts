@@ -1,5 +1,5 @@
 import { Clock, Effect, Either } from "effect"
-import { type Network, networkKey } from "../../Domain/Chain.ts"
+import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
 import { type CallResult, makeClient, type Rpc, type RpcClient } from "../rpc/Rpc.ts"
@@ -102,7 +102,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   rpc: Rpc["Type"],
   storedGenesis: string | undefined
 ) {
-  const newSpan = () => new BlockRange(chain.chain === "ethereum" ? undefined : logsOnly)
+  const newSpan = () => new BlockRange(chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly)
   const metrics = yield* Metrics
   const madeAt = yield* Clock.currentTimeMillis
   const slots = chain.rpcUrls.map((url, index) =>

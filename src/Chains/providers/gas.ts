@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Either } from "effect"
-import type { ChainName } from "../../Domain/Chain.ts"
+import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { type Call, decoder, getGasPrice, sendBatch, Word } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Providers } from "./Providers.ts"
@@ -19,9 +19,6 @@ const life = Duration.toMillis("2 minutes")
 const retryInterval = Duration.toMillis("5 seconds")
 /** Who wants a quote waits no longer for a provider. */
 const deadline = Duration.seconds(3)
-
-/** Chains that take a fee for a transaction's data on Ethereum. */
-export const opStack: ReadonlySet<ChainName> = new Set(["optimism", "base"])
 
 /** The same on every OP-stack chain, https://specs.optimism.io/protocol/fjord/predeploys.html */
 const gasPriceOracle = "0x420000000000000000000000000000000000000f"
@@ -48,7 +45,7 @@ const getL1Fee: Call<bigint> = {
  * payments must be seen however the fee is told.
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
-  opStack.has(chain)
+  chainTraits[chain].hasL1Fee
     ? sendBatch(client, [getL1Fee]).pipe(
         Effect.map(([l1Fee]): Gas => ({ price, l1Fee })),
         Effect.catchAll((error) =>

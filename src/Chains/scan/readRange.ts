@@ -1,7 +1,7 @@
 import { Array as Arr, Effect, Either, Predicate } from "effect"
+import { chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import {
@@ -29,12 +29,6 @@ const blocksPerBatch = 10
 const batchesAtOnce = 2
 /** Headers or receipts in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
-
-/**
- * Whether a chain's blocks are read with their transactions, which tells of the coins that were sent to an address. It
- * is worth it where a block comes every twelve seconds; elsewhere the balances tell, for a fraction of the calls.
- */
-export const readsFullBlocks = ({ chain }: ChainSettings): boolean => chain === "ethereum"
 
 /** A range of blocks that was read whole. */
 export interface ReadRange {
@@ -280,7 +274,7 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
  * its hash is no longer the chain's at the next look, and the range is read again.
  */
 export const readRange = Effect.fn("Chains.readRange")(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
-  const read = readsFullBlocks(source.chain) ? readFullBlocks : readLogs
+  const read = chainTraits[source.chain.chain].readsFullBlocks ? readFullBlocks : readLogs
   const range: ReadRange = {
     end: { number: last.number, hash: last.hash, time: last.time },
     transfers: yield* read(source, after, last),
