@@ -163,6 +163,32 @@ it.effect("a full disk fails the whole group with a typed error, and the writer 
   }).pipe(Effect.provide(tempStore))
 )
 
+// SQLite takes back such a statement alone, and not its transaction: that would stay open, and be in the way of every other.
+it.effect.each([
+  [
+    "one statement of many rows",
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+     INSERT INTO meta (key, value) SELECT 'row ' || i, hex(zeroblob(500)) FROM n`
+  ],
+  [
+    "a row of its own after many",
+    "INSERT INTO meta (key, value) VALUES ('row a', hex(zeroblob(500))), ('row b', hex(zeroblob(500000)))"
+  ]
+] as const)("a full disk that %s meets takes back the group, and the next command is carried out", ([, statement]) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const pages = (n: number) => writer.write(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${n}`)))
+    const now = yield* Effect.flatMap(Reader, (reader) => reader.get<{ page_count: number }>("PRAGMA page_count"))
+    yield* pages((now?.page_count ?? 0) + 10)
+    const many = put("small", "1").pipe(Effect.zipRight(Effect.flatMap(Tx, (tx) => tx.run(statement))))
+    expect(yield* Effect.flip(writer.write(many))).toBeInstanceOf(StoreUnavailable)
+    expect(yield* keys).toEqual([])
+    // There is room for this one.
+    yield* writer.write(put("after", "1"))
+    expect(yield* keys).toEqual(["after"])
+  }).pipe(Effect.provide(tempStore))
+)
+
 it.live("a command that waits when the store closes is interrupted, and not left without an answer", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase

@@ -7,7 +7,7 @@ import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
-import { type Db, type Param, Reader, Tx, Writer } from "../../src/Sql.ts"
+import { type Db, type Param, Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
@@ -57,12 +57,25 @@ class Acknowledged extends Context.Tag("test/Acknowledged")<Acknowledged, Queue.
   static readonly layer = Layer.effect(Acknowledged, Queue.unbounded<void>())
 }
 
+/** Whether commands are refused as a full disk refuses them, and how many have been. */
+export class FullStore extends Context.Reference<FullStore>()("test/FullStore", {
+  defaultValue: () => ({ isFull: false, refused: 0 })
+}) {}
+
 const heardWriter = Layer.effect(
   Writer,
   Effect.gen(function* () {
     const writer = yield* Writer
     const acknowledged = yield* Acknowledged
-    return { write: (command) => Effect.tap(writer.write(command), () => Queue.offer(acknowledged, undefined)) }
+    const store = yield* FullStore
+    return {
+      write: (command) =>
+        Effect.suspend(() => {
+          if (!store.isFull) return Effect.tap(writer.write(command), () => Queue.offer(acknowledged, undefined))
+          store.refused += 1
+          return new StoreUnavailable({ code: "SQLITE_FULL", message: "full" })
+        })
+    }
   })
 )
 
