@@ -65,6 +65,29 @@ it.scoped(
     })
 )
 
+it.scoped(
+  "a server that has answered, however long it did not before, is asked again half a second after it is lost",
+  () =>
+    Effect.gen(function* () {
+      const { asked, lost, opened } = yield* followed
+      for (const millis of [500, 1_000, 2_000, 4_000]) {
+        yield* asked
+        yield* TestClock.adjust("10 seconds")
+        yield* lost
+        yield* TestClock.adjust(millis)
+      }
+      const back = yield* asked
+      begin(back, "id: start\n\n")
+      yield* opened
+      back.answer.end()
+      yield* lost
+      yield* TestClock.adjust(499)
+      expect(Array.from(yield* TestClock.sleeps())).toContain((yield* Clock.currentTimeMillis) + 1)
+      yield* TestClock.adjust(1)
+      yield* asked
+    })
+)
+
 it.scoped("a stream without a sign of life for 40 seconds is opened again, where it was", () =>
   Effect.gen(function* () {
     const { asked, heard, lost, opened } = yield* followed

@@ -79,9 +79,14 @@ it.scoped("a source that fails is left alone for longer each time, and its last 
     state.failure = undefined
     yield* seconds(360)
     expect(text(prices.usd("ETH"))).toBe("3000")
+    expect(prices.of("ETH").reason).toBeUndefined()
     const recovered = state.reads
     yield* seconds(60)
     expect(state.reads - recovered).toBe(2)
+    // What it failed with then is not why it has no price now.
+    state.prices = {}
+    yield* seconds(121)
+    expect(prices.of("ETH")).toMatchObject({ price: undefined, reason: "no source has one" })
   })
 )
 

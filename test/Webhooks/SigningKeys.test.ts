@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto"
 import { expect, it } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Redacted, TestClock } from "effect"
+import { Clock, DateTime, Deferred, Duration, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { Webhook } from "standardwebhooks"
 import { RotationUnderWay } from "../../src/Domain/SecretErrors.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -97,6 +97,39 @@ it.scoped("there are never three: another rotation waits, or ends the overlap at
       yield* TestClock.adjust("1 hour")
       const { secret: fifth } = yield* rotate("1 hour")
       expect(yield* signers({ third, fourth, fifth })).toEqual({ exact: "fourth", standard: ["fifth", "fourth"] })
+    })
+  )
+)
+
+it.scoped("a secret that is read while it rotates signs nothing any more", () =>
+  onStore(
+    Effect.gen(function* () {
+      const reader = yield* Reader
+      const [isRead, goesOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const held: typeof reader = {
+        ...reader,
+        get: (...args) =>
+          reader
+            .get(...args)
+            .pipe(
+              Effect.tap(() => Effect.zipRight(Deferred.succeed(isRead, undefined), Deferred.await(goesOn)))
+            ) as never
+      }
+      const before = yield* current
+      const keys = yield* SigningKeys.pipe(
+        Effect.provide(Layer.fresh(SigningKeys.layer)),
+        Effect.provideService(Reader, held)
+      )
+      const reading = yield* Effect.fork(keys.ofOwner(merchant))
+      yield* Deferred.await(isRead)
+      const { current: after } = yield* keys.rotate(merchant, Duration.zero)
+      yield* Deferred.succeed(goesOn, undefined)
+      yield* Fiber.join(reading)
+      const named = { before, after: Redacted.value(after) }
+      expect(yield* Effect.provideService(signers(named), SigningKeys, keys)).toEqual({
+        exact: "after",
+        standard: ["after"]
+      })
     })
   )
 )

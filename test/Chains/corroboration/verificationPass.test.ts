@@ -57,6 +57,30 @@ it.scoped("what the first provider left out is found also when it is the second 
   }).pipe(aroundTwo(first, other))
 })
 
+it.scoped("what the first provider left out is found by one that takes fewer blocks at once", () => {
+  const first = new ModelChain(10)
+  const other = first.twin()
+  first.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
+  const widths: Array<number> = []
+  other.intercept = (batch) => {
+    const asked = batch.flatMap(({ method, params: [filter] }) => {
+      const { fromBlock, toBlock } = (filter ?? {}) as { readonly fromBlock?: string; readonly toBlock?: string }
+      return method === "eth_getLogs" && toBlock !== undefined ? [Number(toBlock) - Number(fromBlock) + 1] : []
+    })
+    widths.push(...asked)
+    other.failure = asked.some((blocks) => blocks > 3) ? "range" : undefined
+  }
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    first.mine(token(usdc, alice, 5n))
+    first.mineMany(30)
+    for (let i = 0; i < 100; i++) yield* second
+    yield* upTo(41)
+    expect(Math.max(...widths)).toBeGreaterThan(3)
+    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
+  }).pipe(aroundTwo(first, other))
+})
+
 it.scoped("what was left out of any of many blocks that become final at once is found", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { alice, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "../around.ts"
+import { alice, aroundSome, aroundTwo, health, second, upTo, usdc, watchedPayment, withTwo } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { pass, scanned, until, watch } from "../world.ts"
 
@@ -32,6 +32,20 @@ describe("a tag that a policy requires", () => {
       expect(now).toMatchObject({ ready: true })
       expect(now).not.toHaveProperty("reason")
     }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
+  })
+
+  it.scoped.each([0, 1, 2])("and that %d of three alone tells counts after ten minutes, and not before", (place) => {
+    const first = new ModelChain(10)
+    const nodes = [first, first.twin(), first.twin()]
+    const knowing = nodes[place] ?? first
+    knowing.finalized = 7
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* pass("9 minutes")
+      expect((yield* finalized)?.finalized).toBe(null)
+      yield* pass("2 minutes")
+      expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
+    }).pipe(aroundSome(nodes, { ...settings, pollInterval: Duration.seconds(10) }))
   })
 
   it.scoped(

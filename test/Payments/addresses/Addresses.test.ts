@@ -100,10 +100,16 @@ it.live("accounts that share a wallet, and are first paid in one commit, jump ov
   }).pipe(Effect.scoped)
 )
 
-it.live("an address with a history is skipped once it is known", () =>
+it.live.each([
+  { used: [0, 2], taken: [1, 3, 4] },
+  { used: [0, 1, 3, 4, 5], taken: [2, 6, 7] }
+])("addresses with a history, $used, are skipped once they are known", ({ used, taken }) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const layer = running(path, [wallet.address(0), wallet.address(2)])
+    const layer = running(
+      path,
+      used.map((index) => wallet.address(index))
+    )
     const indexes = yield* Effect.gen(function* () {
       const addresses = yield* Addresses
       yield* Effect.forkScoped(addresses.run)
@@ -116,7 +122,7 @@ it.live("an address with a history is skipped once it is known", () =>
         { concurrency: 1 }
       )
     }).pipe(Effect.scoped, Effect.provide(layer))
-    expect(indexes).toEqual([1, 3, 4])
+    expect(indexes).toEqual(taken)
   }).pipe(Effect.scoped)
 )
 
