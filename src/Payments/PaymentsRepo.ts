@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
+import { dueTimeSql } from "../Domain/deadline.ts"
 import type { AccountId, PaymentId, QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { FailureReason, NewPayment, Payment, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
@@ -234,10 +235,10 @@ export const openExpiredBefore = (
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND coalesce(due_at, expires_at) < ?
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
          ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
-         AND (coalesce(due_at, expires_at), sequence) > (?, ?)
-       ORDER BY coalesce(due_at, expires_at), sequence LIMIT ?`,
+         AND (${dueTimeSql}, sequence) > (?, ?)
+       ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
       [chain, mode, before, behind.dueAt, behind.sequence, limit]
     ),
     (rows) => rows.map(fromRow)
@@ -248,7 +249,7 @@ export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-       ORDER BY coalesce(due_at, expires_at), sequence LIMIT ?`,
+       ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
       [chain, mode, limit]
     ),
     (rows) => rows.map(fromRow)

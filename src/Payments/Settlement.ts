@@ -5,6 +5,7 @@ import { type ScanResult, Settlement } from "../Chains/ledger/Settlement.ts"
 import { aheadOf } from "../Chains/providers/HeadClock.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import { deadline, dueTime } from "../Domain/deadline.ts"
 import { finalBlock, requirementOf } from "../Domain/Finality.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Scan } from "../Domain/Receipt.ts"
@@ -16,7 +17,7 @@ import { applySteps, receiptsLeft, syncExceptions, syncUnknown } from "./applySt
 import type { DustRules } from "./dust.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { advance, deadline, type Horizon, type Rules, undone } from "./statusMachine.ts"
+import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
 import { sumUp } from "./sumUp.ts"
 
 /** Payments that one commit may end: a chain that comes back after a day must not hold up everybody's writes. */
@@ -44,12 +45,6 @@ const isAwaited = (scan: Scan | undefined, deadline: number, now: number): boole
   now - scan.head.time * 1000 <= silence &&
   now - deadline <= silence &&
   !(scan.checked !== undefined && scan.checked.time * 1000 > deadline)
-
-/** The time before which payments of a chain are over; undefined while none can be. Unix milliseconds. */
-const overBefore = ({ checked, settled }: Horizon, rules: Rules): number | undefined =>
-  settled === undefined || checked === undefined
-    ? undefined
-    : Math.min(settled.time, checked.time) * 1000 - rules.settleGrace
 
 /** The settlement of what the watchers read, and the worker that ends payments. */
 export const settlementLayer = Layer.effect(
@@ -196,7 +191,7 @@ export const settlementLayer = Layer.effect(
     const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
       const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
       const scans = yield* Effect.forEach(others, (chain) => LedgerRepo.scan(db, chain), { concurrency: 1 })
-      return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment, rules), now))
+      return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment, rules.settleGrace), now))
     })
 
     /** Ends a chunk of what is over on one chain, behind the given one; each is read in the commit that ends it. */
@@ -205,7 +200,7 @@ export const settlementLayer = Layer.effect(
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const horizon = yield* horizonOf(tx, network)
-        const before = horizon && overBefore(horizon, rules)
+        const before = horizon && dueBefore(horizon, rules)
         if (horizon === undefined || before === undefined) return []
         // This machine's clock is behind the chain's: nobody knows when the payments' time is over.
         if (aheadOf(horizon.headTime, now, clockTolerance) !== undefined) return []
@@ -221,7 +216,7 @@ export const settlementLayer = Layer.effect(
 
     const anyOver = Effect.fnUntraced(function* (network: Network) {
       const horizon = yield* horizonOf(reader, network)
-      const before = horizon && overBefore(horizon, rules)
+      const before = horizon && dueBefore(horizon, rules)
       return (
         before !== undefined &&
         (yield* Repo.openExpiredBefore(reader, network, before, start, 1, hasQuorum(network))).length > 0
@@ -237,7 +232,7 @@ export const settlementLayer = Layer.effect(
         const chunk = yield* writer.write(expireChunk(network, behind))
         const last = chunk.at(-1)
         if (last === undefined || chunk.length < expiryChunk) return
-        behind = { dueAt: last.dueAt ?? last.expiresAt, sequence: last.sequence }
+        behind = { dueAt: dueTime(last), sequence: last.sequence }
       }
     })
 

@@ -1,10 +1,11 @@
 import { BigDecimal } from "effect"
 import { dustFloor } from "../Domain/Amount.ts"
+import { deadline } from "../Domain/deadline.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { isEnded } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
 import { isGas } from "./exceptions.ts"
-import { deadline, elsewhere, headAtCreation, type Rules } from "./statusMachine.ts"
+import { elsewhere, headAtCreation, type Rules } from "./statusMachine.ts"
 
 // Anybody may send a hundred thousand transfers to an address, for a few cents each. What is too small to matter by itself
 // is settled as a sum, so that what one more of them costs does not depend on how many there are. It counts all the same.
@@ -64,7 +65,7 @@ export const dustKind = (payment: Payment, receipt: Receipt, rules: DustRules): 
   const isNewer = receipt.blockNumber > headAtCreation(payment)
   if (isPaying(payment, receipt)) {
     if (!isNewer) return "none"
-    return receipt.blockTime * 1000 <= deadline(payment, rules) ? "paying" : "late"
+    return receipt.blockTime * 1000 <= deadline(payment, rules.settleGrace) ? "paying" : "late"
   }
   if (isGas(payment, receipt, receipt.seenAt)) return "none"
   const isStray = receipt.chain === payment.chain ? isNewer : elsewhere(payment, [receipt]).length > 0

@@ -1,6 +1,7 @@
 import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import { deadline, dueTime, overBefore } from "../Domain/deadline.ts"
 import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
@@ -62,10 +63,6 @@ const inChainOrder = (a: Receipt, b: Receipt): number => {
   return a.position < b.position ? -1 : Number(a.position > b.position)
 }
 
-/** The last millisecond, by block time, at which money is on time. */
-export const deadline = (payment: Payment, rules: Pick<Rules, "settleGrace">): number =>
-  (payment.dueAt ?? payment.expiresAt) + rules.settleGrace
-
 /** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
 export const identity = ({ blockHash, dust, position, txHash }: Receipt): string =>
   dust === undefined && txHash !== undefined ? txHash : `${blockHash} ${position}`
@@ -97,7 +94,9 @@ const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? bloc
 export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
-  const onTime = new Set(right.filter((receipt) => earliest(receipt) <= deadline(payment, rules)).map(identity))
+  const onTime = new Set(
+    right.filter((receipt) => earliest(receipt) <= deadline(payment, rules.settleGrace)).map(identity)
+  )
   const pays = (receipt: Receipt) =>
     receipt.dust === undefined ? onTime.has(identity(receipt)) : receipt.dust === "paying"
   return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
@@ -150,9 +149,14 @@ export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>)
   txHash: received.find((receipt) => receipt.txHash !== undefined)?.txHash
 })
 
-const isOver = (payment: Payment, { checked, searched, settled }: Horizon, rules: Rules): boolean =>
-  searched !== undefined &&
-  [settled, checked].every((block) => block !== undefined && block.time * 1000 > deadline(payment, rules))
+/** Payments due before this, Unix milliseconds, are over at the horizon; undefined where none can be. */
+export const dueBefore = ({ checked, settled }: Horizon, { settleGrace }: Rules): number | undefined =>
+  settled === undefined || checked === undefined
+    ? undefined
+    : overBefore(Math.min(settled.time, checked.time), settleGrace)
+
+const isOver = (payment: Payment, horizon: Horizon, rules: Rules): boolean =>
+  horizon.searched !== undefined && dueTime(payment) < (dueBefore(horizon, rules) ?? Number.NEGATIVE_INFINITY)
 
 /**
  * How a payment ends whose time is over and for which too little came; undefined while that cannot be said. One provider's

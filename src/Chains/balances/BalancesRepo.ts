@@ -1,6 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
+import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -63,7 +64,7 @@ const withRows = (
   })
 
 /** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
-const columns = `address, chain, currency, coalesce(due_at, expires_at) AS due_at, status, amount, amount_received,
+const columns = `address, chain, currency, ${dueTimeSql} AS due_at, status, amount, amount_received,
   CASE WHEN chain = ? THEN created_head ELSE (
     SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
     ORDER BY blocks.time DESC, number DESC LIMIT 1
@@ -82,11 +83,11 @@ const payments = (db: Db, { chain, mode }: Network, where: string, params: Reado
 
 /** Unix milliseconds between which payments expired that are over at `at` and have not been compared since. */
 const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
-  checked === undefined ? 0 : checked.time * 1000 - settleGraceMs,
-  at.time * 1000 - settleGraceMs
+  checked === undefined ? 0 : overBefore(checked.time, settleGraceMs),
+  overBefore(at.time, settleGraceMs)
 ]
 const isIn = ([from, below]: readonly [number, number], time: number): boolean => time >= from && time < below
-const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ?`
+const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ?`
 
 const isCoin = "position NOT GLOB 'log:*'"
 

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { ChainName, Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
+import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -47,13 +48,13 @@ export const due = (
 ) =>
   Effect.map(
     db.all<DueRow>(
-      `SELECT id, address, chain, currency, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND coalesce(due_at, expires_at) < ?
+      `SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
+       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
            WHERE payment_id = payments.id AND position = 'unattributed' AND canonical = 1 AND block_number > ?)
        UNION ALL
-       SELECT id, address, chain, currency, created_head, coalesce(due_at, expires_at) AS due_at FROM payments
+       SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
        WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts AS gone
          WHERE canonical = 0 AND refuted = 0 AND chain = ? AND mode = ? AND block_number <= ?
@@ -62,7 +63,7 @@ export const due = (
       [
         chain,
         mode,
-        Math.min(settled.time, checked?.time ?? 0) * 1000 - settleGraceMs,
+        overBefore(Math.min(settled.time, checked?.time ?? 0), settleGraceMs),
         settled.number,
         chain,
         chain,

@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
+import { dueTimeSql, overBefore } from "../../Domain/deadline.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -122,8 +123,8 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
   Effect.map(
     db.get<{ found: number }>(
       `SELECT 1 AS found FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-         AND coalesce(due_at, expires_at) >= ? AND coalesce(due_at, expires_at) < ? LIMIT 1`,
-      [chain, mode, after.time * 1000 - settleGraceMs, until.time * 1000 - settleGraceMs]
+         AND ${dueTimeSql} >= ? AND ${dueTimeSql} < ? LIMIT 1`,
+      [chain, mode, overBefore(after.time, settleGraceMs), overBefore(until.time, settleGraceMs)]
     ),
     (row) => row !== undefined
   )
