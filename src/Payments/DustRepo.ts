@@ -1,3 +1,4 @@
+/** The table `dust_sums`: the sums of small receipts that stand for their rows in settlement. See `dust.ts`. */
 import { Effect } from "effect"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
@@ -41,7 +42,7 @@ const fromRow = (row: DustRow): DustSum => ({
   decided: row.decided === null ? undefined : BigInt(row.decided)
 })
 
-/** The sums of a payment's dust, those that are nought by now included. */
+/** The sums of a payment's dust, including those that are zero by now. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.map(
     db.all<DustRow>(
@@ -51,7 +52,7 @@ export const ofPayment = (db: Db, payment: PaymentId) =>
     (rows) => rows.map(fromRow)
   )
 
-/** The same of an address in lower case whose payment is lost. */
+/** The same for an address (lower case) whose payment is lost. */
 export const ofLost = (db: Db, address: string, mode: Mode) =>
   Effect.map(
     db.all<DustRow>(
@@ -61,7 +62,7 @@ export const ofLost = (db: Db, address: string, mode: Mode) =>
     (rows) => rows.map(fromRow)
   )
 
-/** Stores what a sum has become. */
+/** Stores a sum. */
 export const keep = (sum: DustSum) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(`INSERT OR REPLACE INTO dust_sums (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
@@ -83,8 +84,8 @@ export const keep = (sum: DustSum) =>
   )
 
 /**
- * The payment has ended: what it has by now it had then. What one provider alone tells of it had not, and is news once
- * another one has it too.
+ * Records that the payment has ended with the dust that is corroborated now. Uncorroborated dust counts as new once it is
+ * corroborated.
  */
 export const decide = (payment: PaymentId) =>
   Effect.flatMap(Tx, (tx) =>

@@ -1,3 +1,11 @@
+/**
+ * Settlement: applies the status machine to what the watchers have read, in the transaction that stores it, and ends
+ * payments whose time is over.
+ *
+ * `settle` is called by every commit of a watcher, of a repair and of a reorg: it settles the payments whose receipts
+ * changed, those that may have got their confirmations, and confirmed ones that a reorg took money from. The worker
+ * `expire` ends payments in commits of their own, a chunk each. Each payment is read in the commit that changes it.
+ */
 import { BigDecimal, Clock, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as Searches from "../Chains/corroboration/SearchesRepo.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
@@ -20,12 +28,12 @@ import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
 import { sumUp } from "./sumUp.ts"
 
-/** Payments that one commit may end: a chain that comes back after a day must not hold up everybody's writes. */
+/** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
-/** A chain whose scan is this far behind does not answer, and nobody waits for it for longer than this. */
-const silence = Duration.toMillis("2 minutes")
+/** A chain whose scan lags by more than this counts as unreachable. No payment waits longer for another chain. */
+const longestWait = Duration.toMillis("2 minutes")
 
-/** Something that a person has to hear of. */
+/** An error for the operator, logged after the commit. */
 interface Alarm {
   readonly message: string
   readonly about: Readonly<Record<string, string | number>>
@@ -37,16 +45,15 @@ const reorgedAlarm = ({ chain, id, mode, txHash = "" }: Payment): Alarm => ({
 })
 
 /**
- * Whether a payment still waits to hear of money on another chain: that one answers, and has not compared the balance of
- * the address after the deadline.
+ * Whether a payment still waits for the balance reconciliation of another chain: that chain is reachable, and its last
+ * reconciliation is not after the payment's deadline, which was less than `longestWait` ago.
  */
 const isAwaited = (scan: Scan | undefined, deadline: number, now: number): boolean =>
   scan !== undefined &&
-  now - scan.head.time * 1000 <= silence &&
-  now - deadline <= silence &&
+  now - scan.head.time * 1000 <= longestWait &&
+  now - deadline <= longestWait &&
   !(scan.checked !== undefined && scan.checked.time * 1000 > deadline)
 
-/** The settlement of what the watchers read, and the worker that ends payments. */
 export const settlementLayer = Layer.effect(
   Settlement,
   Effect.gen(function* () {
@@ -64,18 +71,18 @@ export const settlementLayer = Layer.effect(
       settleGrace: rules.settleGrace,
       floorUsd: BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
     }
-    /** By network, up to where the blocks are final that reorgs have been looked at in. Lost at a restart: from the start. */
-    const looked = new Map<string, number>()
-    /** Modes with a new scan that expiry has not worked through. */
-    const moved = new Set<Mode>()
+    /** By network: the final block up to which reorgs are settled. Empty after a restart, so that all are looked at again. */
+    const reorgsSettledTo = new Map<string, number>()
+    /** Modes with a scan that the expiry worker has not processed yet. */
+    const scanned = new Set<Mode>()
     const alarms: Array<Alarm> = []
     const alive = (yield* Workers).worker("expiry", "10 seconds")
     const bell = yield* Queue.sliding<void>(1)
 
-    /** Whether there is a second provider to ask before a payment ends. */
+    /** Whether there is a second provider to search before a payment ends. */
     const hasQuorum = (network: Network) => (chains.get(networkKey(network))?.rpcUrls.length ?? 0) > 1
 
-    /** What the stored scan of a chain can vouch for; a payment's own part is still to be added. */
+    /** The horizon of a chain's stored scan, without the fields that depend on the payment. */
     const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
       const scan = yield* LedgerRepo.scan(db, network)
       if (scan === undefined) return undefined
@@ -105,7 +112,7 @@ export const settlementLayer = Layer.effect(
         })
       )
 
-    const keepExceptions = Effect.fnUntraced(function* (payment: Payment, now: number) {
+    const updateExceptions = Effect.fnUntraced(function* (payment: Payment, now: number) {
       const receipts = yield* Receipts.ofPayment(yield* Tx, payment.id)
       for (const { amount, currency, kind, txHash = "" } of yield* syncExceptions(payment, receipts, rules, now)) {
         if (kind !== "found_late") continue
@@ -116,7 +123,7 @@ export const settlementLayer = Layer.effect(
       }
     })
 
-    /** Stores what becomes of a payment. Its exceptions follow from its receipts and its status. */
+    /** Stores the payment's new states, and updates its exceptions where its receipts or its status changed. */
     const settlePayment = Effect.fnUntraced(function* (
       payment: Payment,
       horizon: Horizon,
@@ -128,14 +135,14 @@ export const settlementLayer = Layer.effect(
       const policies = chains.get(networkKey(payment))?.policies ?? []
       const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
-      const back = undone(payment, receipts, own, rules, now)
-      const steps = back === undefined ? advance(payment, receipts, own, rules, now) : [back]
+      const failed = undone(payment, receipts, own, rules, now)
+      const steps = failed === undefined ? advance(payment, receipts, own, rules, now) : [failed]
       const after = yield* applySteps(outbox, payment, steps, now)
-      if (back !== undefined) yield* raise(reorgedAlarm(after))
-      if (receiptsChanged || after.status !== payment.status) yield* keepExceptions(after, now)
+      if (failed !== undefined) yield* raise(reorgedAlarm(after))
+      if (receiptsChanged || after.status !== payment.status) yield* updateExceptions(after, now)
     })
 
-    const tellOfUnknown = Effect.fnUntraced(function* (network: Network, now: number) {
+    const updateUnknownMoney = Effect.fnUntraced(function* (network: Network, now: number) {
       for (const { address, amount, currency, txHash = "" } of yield* syncUnknown(network, now)) {
         yield* raise({
           message: "money came to an address that a lost copy of the database handed out: tilld payments exceptions",
@@ -150,61 +157,61 @@ export const settlementLayer = Layer.effect(
       const key = networkKey(network)
       const stored = yield* horizonOf(tx, network)
       if (stored === undefined) return
-      // The end of a payment's time is the worker's to judge, so many a commit: it is woken by this one.
+      // Without `settled` nothing ends here: the expiry worker, which this commit wakes, ends payments in chunks.
       const horizon: Horizon = { ...stored, settled: undefined }
       const changed = new Set(touched)
       for (const id of changed) {
         const payment = id && (yield* Repo.byId(tx, id))
         if (payment === undefined) continue
-        // Money on another chain than the payment's says nothing about that one's head and time.
+        // A scan of another chain than the payment's says nothing about the head and time of the payment's chain.
         if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
-        else yield* Effect.zipRight(sumUp(payment, dustRules), keepExceptions(payment, now))
+        else yield* Effect.zipRight(sumUp(payment, dustRules), updateExceptions(payment, now))
       }
       const final = finalBlock(horizon)
-      const above = looked.get(key) ?? -1
+      const above = reorgsSettledTo.get(key) ?? -1
       const reorged = yield* Repo.confirmedWithOrphans(tx, network, above, final)
       const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
       for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
-      if (changed.has(undefined)) yield* tellOfUnknown(network, now)
-      // Coins are not given up before their balances have been compared: until then they are looked at again.
-      const awaitsBalances = reorged.some(({ currency }) => currency === nativeToken(network.chain))
-      const compared = awaitsBalances ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
-      // Nor is a payment while what came in place of its money may still be corroborated.
+      if (changed.has(undefined)) yield* updateUnknownMoney(network, now)
+      // Native payments are looked at again until a balance reconciliation has covered the reorg.
+      const awaitsReconciliation = reorged.some(({ currency }) => currency === nativeToken(network.chain))
+      const reconciled = awaitsReconciliation ? Math.max(above, Math.min(final, horizon.checked?.number ?? -1)) : final
+      // So are payments that have a receipt which may still be corroborated.
       const ids = reorged.map(({ id }) => id)
-      const through = (yield* Receipts.anyAwaited(tx, network, ids, final)) ? above : compared
+      const through = (yield* Receipts.anyAwaited(tx, network, ids, final)) ? above : reconciled
       tx.afterCommit(() => {
-        looked.set(key, through)
-        moved.add(network.mode)
+        reorgsSettledTo.set(key, through)
+        scanned.add(network.mode)
         bell.unsafeOffer(undefined)
       })
     })
 
     const lookAgain = (network: Network) =>
       Effect.map(Tx, (tx) => {
-        const forget = () => void looked.delete(networkKey(network))
-        // At once for a scan that follows in the same commit, and then for one that went before it there.
+        const forget = () => void reorgsSettledTo.delete(networkKey(network))
+        // At once for a scan that follows in this commit; after the commit for one that preceded it here.
         forget()
         tx.afterCommit(forget)
       })
 
-    /** Whether the chains that a payment may have been paid on by mistake have all been looked at. */
+    /** Tells whether all other chains of the mode, on which a payment may have been paid by mistake, have been reconciled. */
     const elsewhere = Effect.fnUntraced(function* (db: Db, network: Network, now: number) {
       const others = settings.chains.filter((chain) => chain.mode === network.mode && chain.chain !== network.chain)
       const scans = yield* Effect.forEach(others, (chain) => LedgerRepo.scan(db, chain), { concurrency: 1 })
       return (payment: Payment) => !scans.some((scan) => isAwaited(scan, deadline(payment, rules.settleGrace), now))
     })
 
-    /** Ends a chunk of what is over on one chain, behind the given one; each is read in the commit that ends it. */
-    const expireChunk = (network: Network, behind: { readonly dueAt: number; readonly sequence: number }) =>
+    /** Ends a chunk of the payments that are over on one chain, from behind the cursor on. */
+    const expireChunk = (network: Network, after: { readonly dueAt: number; readonly sequence: number }) =>
       Effect.gen(function* () {
         const tx = yield* Tx
         const now = yield* Clock.currentTimeMillis
         const horizon = yield* horizonOf(tx, network)
         const before = horizon && dueBefore(horizon, rules)
         if (horizon === undefined || before === undefined) return []
-        // This machine's clock is behind the chain's: nobody knows when the payments' time is over.
+        // This machine's clock is behind the chain's, so that the due times cannot be trusted.
         if (aheadOf(horizon.headTime, now, clockTolerance) !== undefined) return []
-        const payments = yield* Repo.openExpiredBefore(tx, network, before, behind, expiryChunk, hasQuorum(network))
+        const payments = yield* Repo.openExpiredBefore(tx, network, before, after, expiryChunk, hasQuorum(network))
         const isChecked = yield* elsewhere(tx, network, now)
         for (const payment of payments) {
           yield* settlePayment(payment, { ...horizon, elsewhereChecked: isChecked(payment) }, now, false)
@@ -223,16 +230,16 @@ export const settlementLayer = Layer.effect(
       )
     })
 
-    /** Ends what is over on one chain, a chunk a commit. */
+    /** Ends the payments that are over on one chain, a chunk a commit. */
     const expireChain = Effect.fn("Settlement.expireChain")(function* (network: Network) {
-      // A look costs the writer nothing, and mostly there is nothing.
+      // Checked with the reader first: mostly there is nothing to do, and the writer is not held up.
       if (!(yield* anyOver(network))) return
-      let behind = start
+      let cursor = start
       while (true) {
-        const chunk = yield* writer.write(expireChunk(network, behind))
+        const chunk = yield* writer.write(expireChunk(network, cursor))
         const last = chunk.at(-1)
         if (last === undefined || chunk.length < expiryChunk) return
-        behind = { dueAt: dueTime(last), sequence: last.sequence }
+        cursor = { dueAt: dueTime(last), sequence: last.sequence }
       }
     })
 
@@ -241,13 +248,13 @@ export const settlementLayer = Layer.effect(
       for (const { about, message } of alarms.splice(0)) {
         yield* Effect.logError(message).pipe(Effect.annotateLogs(about))
       }
-      // Of all chains of the mode: a payment may have waited for what another one says.
-      const waiting = settings.chains.filter((chain) => moved.has(chain.mode))
-      moved.clear()
+      // All chains of the mode: a payment may have waited for another chain's reconciliation.
+      const waiting = settings.chains.filter((chain) => scanned.has(chain.mode))
+      scanned.clear()
       for (const { chain, mode } of waiting) {
         yield* alive(expireChain({ chain, mode })).pipe(
           Effect.tapError((error) =>
-            Effect.logWarning("payments that are over wait for the store").pipe(
+            Effect.logWarning("expired payments cannot be stored: trying again").pipe(
               Effect.annotateLogs({ reason: error.message })
             )
           ),

@@ -1,3 +1,7 @@
+/**
+ * Stores what the status machine or an operator has decided, inside the transaction of the decision: the payment's new
+ * states with their events, and the exceptions that follow from its receipts. Called by settlement, decisions and refunds.
+ */
 import { Effect } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
@@ -15,9 +19,7 @@ import { sinceAccepted, withoutAccepted, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 import { sumUpLost } from "./sumUp.ts"
 
-// What is stored when a decision about a payment has been made: inside the transaction that made it.
-
-/** Stores the states that a payment passes through, each with its event. Gives the last; `at` in Unix milliseconds. */
+/** Stores the states that a payment passes through, with their events. Gives the last one. `at` in Unix milliseconds. */
 export const applySteps = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
   payment: Payment,
@@ -38,13 +40,13 @@ export const applySteps = Effect.fnUntraced(function* (
   return before
 })
 
-/** A payment's ledger but for the money that was sent back by hand. */
+/** A payment's receipts without the money that was refunded. */
 export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
   return withoutSentBack(yield* Receipts.ofPayment(tx, payment.id), yield* Exceptions.ofPayment(tx, payment.id))
 })
 
-/** Brings a payment's exceptions up to its receipts, and gives those that were opened. */
+/** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
 export const syncExceptions = Effect.fnUntraced(function* (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
@@ -52,7 +54,7 @@ export const syncExceptions = Effect.fnUntraced(function* (
   at: number
 ) {
   const stored = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  // What a payment was accepted for without its transaction is no new matter when that turns up.
+  // Money that was accepted without its transaction opens no exception when the transaction is found later.
   const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
   const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
   const rest = withoutAccepted(withoutSentBack(receipts, stored), accepted)
@@ -62,7 +64,7 @@ export const syncExceptions = Effect.fnUntraced(function* (
   return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
 })
 
-/** The same for a chain's money at addresses whose payments are lost. */
+/** The same for a chain's receipts at addresses whose payments are lost. */
 export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
   const tx = yield* Tx
   const opened = yield* Effect.forEach(
@@ -70,7 +72,7 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
     Effect.fnUntraced(function* (address) {
       yield* sumUpLost(address, network.mode)
       const stored = yield* Exceptions.unknownAt(tx, network, address)
-      // What was decided on without its transaction is no new matter when that turns up.
+      // Money that was decided on without its transaction opens no exception when that is found later.
       const rest = withoutAccepted(withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored), stored)
       const found = sinceAccepted(unknownMoney(rest), stored)
       const reported = sinceAccepted(

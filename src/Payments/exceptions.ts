@@ -1,3 +1,11 @@
+/**
+ * The exceptions of a payment: money that needs a person's decision. Pure functions from the payment and its receipts to
+ * the exceptions that there should be; `ExceptionsRepo.sync` opens and closes the stored ones accordingly.
+ *
+ * Everything is recomputed from the receipts each time, so that money that a reorg orphans is no longer among it.
+ * Uncorroborated money opens no exception, since an exception invites a refund; money that can never be corroborated is
+ * `unattributed`. Amounts in base units.
+ */
 import { required, sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -6,9 +14,9 @@ import type { Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { counted, crossing, elsewhere, fitting, headAtCreation, identity, type Rules, total } from "./statusMachine.ts"
 
-/** Native money where a token was asked for is gas to collect it with, once the payment has ended. */
+/** Native money that comes for a token payment after its end is taken for gas to collect the token with: no exception. */
 export const isGas = (payment: Payment, receipt: Receipt, firstSeen: number): boolean => {
-  // A reorg that undoes a payment ends it again.
+  // `endedAt` is later than `confirmedAt` where a reorg undid the payment.
   const endedAt = payment.confirmedAt ?? payment.endedAt
   return (
     receipt.currency === nativeToken(receipt.chain) &&
@@ -36,23 +44,24 @@ const exceptionOf = (
         key: dustKey(kind, chain, currency)
       }
 
-/** One of each key. */
-const together = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray<ExceptionContent> => {
+/** One exception a key, with the sum of the amounts. */
+const mergedByKey = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray<ExceptionContent> => {
   const found = new Map<string, ExceptionContent>()
   for (const one of all) found.set(one.key, { ...one, amount: one.amount + (found.get(one.key)?.amount ?? 0n) })
   return [...found.values()]
 }
 
-/** One for what each transaction, each block where none is known, or dust brought of each currency. */
-const each = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<ExceptionContent> =>
-  together(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
+/** One exception for each currency of each transaction, of each block where no transaction is known, and of all dust. */
+const exceptionsOfKind = (kind: ExceptionKind, receipts: ReadonlyArray<Receipt>): ReadonlyArray<ExceptionContent> =>
+  mergedByKey(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
 
-/** What one transaction brought towards the payment. */
+/** The money of one transaction that pays for the payment. */
 interface Arrival {
   readonly receipt: Receipt
   readonly amount: bigint
-  /** In whatever block, and in the one that it is in now. Unix milliseconds. */
+  /** When it was first seen in any block; Unix milliseconds. */
   readonly firstSeen: number
+  /** When it was first seen in the block that it is in now; Unix milliseconds. */
   readonly seenHere: number
 }
 
@@ -78,16 +87,16 @@ const arrivalsOf = (
 }
 
 /**
- * What a confirmed payment got beyond its amount: with the transaction that completed it, and with each one after that,
- * in the order of the chain, those that were found after the decision last.
+ * What a confirmed payment got beyond its amount: `overpaid` by the transaction that completed it, `paid_again` by each
+ * one after that, in chain order. Transactions that were found after the decision come last.
  *
- * @param untold what was accepted although nobody could tell its transaction: it stands for what the others lacked
+ * @param acceptedUnattributed base units that were accepted without a transaction: they make up for what the others lacked
  */
 const surplus = (
   payment: Payment,
   arrivals: ReadonlyArray<Arrival>,
   completedBy: string,
-  untold: bigint
+  acceptedUnattributed: bigint
 ): ReadonlyArray<ExceptionContent> => {
   const decidedAt = payment.endedAt ?? 0
   const decidedWith = arrivals.filter(({ firstSeen }) => firstSeen <= decidedAt)
@@ -96,7 +105,7 @@ const surplus = (
   const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
   const completing = ordered.findIndex(({ receipt }) => receipt.txHash === completedBy)
   const found: Array<ExceptionContent> = []
-  let reached = lacking < 0n ? 0n : lacking < untold ? lacking : untold
+  let reached = lacking < 0n ? 0n : lacking < acceptedUnattributed ? lacking : acceptedUnattributed
   for (const [place, { amount, receipt }] of ordered.entries()) {
     reached += amount
     const beyond = reached - payment.amount
@@ -108,17 +117,17 @@ const surplus = (
 }
 
 /**
- * On-time money that an expired or failed payment had not got when that was decided: what has been in its block for the
- * longest is what it had got.
+ * On-time money that an expired or failed payment did not have yet when it ended. The transactions that have been in their
+ * blocks the longest are taken for those that it had.
  *
- * @param untold what it had got of which nobody can tell the transaction
+ * @param unattributed base units without a transaction that it had
  */
 const foundLate = (
   payment: Payment,
   arrivals: ReadonlyArray<Arrival>,
-  untold: bigint
+  unattributed: bigint
 ): ReadonlyArray<ExceptionContent> => {
-  let decided = (payment.amountReceived ?? 0n) - untold
+  let decided = (payment.amountReceived ?? 0n) - unattributed
   const found: Array<ExceptionContent> = []
   const byAge = [...arrivals].sort((a, b) => a.seenHere - b.seenHere || a.firstSeen - b.firstSeen)
   for (const { amount, firstSeen, receipt } of byAge) {
@@ -130,8 +139,8 @@ const foundLate = (
 }
 
 /**
- * What a payment that was confirmed lacks since a reorg undid it, or since a reorg of another chain took what it had been
- * accepted for there: that chain says nothing about when the payment is undone, and it stays confirmed.
+ * What a payment lacks since a reorg undid it, or since a reorg of another chain orphaned the money that it was accepted for
+ * there. In the second case it stays confirmed: the horizon of the other chain cannot undo it.
  */
 const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint): ReadonlyArray<ExceptionContent> => {
   const { chain, currency, status, txHash } = payment
@@ -143,7 +152,7 @@ const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint
   return [{ kind: "reorged", chain, txHash, currency, amount: missing, block: undefined, key: "reorged" }]
 }
 
-/** How much of it is in the payment's currency, on its chain. */
+/** Base units of the accepted money that are in the payment's currency, on its chain. */
 const ownOf = (payment: Payment, accepted: ReadonlyArray<ExceptionContent>): bigint =>
   sum(
     accepted.flatMap(({ amount, chain, currency }) =>
@@ -151,7 +160,7 @@ const ownOf = (payment: Payment, accepted: ReadonlyArray<ExceptionContent>): big
     )
   )
 
-/** What on-time money that some transaction brought is beyond paying for the payment. */
+/** The exceptions of on-time money with a transaction, once the payment has ended. */
 const afterDecision = (
   payment: Payment,
   receipts: ReadonlyArray<Receipt>,
@@ -165,10 +174,12 @@ const afterDecision = (
   const paying = onTime.filter((receipt) => receipt.txHash !== undefined)
   const arrivals = arrivalsOf(paying, firstSeen)
   if (status !== "confirmed") {
-    // What one provider alone shows is left of a payment that a reorg undoes, and is nothing that another end counts.
+    // Uncorroborated, it counts in the amount of a payment that a reorg undid, and in no other one's.
     const isCounted = ({ corroborated }: Receipt) => corroborated || payment.failureReason === "reorged"
-    const untold = onTime.filter((one) => one.txHash === undefined && one.seenAt <= endedAt && isCounted(one))
-    return foundLate(payment, arrivals, total(untold))
+    const unattributed = onTime.filter(
+      (receipt) => receipt.txHash === undefined && receipt.seenAt <= endedAt && isCounted(receipt)
+    )
+    return foundLate(payment, arrivals, total(unattributed))
   }
   if (txHash !== undefined && paying.some((receipt) => receipt.txHash === txHash)) {
     return surplus(payment, arrivals, txHash, ownOf(payment, accepted))
@@ -176,25 +187,22 @@ const afterDecision = (
   const its = receipts.filter((receipt) => receipt.txHash === txHash)
   const known = paying.filter((receipt) => firstSeen(receipt) <= endedAt)
   const needed = required(payment.amount, rules.toleranceBps)
-  // Accepted for other money than this, which is still there or was never seen: all that was found since is further money.
+  // Accepted for other money, which is still canonical or was never seen: whatever was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
     return since.map(({ amount, receipt }) => exceptionOf("paid_again", payment.chain, receipt, amount))
   }
-  // A reorg took the transaction: another one completes the payment, or none.
+  // A reorg orphaned the transaction: another one completes the payment, or none.
   const instead = crossing(paying, needed)
   return instead === undefined ? [] : surplus(payment, arrivals, instead, 0n)
 }
 
 /**
- * The money of a payment that needs a person, from its rows of the ledger: recomputed from them each time, so that what
- * a reorg takes back is no longer there. Amounts in base units.
+ * The exceptions of a payment by its receipts. Money in blocks up to the creation head, and money on other chains from well
+ * before the payment, is ignored.
  *
- * Money in blocks up to the head of the payment's creation, and on other chains well before it, is none of its business.
- *
- * @param accepted what was accepted while nobody could tell its transaction; it is not among the receipts
- * @param isEvidence which receipts count as money that is there: an exception invites a refund, so it takes more than one
- *   provider's word to open one
+ * @param accepted exceptions that were accepted without a transaction; their money is not among `receipts`
+ * @param isEvidence which receipts count; the corroborated ones unless given
  */
 export const exceptionsOf = (
   payment: Payment,
@@ -221,31 +229,31 @@ export const exceptionsOf = (
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead
   const stray = canonical.filter(isStray)
-  // As money without a transaction: one provider's word, told of as what it is.
-  const untold = receipts.filter(
-    (one) => one.canonical && one.unverifiable === true && !one.corroborated && !isEvidence(one)
+  // Money that can never be corroborated is shown like money without a transaction.
+  const unverifiable = receipts.filter(
+    (receipt) => receipt.canonical && receipt.unverifiable === true && !receipt.corroborated && !isEvidence(receipt)
   )
   return [
-    ...each("wrong_chain", elsewhere(payment, stray)),
-    ...each("wrong_token", stray.filter(isWrongToken)),
-    ...each("late", late),
-    ...each("unattributed", [
+    ...exceptionsOfKind("wrong_chain", elsewhere(payment, stray)),
+    ...exceptionsOfKind("wrong_token", stray.filter(isWrongToken)),
+    ...exceptionsOfKind("late", late),
+    ...exceptionsOfKind("unattributed", [
       ...onTime.filter((receipt) => receipt.txHash === undefined),
-      ...fitting(payment, untold),
-      ...elsewhere(payment, untold.filter(isStray)),
-      ...untold.filter((receipt) => isWrongToken(receipt) && isStray(receipt))
+      ...fitting(payment, unverifiable),
+      ...elsewhere(payment, unverifiable.filter(isStray)),
+      ...unverifiable.filter((receipt) => isWrongToken(receipt) && isStray(receipt))
     ]),
     ...undone(payment, receipts, total(onTime)),
-    ...together(afterDecision(payment, receipts, onTime, firstSeen, rules, accepted))
+    ...mergedByKey(afterDecision(payment, receipts, onTime, firstSeen, rules, accepted))
   ]
 }
 
-/** Money at one address whose payment is lost with a newer copy of the database. */
+/** The exceptions of one address whose payment is lost: a lost, newer copy of the database handed it out. */
 export const unknownMoney = (
   receipts: ReadonlyArray<Receipt>,
   isEvidence: (receipt: Receipt) => boolean = isCorroborated
 ): ReadonlyArray<ExceptionContent> =>
-  each(
+  exceptionsOfKind(
     "unknown_payment",
     receipts.filter((receipt) => isEvidence(receipt) || receipt.unverifiable === true)
   )

@@ -1,3 +1,8 @@
+/**
+ * Takes money that operators have already decided on out of the receipts, before exceptions are derived from them: refunded
+ * money, which pays for nothing any more, and money that was accepted without a transaction, which opens no exception when
+ * its transaction is found later. Pure; called by `applySteps.ts`.
+ */
 import { sum } from "../Domain/Amount.ts"
 import {
   type ExceptionContent,
@@ -9,17 +14,17 @@ import {
 import type { Receipt } from "../Domain/Receipt.ts"
 
 /**
- * Takes so much of the money of some of the receipts out of them, the newest blocks first: what came with earlier ones may
- * be what nobody has decided on.
+ * Takes `amount` out of the receipts that match, from the newest blocks first: money in earlier ones may be what is not
+ * decided on yet.
  */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
   amount: bigint,
-  isIts: (receipt: Receipt) => boolean
+  matches: (receipt: Receipt) => boolean
 ): ReadonlyArray<Receipt> => {
   const rests = new Map<Receipt, bigint>()
   let left = amount
-  for (const receipt of receipts.filter(isIts).sort((a, b) => b.blockNumber - a.blockNumber)) {
+  for (const receipt of receipts.filter(matches).sort((a, b) => b.blockNumber - a.blockNumber)) {
     const rest = receipt.amount - left
     rests.set(receipt, rest > 0n ? rest : 0n)
     left = rest < 0n ? -rest : 0n
@@ -31,7 +36,7 @@ const takeOut = (
   })
 }
 
-/** Takes the money of one exception out of the receipts, as much as was decided on. */
+/** Takes the money of one exception without a transaction out of the receipts, as much as was decided on. */
 const without = (
   receipts: ReadonlyArray<Receipt>,
   { amount, block, chain, currency, openedAt }: Decided
@@ -44,59 +49,57 @@ const without = (
     receipt.blockNumber <= block
   const isSeen = (receipt: Receipt) =>
     isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
-  // All that had come by that block was known: what is found there later is what was without a transaction.
+  // All other money up to that block was known: what is found there later is the money without a transaction.
   const isFound = (receipt: Receipt) => isLikely(receipt) && receipt.txHash !== undefined && receipt.seenAt > openedAt
 
   const seen = receipts.find(isSeen)?.amount ?? 0n
   return takeOut(takeOut(receipts, amount, isSeen), amount - (seen < amount ? seen : amount), isFound)
 }
 
-/** What was decided on while nobody could tell its transaction, and how much of it. */
+/** An exception without a transaction; `amount` is what was decided on. */
 interface Decided extends PaymentException {
   readonly block: number
 }
 
-const withoutUntold = (
+const withoutUnattributed = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>,
   decidedOf: (exception: PaymentException) => bigint
 ): ReadonlyArray<Receipt> => {
-  const untold = exceptions.flatMap((exception): ReadonlyArray<Decided> => {
+  const unattributed = exceptions.flatMap((exception): ReadonlyArray<Decided> => {
     const amount = decidedOf(exception)
     return exception.block !== undefined && amount > 0n ? [{ ...exception, block: exception.block, amount }] : []
   })
-  // The lowest first: what may be a lower one's may be a higher one's too, and not the other way round.
-  return untold.sort((a, b) => a.block - b.block).reduce(without, receipts)
+  // The lowest block first: a receipt that may belong to a lower one may also belong to a higher one, not vice versa.
+  return unattributed.sort((a, b) => a.block - b.block).reduce(without, receipts)
 }
 
-/** The receipts but for what was accepted while nobody could tell its transaction: it is no new matter when that turns up. */
+/** The receipts without the money that was accepted without a transaction. */
 export const withoutAccepted = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Receipt> =>
-  withoutUntold(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
+  withoutUnattributed(receipts, exceptions, ({ amount, status }) => (status === "accepted" ? amount : 0n))
 
-/** The dust that an exception of this kind is of. */
+/** The kind of dust that an exception of this kind stands for. */
 const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
   if (kind === "late") return "late"
   return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
 }
 
-/** Takes what was sent back of one transaction's money, or of dust, out of the receipts, in whatever block it is. */
+/** Takes the refunded money of one transaction, or of dust, out of the receipts, in any block. */
 const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
   const { chain, currency, kind, sentBack, txHash } = exception
-  const isIts = (receipt: Receipt) =>
+  const matches = (receipt: Receipt) =>
     isOfDust(exception) ? receipt.dust === dustOf(kind) : receipt.dust === undefined && receipt.txHash === txHash
   return takeOut(
     receipts,
     sentBack,
-    (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && isIts(receipt)
+    (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && matches(receipt)
   )
 }
 
-/**
- * What dust has come to since somebody accepted some of it: that is another exception, of so much as there is to decide on.
- */
+/** The exceptions found, those of dust without the amount that was accepted before: the rest is another exception. */
 export const sinceAccepted = (
   found: ReadonlyArray<ExceptionContent>,
   stored: ReadonlyArray<PaymentException>
@@ -112,14 +115,14 @@ export const sinceAccepted = (
   })
 
 /**
- * The receipts but for the money that was sent back by hand: it pays for nothing any more, should a reorg take other money
- * or mine it anew, and is no new matter when its transaction turns up later. What is more than was sent back stays.
+ * The receipts without refunded money: it pays for nothing any more, even if a reorg orphans other money or mines it again,
+ * and opens no exception when its transaction is found later. Money beyond the refunded amount stays.
  */
 export const withoutSentBack = (
   receipts: ReadonlyArray<Receipt>,
   exceptions: ReadonlyArray<PaymentException>
 ): ReadonlyArray<Receipt> => {
   const returned = exceptions.filter((one) => isCertain(one) && one.block === undefined && one.sentBack > 0n)
-  const told = returned.reduce(withoutReturned, receipts)
-  return withoutUntold(told, exceptions, ({ sentBack }) => sentBack)
+  const rest = returned.reduce(withoutReturned, receipts)
+  return withoutUnattributed(rest, exceptions, ({ sentBack }) => sentBack)
 }

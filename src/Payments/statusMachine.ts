@@ -1,3 +1,12 @@
+/**
+ * The status machine of a payment: pure functions from the payment, its receipts and how far its chain has been read to the
+ * states that follow. Everything is recomputed from the receipts each time.
+ *
+ * Promises: a payment is confirmed only by corroborated money with a transaction and enough confirmations; it expires or
+ * fails only once a second provider, where one is configured, has been searched for money that the ledger lacks; a confirmed
+ * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and `dust.ts` share its rules of
+ * which receipts count.
+ */
 import { Duration } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -6,7 +15,7 @@ import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
 
-/** What the chain's scan can vouch for. */
+/** How far the payment's chain has been read and compared. */
 export interface Horizon {
   /** Number of the scanned head. */
   readonly head: number
@@ -15,22 +24,22 @@ export interface Horizon {
   /** Blocks, the receipt's own included, that a receipt needs: confirmations = head − its block + 1. */
   readonly confirmations: number
   /**
-   * The newest known block that has those confirmations, or an older one; undefined while the chain is younger than
-   * that, or where the end of a payment's time is somebody else's to judge.
+   * The newest known block that has those confirmations, or an older one. Undefined while the chain is shorter than that,
+   * or where the caller must not end payments: only the expiry worker ends them.
    */
   readonly settled: BlockRef | undefined
-  /** The block at which balances were last compared with the ledger for every payment that was over by its time. */
+  /** The block of the last balance reconciliation: it covered every payment that was over at that block. */
   readonly checked: Scan["checked"]
-  /** Numbers of the chain's tags; undefined where it has none. */
+  /** Block numbers of the chain's tags; undefined where it has none. */
   readonly safe: number | undefined
   readonly finalized: number | undefined
-  /** The tag that the payment's value asks for besides the confirmations. */
+  /** The tag that a finality policy requires for the payment's value, in addition to the confirmations. */
   readonly requires: FinalityTag | undefined
-  /** The chains of the mode that answer have been compared past the payment's deadline as well. */
+  /** Every other reachable chain of the mode has had a balance reconciliation after the payment's deadline. */
   readonly elsewhereChecked: boolean
   /**
-   * The block up to which a second provider has no money for the payment that the ledger lacks; infinite where only one is
-   * configured, undefined while none has been asked.
+   * The block up to which a second provider was searched for money that the ledger lacks. Infinite where only one provider
+   * is configured, undefined before the search.
    */
   readonly searched: number | undefined
 }
@@ -42,18 +51,18 @@ export interface Rules {
   readonly toleranceBps: number
 }
 
-/** One state to store. `announced` states get an event; the others only bring the row up to date. */
+/** One state to store. An `announced` state also gets an event; the others only update the row. */
 export interface Step {
   readonly payment: Payment
   readonly announced: boolean
 }
 
-/** Block times run behind the clock by ten minutes at most, and a clock that is wrong may be a quarter of an hour ahead. */
+/** Block times lag the clock by ten minutes at most, and a wrong clock may be a quarter of an hour ahead. */
 const blockTimeLag = Duration.toMillis("25 minutes")
 
 const kinds = ["tx", "log", "call", "unattributed"]
 
-/** Block, then transactions before logs before what came from inside contracts, then the index in the block. Dust last. */
+/** By block, then transactions before logs before internal transfers, then by index in the block. Dust last. */
 const inChainOrder = (a: Receipt, b: Receipt): number => {
   if (a.dust !== b.dust) return a.dust === undefined ? -1 : 1
   if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
@@ -63,33 +72,34 @@ const inChainOrder = (a: Receipt, b: Receipt): number => {
   return a.position < b.position ? -1 : Number(a.position > b.position)
 }
 
-/** What a receipt is known by in whatever block it is: its transaction, where there is one to tell. */
+/** What identifies a receipt across reorgs: its transaction where that is known, else its block and position. */
 export const identity = ({ blockHash, dust, position, txHash }: Receipt): string =>
   dust === undefined && txHash !== undefined ? txHash : `${blockHash} ${position}`
 
 /**
- * Number of the block above which a chain's money is newer than the payment. While no head of the chain is known, nothing
- * is known to be. One that has ended by then is given none any more: all that comes to its address, which had no history,
- * is newer.
+ * The block number above which receipts on the payment's chain are newer than the payment. Infinite while no head of the
+ * chain is known: no receipt counts. A payment that ended before the first head never gets one: everything at its address,
+ * which had no history, is newer.
  */
 export const headAtCreation = ({ createdHead, endedAt }: Payment): number =>
   createdHead ?? (endedAt === undefined ? Number.POSITIVE_INFINITY : -1)
 
-/** Receipts of the payment's currency on its chain, above the head of its creation: what pays for it if it is on time. */
+/** Receipts of the payment's currency on its chain, above its creation head: they pay for it if they are on time. */
 export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const createdHead = headAtCreation(payment)
   const right = receipts.filter((receipt) => receipt.chain === payment.chain && receipt.currency === payment.currency)
-  // A transaction that was above it in one block is no older than the payment where a deep reorg mines it lower.
+  // A transaction that was once above the creation head stays newer when a deep reorg mines it in a lower block.
   const newer = new Set(right.filter((receipt) => receipt.blockNumber > createdHead).map(identity))
   return right.filter((receipt) => newer.has(identity(receipt)))
 }
 
-/** The first moment that its money may have come at, by block time in Unix milliseconds. */
+/** The earliest block time, Unix milliseconds, at which its money may have arrived. */
 const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
 
 /**
- * Canonical receipts that pay for this, in chain order: its currency, its chain, newer than it is, on time. Money without
- * a transaction of which only an interval is known is on time where the interval began so: it may be, and confirms nothing.
+ * Canonical receipts that pay for the payment, in chain order: its currency, its chain, newer than the payment, on time.
+ * Unattributed money, known only by an interval of blocks, counts as on time if the interval began on time: it confirms
+ * nothing.
  */
 export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
@@ -102,7 +112,7 @@ export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>, rule
   return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
 }
 
-/** Receipts on other chains than the payment's, as far as their blocks are not older than it is. */
+/** Receipts on other chains than the payment's, in blocks that are not older than the payment. */
 export const elsewhere = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> =>
   receipts.filter(
     ({ blockTime, chain }) => chain !== payment.chain && blockTime * 1000 >= payment.createdAt - blockTimeLag
@@ -120,29 +130,29 @@ export const crossing = (receipts: ReadonlyArray<Receipt>, needed: bigint): stri
   return undefined
 }
 
-/** The newest block that may complete the payment. */
-const deepest = (horizon: Horizon): number => {
+/** The newest block whose receipts may complete the payment: it has the confirmations and the required tag. */
+const newestConfirmable = (horizon: Horizon): number => {
   const { confirmations, head, requires } = horizon
-  // A tag that is asked for and not known holds the payment until it is.
+  // A required tag that is not known yet holds the payment back.
   const tagged = requires === undefined ? Number.POSITIVE_INFINITY : (horizon[requires] ?? Number.NEGATIVE_INFINITY)
   return Math.min(head - confirmations + 1, tagged)
 }
 
-/** Why a payment whose time is over has failed, by more than one provider's word; undefined when nothing at all came. */
+/** Why a payment whose time is over has failed, by corroborated receipts only; undefined when none came at all. */
 const failure = (
   payment: Payment,
   received: ReadonlyArray<Receipt>,
   receipts: ReadonlyArray<Receipt>
 ): FailureReason | undefined => {
   if (received.length > 0) return "insufficient_amount"
-  const others = receipts.filter((receipt) => receipt.canonical)
-  const onChain = others.filter((receipt) => receipt.chain === payment.chain && receipt.corroborated)
+  const canonical = receipts.filter((receipt) => receipt.canonical)
+  const onChain = canonical.filter((receipt) => receipt.chain === payment.chain && receipt.corroborated)
   const sinceCreation = onChain.filter((receipt) => receipt.blockNumber > headAtCreation(payment))
   if (sinceCreation.some((receipt) => receipt.currency !== payment.currency)) return "wrong_token"
-  return elsewhere(payment, others).some(({ corroborated }) => corroborated) ? "wrong_chain" : undefined
+  return elsewhere(payment, canonical).some(({ corroborated }) => corroborated) ? "wrong_chain" : undefined
 }
 
-/** The payment with what has been received for it now. */
+/** The payment with `amountReceived` and `txHash` of these receipts. */
 export const withReceived = (payment: Payment, received: ReadonlyArray<Receipt>): Payment => ({
   ...payment,
   amountReceived: received.length === 0 ? undefined : total(received),
@@ -159,9 +169,9 @@ const isOver = (payment: Payment, horizon: Horizon, rules: Rules): boolean =>
   horizon.searched !== undefined && dueTime(payment) < (dueBefore(horizon, rules) ?? Number.NEGATIVE_INFINITY)
 
 /**
- * How a payment ends whose time is over and for which too little came; undefined while that cannot be said. One provider's
- * word neither ends it nor says why it ended, or what it had: dust and coins without a transaction that nobody else has do
- * not count.
+ * How a payment ends whose time is over and which got too little; undefined while that is undecided. A receipt that only one
+ * provider reports keeps it open; uncorroborated dust and unattributed money do not, and count neither for the amount nor
+ * for the reason.
  */
 const ending = (
   seen: Payment,
@@ -170,9 +180,9 @@ const ending = (
   horizon: Horizon,
   now: number
 ): Payment | undefined => {
-  const isReported = ({ corroborated, canonical, dust, txHash }: Receipt) =>
+  const isUncorroborated = ({ corroborated, canonical, dust, txHash }: Receipt) =>
     canonical && !corroborated && dust === undefined && txHash !== undefined
-  if (receipts.some(isReported)) return undefined
+  if (receipts.some(isUncorroborated)) return undefined
   const certain = received.filter(({ corroborated }) => corroborated)
   const ended = { ...withReceived(seen, certain), endedAt: now }
   const failureReason = failure(seen, certain, receipts)
@@ -181,14 +191,12 @@ const ending = (
 }
 
 /**
- * What follows for an open payment from its rows of the ledger and how far its chain has been read: the states it now
- * passes through, in order; none when nothing changes. Recomputed from the rows each time, never from what was decided
- * before.
+ * The states that an open payment passes through now, in order; none when nothing changes.
  *
- * Money that no transaction is known for, or that a second provider has not been found to have, is seen and counted, and
- * keeps a payment from failing for want of it; it never confirms one.
+ * Unattributed money, and money that no second provider has corroborated, is counted in `amountReceived` and keeps a payment
+ * from failing for too little; it never confirms one.
  *
- * `now` is Unix milliseconds.
+ * @param now Unix milliseconds
  */
 export const advance = (
   payment: Payment,
@@ -200,9 +208,9 @@ export const advance = (
   if (isEnded(payment.status)) return []
   const received = counted(payment, receipts, rules)
   const needed = required(payment.amount, rules.toleranceBps)
-  const until = deepest(horizon)
+  const confirmable = newestConfirmable(horizon)
   const certain = received.filter(
-    (receipt) => receipt.txHash !== undefined && receipt.corroborated && receipt.blockNumber <= until
+    (receipt) => receipt.txHash !== undefined && receipt.corroborated && receipt.blockNumber <= confirmable
   )
   const crossedBy = crossing(certain, needed)
 
@@ -215,12 +223,18 @@ export const advance = (
   }
 
   if (crossedBy !== undefined) {
-    // What one provider alone tells of beside it is told of once another one has it.
-    const counting = withReceived(
+    // Further money that only one provider reports becomes an exception once it is corroborated.
+    const corroborated = withReceived(
       seen,
       received.filter(({ corroborated }) => corroborated)
     )
-    const confirmed: Payment = { ...counting, status: "confirmed", txHash: crossedBy, confirmedAt: now, endedAt: now }
+    const confirmed: Payment = {
+      ...corroborated,
+      status: "confirmed",
+      txHash: crossedBy,
+      confirmedAt: now,
+      endedAt: now
+    }
     steps.push({ payment: confirmed, announced: true })
   } else if (isOver(payment, horizon, rules) && total(received) < needed) {
     const ended = ending(seen, received, receipts, horizon, now)
@@ -230,13 +244,13 @@ export const advance = (
 }
 
 /**
- * What becomes of a confirmed payment whose money a reorg took: failed, once every block that it was taken from has a
- * final block in its place, and what is left is too little. Undefined for any other, and before.
+ * The failure of a confirmed payment whose money a reorg orphaned: once every orphaned block has been replaced by a final
+ * one, and the money that is left is too little. Undefined otherwise.
  *
  * A payment that an operator accepted is measured by what it was accepted for.
  *
- * What one provider alone reports is not money that is left. Where it would be enough, its blocks have to be final too:
- * until then another provider may confirm it.
+ * Uncorroborated money does not count as left. Where it would be enough, its blocks have to be final too: until then another
+ * provider may corroborate it.
  */
 export const undone = (
   payment: Payment,
@@ -250,16 +264,16 @@ export const undone = (
   const reported = counted(payment, receipts, rules)
   const left = reported.filter(isCorroborated)
   const needed = required(payment.amount, rules.toleranceBps)
-  const its = receipts.filter((receipt) => receipt.txHash === payment.txHash)
+  const completing = receipts.filter((receipt) => receipt.txHash === payment.txHash)
   const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)
-  const taken = total(left) < (payment.amountReceived ?? 0n) || (its.length > 0 && !its.some(isThere))
-  if (orphaned.length === 0 || !taken || total(left) >= needed) return undefined
+  const hasLost = total(left) < (payment.amountReceived ?? 0n) || (completing.length > 0 && !completing.some(isThere))
+  if (orphaned.length === 0 || !hasLost || total(left) >= needed) return undefined
   const awaited = total(reported) < needed ? [] : reported.filter((receipt) => !isCorroborated(receipt))
   const newest = Math.max(...[...orphaned, ...awaited].map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
-  // One provider's branch takes back nothing that another one still has.
+  // A branch that only one provider serves undoes nothing: a second one has to be searched first.
   if (newest > (horizon.searched ?? -1)) return undefined
-  // Coins that were mined again may be told by the balances alone.
+  // Native money that was mined again may show in a balance only: the reconciliation has to come first.
   if (payment.currency === nativeToken(payment.chain) && newest > (horizon.checked?.number ?? -1)) return undefined
   return {
     payment: {

@@ -1,3 +1,9 @@
+/**
+ * Brings the dust sums of an address up to date with its receipts, before they are settled, inside the transaction that
+ * changed them. Code that stores, orphans or corroborates a receipt needs to know nothing of sums: the row itself shows
+ * (`unsettled`) that it differs from what was summed up. Settlement calls this for payments, `syncUnknown` for addresses
+ * whose payment is lost.
+ */
 import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
@@ -16,22 +22,18 @@ import {
 } from "./dust.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 
-// Brings the sums of an address's dust up to its receipts, before they are settled: inside the transaction that changed
-// them. Whoever stores, orphans or corroborates a receipt need not know of sums; its row says by itself that it is not what
-// was summed up.
-
-/** Receipts that are held in memory at once. */
+/** Receipts held in memory at once. */
 const page = 1_000
 
-/** What decides about an owner's new receipts. */
+/** The rules by which new receipts are summed up or listed, that is settled one by one. */
 interface Sorting {
   readonly owner: Receipts.ReceiptOwner
-  /** It is too small to be settled by itself, however few there are. */
+  /** Too small to be listed, however few there are. */
   readonly isSmall: (receipt: Receipt) => boolean
-  /** How many of the receipt's currency are settled one by one. */
-  readonly listed: (receipt: Receipt) => number
+  /** How many receipts of this one's currency are listed at most. */
+  readonly listedLimit: (receipt: Receipt) => number
   readonly kindOf: (receipt: Receipt) => DustKind | "none"
-  /** The payment has ended: none of a sum that begins now was there. */
+  /** The payment has ended: a sum that begins now had nothing at that time. */
   readonly ended: boolean
 }
 
@@ -39,7 +41,7 @@ type SumKey = Pick<DustSum, "chain" | "currency" | "kind" | "corroborated">
 const nameOf = ({ corroborated, chain, currency, kind }: SumKey): string =>
   `${chain} ${kind} ${corroborated} ${currency}`
 
-/** Adds to the sums, or takes out of them, what has become of one receipt. */
+/** Removes from the sums what they hold of a receipt, and adds the receipt as it is now. */
 const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: boolean): void => {
   const {
     address,
@@ -86,7 +88,7 @@ const book = (sums: Map<string, DustSum>, receipt: Receipts.Unsettled, ended: bo
 }
 
 const sumUpWith = Effect.fnUntraced(function* (
-  { ended, isSmall, kindOf, listed: mayBeListed, owner }: Sorting,
+  { ended, isSmall, kindOf, listedLimit, owner }: Sorting,
   stored: Effect.Effect<ReadonlyArray<DustSum>, StoreUnavailable>
 ) {
   const tx = yield* Tx
@@ -94,17 +96,17 @@ const sumUpWith = Effect.fnUntraced(function* (
   const sums = new Map<string, DustSum>()
   const listed = new Map<string, number>()
 
-  /** What a receipt that nobody has looked at is settled as. */
+  /** The kind of a new receipt; undefined where it is listed. */
   const sort = Effect.fnUntraced(function* (receipt: Receipts.Unsettled) {
     if (receipt.replaces !== undefined) {
       const { kind } = receipt.replaces
-      // What was on time stays so when a reorg mines it later; what was late may be on time now.
+      // Money that was on time stays so when a reorg mines it later; money that was late may be on time now.
       return kind === "late" ? kindOf(receipt) : kind
     }
     if (!isSummable(receipt)) return undefined
     if (isSmall(receipt)) return kindOf(receipt)
     const { currency } = receipt
-    const limit = mayBeListed(receipt)
+    const limit = listedLimit(receipt)
     const name = `${limit} ${currency}`
     const count = listed.get(name) ?? (yield* Receipts.countListed(tx, owner, currency, limit))
     listed.set(name, count + 1)
@@ -132,7 +134,7 @@ const sumUpWith = Effect.fnUntraced(function* (
   for (const [name, sum] of sums) if (before.get(name) !== sum) yield* Dust.keep(sum)
 })
 
-/** Brings the sums of a payment's dust up to its receipts. */
+/** Brings the dust sums of a payment up to date with its receipts. */
 export const sumUp = (payment: Payment, rules: DustRules) =>
   Effect.flatMap(Tx, (tx) => {
     const floor = floorOf(payment, rules)
@@ -140,7 +142,7 @@ export const sumUp = (payment: Payment, rules: DustRules) =>
       {
         owner: { payment: payment.id },
         isSmall: (receipt) => isPaying(payment, receipt) && receipt.amount < floor,
-        listed: (receipt) => (isPaying(payment, receipt) ? listedPaying : listedStray),
+        listedLimit: (receipt) => (isPaying(payment, receipt) ? listedPaying : listedStray),
         kindOf: (receipt) => dustKind(payment, receipt, rules),
         ended: isEnded(payment.status)
       },
@@ -148,14 +150,14 @@ export const sumUp = (payment: Payment, rules: DustRules) =>
     )
   })
 
-/** The same for an address, in lower case, whose payment is lost. */
+/** The same for an address (lower case) whose payment is lost. */
 export const sumUpLost = (address: string, mode: Mode) =>
   Effect.flatMap(Tx, (tx) =>
     sumUpWith(
       {
         owner: { payment: undefined, address },
         isSmall: () => false,
-        listed: () => listedStray,
+        listedLimit: () => listedStray,
         kindOf: () => "stray",
         ended: false
       },
