@@ -1,64 +1,69 @@
+/**
+ * The next addresses of one wallet, derived and vetted ahead of their use. Vetting asks the chains whether an address has a
+ * history; `vetting.ts` does that and reports the results here. The pool never decides which index is next: that counter is
+ * in the store (`WalletsRepo.ts`), and `Addresses.ts` tells the pool where it stands.
+ */
 import { Clock, Effect } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"
 import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
 import type { Derive } from "./derivingThread.ts"
 import type { HdWallet } from "./hdWallet.ts"
 
-/** Addresses derived ahead, so that a burst of payments waits for no elliptic curve. */
+/** Addresses derived ahead, so that a burst of payments does not wait for elliptic curve arithmetic. */
 const depth = 1000
-/** A refill derives this many, about four milliseconds, before it lets others run: as many as a busy turn takes. */
+/** Addresses that a refill derives, in about four milliseconds, before it yields the event loop: as many as a busy turn takes. */
 const batch = 64
-/** To start a thread takes as long as to derive so many. */
+/** Starting a thread takes as long as deriving this many addresses. */
 const fewForThread = 256
-/** A refill that follows the last one as soon as this is part of a burst: it leaves the processor to the requests. */
+/** A refill within this time of the last one is part of a burst: it derives on a thread, beside the requests. */
 const burstMillis = 5_000
-/** One provider alone can say so many look-aheads of addresses to have a history, and no more. */
-const believedAlone = 5
+/** Uncorroborated claims of a history are believed for this many look-aheads of addresses. */
+const believedLookAheads = 5
 
 interface Candidate {
   readonly index: number
   readonly address: string
 }
 
-/** One wallet's addresses ahead of its counter. The counter itself is the store's. */
 export class AddressPool {
   readonly fingerprint: string
   readonly mode: Mode
   readonly #wallet: HdWallet
   readonly #derive: Derive
-  readonly #wanting: (what: "addresses" | "vetting") => void
+  readonly #request: (what: "addresses" | "vetting") => void
   readonly #lookAhead: number
   readonly #ahead = new Map<number, string>()
   readonly #used = new Set<number>()
   #next = 0
-  /** All below it have been asked about, on every chain. */
+  /** All indexes below this one are vetted on every chain. */
   #vetted = 0
-  /** Above the last one that is known to have a history. */
+  /** The index after the last one that is known to have a history. */
   #unused = 0
-  /** By chain, how far one provider's word has drawn the look-ahead on. */
-  readonly #drawn = new Map<ChainName, number>()
+  /** By chain, by how many indexes uncorroborated claims have advanced `#unused`. */
+  readonly #advanced = new Map<ChainName, number>()
   #filledAt = Number.NEGATIVE_INFINITY
 
   /**
-   * `derive` helps in a burst; `wanting` is called when addresses or their vetting run low. After `lookAhead` addresses in
-   * a row without a history the wallet is taken for unused.
+   * @param derive derives on a thread, in a burst
+   * @param lookAhead a wallet counts as unused from this many addresses in a row without a history on
+   * @param request called when derived or vetted addresses run low
    */
   constructor(
     wallet: HdWallet,
     mode: Mode,
     derive: Derive,
     lookAhead: number,
-    wanting: (what: "addresses" | "vetting") => void
+    request: (what: "addresses" | "vetting") => void
   ) {
     this.#wallet = wallet
     this.#derive = derive
     this.#lookAhead = lookAhead
-    this.#wanting = wanting
+    this.#request = request
     this.fingerprint = wallet.fingerprint
     this.mode = mode
   }
 
-  /** For an index that has not been passed. */
+  /** The address of an index that the counter has not passed, in EIP-55 form. */
   address(index: number): string {
     const known = this.#ahead.get(index)
     if (known !== undefined) return known
@@ -67,7 +72,7 @@ export class AddressPool {
     return address
   }
 
-  /** The addresses of `from` to `to`, exclusive, wherever the counter stands. Others have their turn meanwhile. */
+  /** The addresses of `from` to `to`, exclusive, wherever the counter stands. Yields the event loop in between. */
   range(from: number, to: number): Effect.Effect<ReadonlyArray<string>> {
     return Effect.gen(this, function* () {
       const addresses: Array<string> = []
@@ -75,16 +80,16 @@ export class AddressPool {
         const next = from + addresses.length
         const isFew = to - next <= fewForThread
         const count = Math.min(isFew ? batch : depth, to - next)
-        const here = Effect.sync(() => this.rangeAtOnce(next, next + count))
-        const there = this.#derive({ external: this.#wallet.external, from: next, count })
-        addresses.push(...(yield* isFew ? here : Effect.catchTag(there, "NoThread", () => here)))
+        const inline = Effect.sync(() => this.rangeAtOnce(next, next + count))
+        const onThread = this.#derive({ external: this.#wallet.external, from: next, count })
+        addresses.push(...(yield* isFew ? inline : Effect.catchTag(onThread, "NoThread", () => inline)))
         yield* eventLoopTurn
       }
       return addresses
     })
   }
 
-  /** The same, and nobody has a turn meanwhile. */
+  /** The same, without yielding. */
   rangeAtOnce(from: number, to: number): ReadonlyArray<string> {
     return Array.from({ length: to - from }, (_, i) => this.#wallet.address(from + i))
   }
@@ -93,42 +98,42 @@ export class AddressPool {
     return this.#used.has(index)
   }
 
-  /** `index` has a history. */
+  /** Records that `index` has a history: it is never handed out. */
   skip(index: number): void {
     if (index >= this.#next) this.#used.add(index)
     this.#unused = Math.max(this.#unused, index + 1)
   }
 
   /**
-   * `index` has a history on a chain, by the word of one provider that nobody confirms. Gives whether that is believed: to
-   * skip an address costs nothing, but one that claims it of all of them would use up the numbering.
+   * Records that one provider of `chain` reports a history of `index`, which no other one confirms. Gives whether that is
+   * believed: skipping an address costs nothing, but a provider that reports all of them would use up the numbering.
    */
-  skipAlone(index: number, chain: ChainName): boolean {
-    const drawn = (this.#drawn.get(chain) ?? 0) + Math.max(0, index + 1 - Math.max(this.#unused, this.#next))
-    if (drawn > believedAlone * this.#lookAhead) return false
-    this.#drawn.set(chain, drawn)
+  skipUncorroborated(index: number, chain: ChainName): boolean {
+    const advanced = (this.#advanced.get(chain) ?? 0) + Math.max(0, index + 1 - Math.max(this.#unused, this.#next))
+    if (advanced > believedLookAheads * this.#lookAhead) return false
+    this.#advanced.set(chain, advanced)
     this.skip(index)
     return true
   }
 
-  /** The counter stands at `next`. */
+  /** Sets the counter to `next`, and requests addresses and vetting from there on. */
   startAt(next: number): void {
     this.#moveTo(next)
-    this.#wanting("addresses")
-    this.#wanting("vetting")
+    this.#request("addresses")
+    this.#request("vetting")
   }
 
-  /** `index`, and all below it, will not be asked for again. */
+  /** The counter has passed `index`: it and all below it are never asked for again. */
   passed(index: number): void {
     this.#moveTo(index + 1)
-    if (this.#ahead.size < depth / 2) this.#wanting("addresses")
-    if (this.#vettedUntil - this.#vettedFrom > this.#lookAhead / 2) this.#wanting("vetting")
+    if (this.#ahead.size < depth / 2) this.#request("addresses")
+    if (this.#vettedUntil - this.#vettedFrom > this.#lookAhead / 2) this.#request("vetting")
   }
 
   #moveTo(next: number): void {
-    for (let behind = this.#next; behind < next; behind++) {
-      this.#ahead.delete(behind)
-      this.#used.delete(behind)
+    for (let passed = this.#next; passed < next; passed++) {
+      this.#ahead.delete(passed)
+      this.#used.delete(passed)
     }
     this.#next = Math.max(this.#next, next)
   }
@@ -141,7 +146,7 @@ export class AddressPool {
     return Math.max(this.#unused, this.#next) + this.#lookAhead
   }
 
-  /** The next addresses whose history nobody has asked about, from the index `from` on. */
+  /** The next addresses to be vetted, from the index `from` on. */
   unvetted(from = 0): ReadonlyArray<Candidate> {
     const first = Math.max(from, this.#vettedFrom)
     return Array.from({ length: Math.max(0, this.#vettedUntil - first) }, (_, i) => ({
@@ -150,18 +155,19 @@ export class AddressPool {
     }))
   }
 
-  /** Every chain has told of all addresses below the index `to`. */
+  /** Every chain has been asked about all addresses below the index `to`. */
   vettedTo(to: number): void {
     this.#vetted = Math.max(this.#vetted, to)
   }
 
+  /** Derives addresses up to `depth` ahead of the counter. */
   readonly refill: Effect.Effect<void> = Effect.gen(this, function* () {
     const isBurst = (yield* Clock.currentTimeMillis) - this.#filledAt < burstMillis
     yield* isBurst ? Effect.catchTag(this.#fillByThread, "NoThread", () => this.#fill) : this.#fill
     this.#filledAt = yield* Clock.currentTimeMillis
   })
 
-  // In both, what is passed meanwhile is left out: nobody would ever take it from here again.
+  // Both leave out indexes that the counter passes meanwhile: they would stay in the map for ever.
   readonly #fill = Effect.gen(this, function* () {
     let derived = 0
     for (let i = this.#next; i < this.#next + depth && derived < depth; i = Math.max(i + 1, this.#next)) {
@@ -179,7 +185,7 @@ export class AddressPool {
       from,
       count: this.#next + depth - from
     })
-    // Money goes to these addresses: that they are of this wallet, and where they should be, is not left to a message.
+    // Money goes to these addresses: check that the thread's answer is of this wallet and begins at the right index.
     const [first] = addresses
     if (first !== undefined && first !== this.#wallet.address(from)) {
       yield* Effect.dieMessage("a thread gave addresses that are not this wallet's")

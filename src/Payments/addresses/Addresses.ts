@@ -1,3 +1,11 @@
+/**
+ * Hands out the receiving addresses of payments: each address to one payment only, and none that is known to have a history.
+ *
+ * Wallets are numbered (BIP-44 indexes). The numbering continues only where the index mark, a file outside the database,
+ * proves that the database is the one that was last written here. Otherwise a newer copy may have been lost: the numbering
+ * jumps ahead, and the skipped addresses are watched as those of lost payments. `Payments.create` is the caller;
+ * `tilld addresses jump` lets the numbering jump by hand.
+ */
 import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
 import { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
@@ -13,15 +21,17 @@ import { makePools } from "./Pools.ts"
 import { makeVetter } from "./vetting.ts"
 import * as Repo from "./WalletsRepo.ts"
 
-/** Between two rounds of questions, so that a burst of payments does not become a burst of calls. */
+/** Pause between two rounds of vetting, so that a burst of payments does not become a burst of calls. */
 const vetPace = Duration.seconds(1)
-/** Where a payment's address comes from. */
+
+/** The wallet and index that a payment's address is derived from. */
 export interface AddressSource {
+  /** The wallet's fingerprint. */
   readonly wallet: string
   readonly index: number
 }
 
-/** A power cut may take so much of the mark: less than anybody takes to restore a copy. */
+/** A power cut may lose this much of the mark: less time than it takes to restore a copy of the database. */
 const syncInterval = Duration.seconds(1)
 
 const unknownWallet = ({ fingerprint }: AddressPool): never => {
@@ -33,22 +43,17 @@ export interface ReceivingAddress extends AddressSource {
   readonly address: string
 }
 
-/**
- * Hands out receiving addresses: one a payment, never one twice, none known to have a history. Numbering goes on exactly
- * where the mark proves that the database is the one that was last written here; otherwise it jumps, and what it skips is
- * watched.
- */
 export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
   Addresses,
   {
-    /** Before the transaction that takes: the owner's next addresses have been vetted, where the chains answer in time. */
+    /** Called before the transaction of `take`: waits until the owner's next addresses are vetted, five seconds at most. */
     readonly ready: (owner: Owner) => Effect.Effect<void, WalletNotConfigured | StoreUnavailable>
-    /** The next address of the owner's wallet. It is taken only if the transaction commits. */
+    /** Takes the next address of the owner's wallet, if the transaction commits. */
     readonly take: (
       tx: Tx["Type"],
       owner: Owner
     ) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable>
-    /** Lets the numbering of all wallets jump ahead: an operator knows what no mark tells. */
+    /** Lets the numbering of all wallets jump ahead, for an operator who knows more than the mark does. */
     readonly jump: Jumps["Type"]["jump"]
     /** The worker that derives and vets addresses ahead of their use. */
     readonly run: Effect.Effect<never>
@@ -69,7 +74,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const ring = (what: keyof typeof bells) => void bells[what].unsafeOffer(undefined)
       const pools = yield* makePools(yield* derivingThread(), ring)
       const numbered = yield* openNumbering(() => ring("mark"))
-      /** By account and mode; what an account uses is decided when it is made. */
+      /** By account and mode. An account's wallet is decided when the account is created. */
       const owners = new Map<string, AddressPool>()
       const keyOf = ({ account, mode }: Owner) => `${mode}:${account}`
 
@@ -84,7 +89,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
       const nextIndex = (tx: Tx["Type"], pool: AddressPool) =>
         Effect.flatMap(Repo.nextIndex(tx, pool.fingerprint), (index) =>
           index === undefined
-            ? // A key that is new, or has come back, where a lost copy of the database may have used it.
+            ? // It has to jump first: its key is new or has come back, and a lost copy of the database may have used it.
               Effect.zipRight(
                 Effect.provideService(perform(matchSet, pool), Tx, tx),
                 Effect.map(Repo.nextIndex(tx, pool.fingerprint), (jumped) => jumped ?? unknownWallet(pool))
@@ -104,9 +109,9 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
         return { address: pool.address(index), wallet: pool.fingerprint, index }
       })
 
-      /** Lets all wallets jump `by` indexes, and as far as they have to besides. */
+      /** Lets all wallets jump by `by` indexes, in addition to the jumps that they owe. */
       const jump = Effect.fn("Addresses.jump")(function* (by: number) {
-        // Without its key nobody takes from a wallet. Should it come back, it jumps then.
+        // A wallet without its key hands out nothing. Should the key come back, it jumps then.
         const known = yield* Effect.forEach(
           yield* Repo.all(reader),
           (row) =>
@@ -138,7 +143,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
           yield* numbered.follow(tx)
         })
       )
-      // Before anything is taken, so that what is skipped is watched whether its account is paid again or not.
+      // Jumps that are owed are done before any address is taken, so that all skipped addresses are watched from the start.
       yield* jump(0)
 
       const vetter = yield* makeVetter(history)
@@ -181,7 +186,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
   )
 }
 
-/** What `tilld addresses jump` works through while the daemon runs. */
+/** Jumps for `tilld addresses jump` while the daemon runs. */
 export const jumpsLayer = Layer.effect(
   Jumps,
   Effect.map(Addresses, ({ jump }) => ({ jump }))

@@ -1,3 +1,12 @@
+/**
+ * The index mark: a small file outside the database's folder, with the next index of every wallet. It tells the database
+ * that was last written here from an older copy, which a copy of the whole folder would bring back without a trace.
+ * `numbering.ts` owns it.
+ *
+ * Its indexes never exceed those that the database has committed, since it is written after the commit: a mark that is ahead
+ * means that an older copy of the database was restored. A crash or a power cut leaves the mark behind, with a token that
+ * the database has.
+ */
 import { createHash } from "node:crypto"
 import {
   closeSync,
@@ -15,15 +24,8 @@ import { Effect, Option, Schema } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
 import { StoreUnusable } from "../../Sql.ts"
 
-/**
- * The mark is a small file outside the database's folder. It tells the database that was last written here from an older
- * copy of it, which a copy of the whole folder would bring back without a trace. `numbering.ts` owns it.
- *
- * Its numbers never exceed what the database has committed, since they are written after the commit: a mark that is ahead
- * means that an older copy was restored. A crash, or a power cut, leaves it behind, with a token of the database.
- */
 const Mark = Schema.Struct({
-  /** Of the database's last start: the one before too, while that start is not committed. */
+  /** The token of the database's last start; also the one before, until that start is committed. */
   tokens: Schema.Array(Schema.String),
   /** The next index of every wallet, by fingerprint. */
   wallets: Schema.Record({ key: Schema.String, value: Schema.NonNegativeInt }),
@@ -36,13 +38,13 @@ const decode = Schema.decodeUnknownOption(Schema.parseJson(Mark))
 
 type Place = SettingsShape["database"]
 
-/** Where the mark of a database is: databases may share the folder. */
+/** The path of the mark of a database. Databases may share the folder: the name has a hash of the database path. */
 export const markFile = ({ markFolder, path }: Place): string =>
   join(markFolder, `numbering-${createHash("sha256").update(path).digest("hex").slice(0, 16)}.json`)
 
 const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
 
-/** The mark, undefined where it is missing or unreadable text. Throws where the file system refuses. */
+/** The mark; undefined where it is missing or cannot be parsed. Throws where the file system refuses. */
 export const readMark = (place: Place): Mark | undefined => {
   try {
     return Option.getOrUndefined(decode(readFileSync(markFile(place), "utf8")))
@@ -53,19 +55,19 @@ export const readMark = (place: Place): Mark | undefined => {
 }
 
 export interface IndexMark {
-  /** What was there when it was opened. */
+  /** The mark as it was when it was opened. */
   readonly found: Mark | undefined
-  /** Writes it at once. `onFailure` hears of it where that fails: nothing stops for it. */
+  /** Writes it at once. A failure goes to `onFailure` and stops nothing. */
   readonly write: (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) => void
-  /** Writes it, and waits for the disk. Without it the next start could prove nothing, so that there is none. */
+  /** Writes it and syncs it to disk. It fails where that fails: without a mark the next start could prove nothing. */
   readonly begin: (tokens: ReadonlyArray<string>, wallets: Mark["wallets"]) => Effect.Effect<void, StoreUnusable>
-  /** Waits for the disk beside everything else. */
+  /** Syncs it to disk, without blocking the event loop. */
   readonly sync: Effect.Effect<void>
 }
 
 /**
- * Every number has its place, however long it gets, and a shorter text is as long as a longer one: what a power cut leaves of
- * two texts is readable, with some numbers behind.
+ * Indexes and tokens are padded, so that every text for the same wallets has the same length and each index its place: a
+ * mixture of two texts, which a power cut may leave, can be read, with some indexes behind.
  */
 const textOf = ({ database, tokens, wallets }: Mark): string => {
   const numbers = Object.entries(wallets).map(([wallet, next]) => `"${wallet}":${String(next).padStart(11)}`)

@@ -1,3 +1,7 @@
+/**
+ * The address pools of all wallets whose extended public key is known, by the configuration or by an account. A pool is made
+ * when it is first needed. `Addresses.ts` is the only caller.
+ */
 import { Effect, Redacted } from "effect"
 import { walletBy, walletContext, walletsOf } from "../../Auth/AccountsRepo.ts"
 import type { Mode } from "../../Domain/Chain.ts"
@@ -10,10 +14,9 @@ import { AddressPool } from "./AddressPool.ts"
 import type { Derive } from "./derivingThread.ts"
 import { hdWallet } from "./hdWallet.ts"
 
-/** The pools of all wallets whose keys are known, made when they are first asked for. */
 export const makePools = Effect.fnUntraced(function* (
   derive: Derive,
-  wanting: (what: "addresses" | "vetting") => void
+  request: (what: "addresses" | "vetting") => void
 ) {
   const settings = yield* Settings
   const secrets = yield* Secrets
@@ -24,7 +27,7 @@ export const makePools = Effect.fnUntraced(function* (
   const poolOf = (xpub: Redacted.Redacted<string>, mode: Mode): AddressPool => {
     const wallet = hdWallet(Redacted.value(xpub))
     const pool =
-      pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, derive, settings.payments.lookAhead, wanting)
+      pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, derive, settings.payments.lookAhead, request)
     pools.set(wallet.fingerprint, pool)
     return pool
   }
@@ -38,7 +41,7 @@ export const makePools = Effect.fnUntraced(function* (
     return xpub === undefined ? yield* new WalletNotConfigured({ mode }) : poolOf(xpub, mode)
   })
 
-  /** The pool of a wallet that is in use; undefined of one whose key nobody has given any more. */
+  /** The pool of a wallet; undefined where its key is in neither the configuration nor an account any more. */
   const byFingerprint = Effect.fnUntraced(function* (fingerprint: string) {
     const known = pools.get(fingerprint)
     if (known !== undefined) return known

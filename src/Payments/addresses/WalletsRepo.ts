@@ -1,3 +1,7 @@
+/**
+ * The wallets' counters and the jumps they owe (`wallets`), the numbering as a whole (`numbering`), and the addresses that
+ * jumps have skipped (`gap_addresses`). A wallet that owes a jump hands out nothing until it has jumped.
+ */
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
@@ -5,7 +9,7 @@ import { type Db, Tx } from "../../Sql.ts"
 export interface WalletRow {
   readonly fingerprint: string
   readonly next_index: number
-  /** How far it still has to jump. */
+  /** Indexes that it still has to jump over. */
   readonly jump: number
 }
 
@@ -15,7 +19,7 @@ export const all = (db: Db) =>
 export const byFingerprint = (db: Db, fingerprint: string) =>
   db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
 
-/** Makes the wallet known if it is not. Gives what is left to jump. */
+/** Adds the wallet if it is not known. Gives the indexes that it still has to jump over. */
 export const ensure = (tx: Tx["Type"], fingerprint: string) =>
   Effect.map(
     tx.get<{ jump: number }>(
@@ -43,7 +47,7 @@ export const jumpedTo = (fingerprint: string, next: number) =>
     tx.run("UPDATE wallets SET next_index = ?, jump = 0 WHERE fingerprint = ?", [next, fingerprint])
   )
 
-/** Remembers addresses that a lost newer copy of this database may have handed out: those of the indexes from `from` on. */
+/** Stores addresses, of the indexes from `from` on, that a lost newer copy of this database may have handed out. */
 export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses: ReadonlyArray<string>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -57,9 +61,9 @@ export const keepGap = (fingerprint: string, mode: Mode, from: number, addresses
 
 /** The numbering as a whole, apart from its wallets. */
 export interface Numbering {
-  /** Of the daemon's last start; empty before the first. */
+  /** The token of the daemon's last start; empty before the first. */
   readonly token: string
-  /** What a wallet jumps over that is new to this database: a lost newer copy may have known it. */
+  /** Indexes that a wallet jumps over which is new to this database: a lost newer copy may have used it. */
   readonly jump: number
 }
 
@@ -72,7 +76,7 @@ export const numbering = (db: Db) =>
 export const renewToken = (token: string) =>
   Effect.flatMap(Tx, (tx) => tx.run("UPDATE numbering SET token = ?", [token]))
 
-/** All wallets have to jump, those too that come later: each does when its key is there to derive what it skips. */
+/** All wallets have to jump, later ones too. Each jumps once its key is there to derive the skipped addresses. */
 export const oweJump = (by: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -80,7 +84,7 @@ export const oweJump = (by: number) =>
     yield* tx.run("UPDATE numbering SET jump = jump + ?", [by])
   })
 
-/** The wallet goes on at `next` at the earliest. */
+/** The wallet has to jump to `next`, unless it is further already. */
 export const oweJumpTo = (fingerprint: string, next: number) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.zipRight(

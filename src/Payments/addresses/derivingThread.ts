@@ -11,11 +11,11 @@ export interface IndexRange {
 
 export type Derive = (range: IndexRange) => Effect.Effect<ReadonlyArray<string>, NoThread>
 
-/** How long an answer may take; a thousand addresses take a tenth of a second. */
+/** For one range; a thousand addresses take a tenth of a second. */
 const deadline = "10 seconds"
 
-// In the bundle a file of its own, beside the one that this is a part of.
+// A file of its own in the bundle, next to the bundle that this module is in.
 const deriver = new URL("./deriver.js", import.meta.url)
 
-/** Derives on a thread, beside the requests. Ask for one range after another. */
+/** Derives addresses on a worker thread, so that requests are not held up. Call it for one range at a time. */
 export const derivingThread = (file = deriver) => threadOf<IndexRange, ReadonlyArray<string>>(file, deadline)

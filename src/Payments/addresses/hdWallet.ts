@@ -4,7 +4,7 @@ import { childKey, type ExtendedKey, receivingAddress } from "./childKey.ts"
 
 /** The public half of a wallet: enough to derive every receiving address, and nothing that spends. */
 export interface HdWallet {
-  /** Names the wallet in the store: a hash of account key and chain code, which gives neither away. */
+  /** Identifies the wallet in the store: a hash of account key and chain code, which reveals neither. */
   readonly fingerprint: string
   /** The key of the external chain, whose children get the addresses. */
   readonly external: ExtendedKey

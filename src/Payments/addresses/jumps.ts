@@ -1,3 +1,7 @@
+/**
+ * Jumps of the address numbering: why a wallet has to jump is in `numbering.ts` and `WalletsRepo.ts`, how it jumps is here.
+ * A jump skips indexes that a lost newer copy of the database may have handed out, and the skipped addresses are watched.
+ */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
@@ -13,13 +17,13 @@ export interface Jumped {
   readonly next: number
 }
 
-/** Lets the numbering of all wallets jump ahead by hand: the daemon's way, or that of a command without one. */
+/** Lets the numbering of all wallets jump ahead by hand: in the daemon (`jumpsLayer`), or in a command without one. */
 export class Jumps extends Context.Tag("tilld/Payments/Jumps")<
   Jumps,
   { readonly jump: (by: number) => Effect.Effect<ReadonlyArray<Jumped>, StoreUnavailable> }
 >() {}
 
-/** Without a daemon: it is only noted. The daemon's next start derives what is skipped, and watches it. */
+/** Without a daemon the jump is only stored. The daemon's next start derives the skipped addresses and watches them. */
 export const notedJumps = Layer.effect(
   Jumps,
   Effect.gen(function* () {
@@ -42,7 +46,7 @@ export interface Derived {
   readonly addresses: ReadonlyArray<string>
 }
 
-/** What the wallet is to jump over, and `by` more, derived beside everything else: thousands take their time. */
+/** Derives the addresses that the wallet has to skip, and `by` more, before the transaction: thousands take long. */
 export const deriveSkipped = Effect.fnUntraced(function* (
   pool: AddressPool,
   { jump, next_index: from }: Repo.WalletRow,
@@ -52,8 +56,8 @@ export const deriveSkipped = Effect.fnUntraced(function* (
 })
 
 /**
- * Lets a wallet jump as far as it has to, in the transaction, and has what it skips watched from then on. What is not
- * among `derived` is derived here.
+ * Lets a wallet jump as far as it has to, in the transaction, and has the skipped addresses watched once it commits.
+ * Addresses that are not among `derived` are derived here.
  */
 export const perform = Effect.fnUntraced(function* (
   matchSet: WatchedAddresses["Type"],
@@ -72,7 +76,7 @@ export const perform = Effect.fnUntraced(function* (
     tx.afterCommit(() => {
       for (const address of skipped) matchSet.add(mode, address)
     })
-    yield* Effect.logWarning("address numbering jumps ahead, and what it skips is watched").pipe(
+    yield* Effect.logWarning("address numbering jumps ahead: the skipped addresses are watched").pipe(
       Effect.annotateLogs({ wallet: fingerprint, from, to: next })
     )
   }

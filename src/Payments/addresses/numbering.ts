@@ -1,3 +1,8 @@
+/**
+ * Decides at each start whether the address numbering may continue, and keeps the index mark up to date while the daemon
+ * runs. It may continue where the mark has the token of the database's last start and no index ahead of the database's;
+ * otherwise every wallet has to jump. `Addresses.ts` is the only caller.
+ */
 import { randomUUID } from "node:crypto"
 import { Context, Effect, Runtime } from "effect"
 import { Settings } from "../../Settings.ts"
@@ -5,14 +10,14 @@ import { Reader, type Tx } from "../../Sql.ts"
 import { type Mark, openIndexMark } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
 
-/** How far numbering jumps where nothing proves that it may go on. */
+/** Indexes that each wallet jumps over where the mark does not prove that the numbering may continue. */
 export const blindJump = 1000
 /** The same; a simulation that hands out few addresses watches fewer. */
 export class BlindJump extends Context.Reference<BlindJump>()("tilld/Payments/BlindJump", {
   defaultValue: () => blindJump
 }) {}
 
-/** What the database knows: its token, and each wallet's next index, what it has to jump included. */
+/** What the database knows: its token, and each wallet's next index after the jump that it owes. */
 export interface KnownWallets {
   readonly token: string
   readonly wallets: Mark["wallets"]
@@ -23,8 +28,8 @@ export const nextOf = (rows: ReadonlyArray<Repo.WalletRow>): Mark["wallets"] =>
   Object.fromEntries(rows.map(({ fingerprint, jump, next_index }) => [fingerprint, next_index + jump]))
 
 /**
- * Why it is not proven that the database is the one that was last written here; undefined where it is: its mark has the
- * token of its last start, and is not ahead of it. A crash leaves it behind at most.
+ * Why the mark does not prove that the database is the one that was last written here; undefined where it does: the mark has
+ * the token of the database's last start and is not ahead of it. A crash can only leave the mark behind.
  */
 export const doubtOf = ({ token, wallets }: KnownWallets, mark: Mark | undefined): string | undefined => {
   if (mark === undefined) {
@@ -40,18 +45,19 @@ export const doubtOf = ({ token, wallets }: KnownWallets, mark: Mark | undefined
 }
 
 /**
- * The numbering of the database and its mark, from the start to the end of a daemon. `changed` is called after each write of
- * the mark: a power cut takes what `sync` has not brought to disk.
+ * The numbering of the database and its mark, for the lifetime of a daemon.
  *
- * Each start makes a token. The mark takes it beside the last one, then the database, and then it is the mark's only one: at
- * whichever moment a crash comes, the mark knows the database's token.
+ * Each start makes a token. It is written to the mark beside the last one, then to the database, and then to the mark alone:
+ * whenever a crash comes, the mark has the database's token.
+ *
+ * @param changed called after each write of the mark: a power cut loses what `sync` has not brought to disk
  */
 export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const { database } = yield* Settings
   const blind = yield* BlindJump
   const fork = Runtime.runFork(yield* Effect.runtime<never>())
   const mark = yield* openIndexMark(database, (cause) => {
-    fork(Effect.logError("the mark of the address numbering cannot be written", cause))
+    fork(Effect.logError("the index mark of the address numbering cannot be written", cause))
   })
   const token = randomUUID()
   const reader = yield* Reader
@@ -66,7 +72,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     changed()
   }
 
-  /** In the transaction that begins: the token, and the jump where continuity is not proven. */
+  /** In the start's transaction: stores the token, and the jumps where continuity is not proven. */
   const begin = Effect.gen(function* () {
     yield* Repo.renewToken(token)
     if (doubt === undefined) return
@@ -75,12 +81,12 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
       discard: true
     })
     yield* Repo.oweJump(blind)
-    yield* Effect.logWarning(`address numbering cannot be proven to go on: ${doubt}`).pipe(
+    yield* Effect.logWarning(`address numbering cannot be proven to continue: ${doubt}`).pipe(
       Effect.annotateLogs({ jump: blind, mark: database.markFolder })
     )
   })
 
-  /** The mark follows what the transaction has done to the wallets. */
+  /** Writes the wallets' indexes to the mark once the transaction commits. */
   const follow = (tx: Tx["Type"]) =>
     Effect.map(Repo.all(tx), (rows) =>
       tx.afterCommit(() => {
@@ -89,7 +95,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
       })
     )
 
-  /** The wallet's next index is another. The mark is not written yet. */
+  /** Records a wallet's next index, without writing the mark. */
   const note = (wallet: string, next: number) => {
     wallets = { ...wallets, [wallet]: next }
   }

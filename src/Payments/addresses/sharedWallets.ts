@@ -1,7 +1,7 @@
 import { Data, Effect, Layer } from "effect"
 import { allWalletUsers } from "./walletUsers.ts"
 
-/** One wallet takes live and test payments: a test payment could have the address of a live one. */
+/** One wallet is used in both modes: a test payment could get the address of a live one. */
 export class WalletInBothModes extends Data.TaggedError("WalletInBothModes")<{ readonly message: string }> {}
 
 /** Refuses to start with a wallet that is used in both modes. Keys are not shown. */

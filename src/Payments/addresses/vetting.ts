@@ -1,20 +1,24 @@
+/**
+ * Vetting: asks every chain of the mode whether the next addresses of a wallet have a history (a native or token
+ * balance, or transactions sent), so that they are skipped. It goes on until `payments.look_ahead` addresses in a row have none. A pool is vetted by
+ * one fiber at a time; a chain that cannot be asked delays vetting, never a payment beyond five seconds.
+ */
 import { Duration, Effect, Fiber } from "effect"
 import type { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { type ChainName, networkKey } from "../../Domain/Chain.ts"
 import type { AddressPool } from "./AddressPool.ts"
 
-/** When a chain could not be asked about addresses' history, it is asked again after this, then after twice as long. */
+/** Pause before a chain that could not be asked is asked again; it doubles each time, up to the longest. */
 const vetAgain = Duration.minutes(1)
 const longestVetAgain = Duration.hours(1)
-/** The first payment of a wallet since the start waits no longer for what the chains know of its addresses. */
+/** The first payment of a wallet since the start waits for its vetting no longer than this. */
 const patience = "5 seconds"
 
-/** Asks the chains about the next addresses of pools, of one pool once at a time. */
 export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["Type"]) {
   const scope = yield* Effect.scope
   const turns = new Map<AddressPool, Effect.Semaphore>()
   const firsts = new Map<AddressPool, Fiber.RuntimeFiber<unknown>>()
-  /** Of which wallets and chains it has been said that one provider's word is not believed any more. */
+  /** Wallets and chains for which it is logged that uncorroborated reports are not believed any more. */
   const disbelieved = new Set<string>()
   /** Rounds in a row in which a chain could not be asked. */
   let incomplete = 0
@@ -25,36 +29,36 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
     return turn
   }
 
-  /** One provider would skip more of a chain's addresses than can be true. */
+  /** Logs, once, that one provider reports more addresses with a history than can be true. */
   const disbelieve = Effect.fnUntraced(function* (pool: AddressPool, chain: ChainName) {
     const key = `${pool.fingerprint} ${chain}`
     if (disbelieved.has(key)) return
     disbelieved.add(key)
     yield* Effect.logError(
-      "one provider claims that too many addresses have a history: they are handed out unless another one confirms it. " +
+      "one provider reports too many addresses with a history: they are handed out unless another one confirms it. " +
         "If it is true, raise payments.look_ahead or use tilld addresses jump"
     ).pipe(Effect.annotateLogs({ wallet: pool.fingerprint, chain, mode: pool.mode }))
   })
 
-  /** One question after another, until so many in a row have no history. Gives the chains that could not be asked. */
+  /** Vets page after page until the look-ahead has no history. Gives the chains that could not be asked. */
   const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {
     const missing = new Set<string>()
     let unvetted = pool.unvetted()
     while (unvetted.length > 0) {
       const indexes = new Map(unvetted.map(({ address, index }) => [address, index]))
       const used: Array<number> = []
-      const beyondBelief = new Set<ChainName>()
+      const unbelieved = new Set<ChainName>()
       const unreachable = yield* history.vet(pool.mode, [...indexes.keys()], ({ addresses, chain, isConfirmed }) => {
         for (const index of addresses.flatMap((address) => indexes.get(address) ?? [])) {
           if (isConfirmed) pool.skip(index)
-          else if (!pool.skipAlone(index, chain)) {
-            beyondBelief.add(chain)
+          else if (!pool.skipUncorroborated(index, chain)) {
+            unbelieved.add(chain)
             break
           }
           used.push(index)
         }
       })
-      for (const chain of beyondBelief) yield* disbelieve(pool, chain)
+      for (const chain of unbelieved) yield* disbelieve(pool, chain)
       if (used.length > 0) {
         yield* Effect.logWarning("addresses with a history are skipped").pipe(
           Effect.annotateLogs({
@@ -63,7 +67,7 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
           })
         )
       }
-      for (const chain of [...unreachable, ...beyondBelief]) missing.add(networkKey({ chain, mode: pool.mode }))
+      for (const chain of [...unreachable, ...unbelieved]) missing.add(networkKey({ chain, mode: pool.mode }))
       const asked = (unvetted.at(-1)?.index ?? 0) + 1
       if (missing.size === 0) pool.vettedTo(asked)
       unvetted = pool.unvetted(asked)
@@ -73,14 +77,14 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
 
   const inTurn = (pool: AddressPool) => turnOf(pool).withPermits(1)(vet(pool))
 
-  /** Has the first round of a pool behind it, or has waited long enough. Who goes away meanwhile ends it for nobody. */
+  /** Waits for a pool's first round, or until `patience` is over. A caller that is interrupted does not end the round. */
   const first = Effect.fnUntraced(function* (pool: AddressPool) {
     const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(Effect.timeoutOption(inTurn(pool), patience), scope))
     firsts.set(pool, fiber)
     yield* Fiber.await(fiber)
   })
 
-  /** Vets what is due. Gives how long to wait until the chains that could not be asked are asked again. */
+  /** Vets all pools. Gives the pause before chains that could not be asked are asked again; undefined where all answered. */
   const round = Effect.fnUntraced(function* (pools: ReadonlyArray<AddressPool>) {
     const missing = yield* Effect.forEach(pools, inTurn, { concurrency: 1 })
     const chains = new Set(missing.flatMap((each) => [...each]))
@@ -93,7 +97,7 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
         Effect.annotateLogs({ unreachable: [...chains].join(", ") })
       )
     }
-    // Every chain is asked again, those that have answered too: not too often.
+    // The next round asks every chain again, also those that answered: not too often.
     const pause = Duration.min(Duration.times(vetAgain, 2 ** Math.min(incomplete, 10)), longestVetAgain)
     incomplete++
     return pause

@@ -5,11 +5,11 @@ import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { hdWallet } from "./hdWallet.ts"
 
-/** Somebody whose payments go to a wallet. */
+/** The configuration or an account, as the user of a wallet. */
 export interface WalletUser {
   readonly fingerprint: string
   readonly mode: Mode
-  /** For people. */
+  /** For messages. */
   readonly name: string
 }
 
