@@ -1,3 +1,9 @@
+/**
+ * Payments, as their owners create and read them. `create` checks what this installation offers, takes an address, locks the
+ * quote, and stores the payment with its event in one transaction: when it returns, the payment is stored, its address is
+ * watched and its webhooks are queued. What happens to a payment afterwards is up to settlement (`Payments/Settlement.ts`)
+ * and operators (`Payments/decisions.ts`). Called by the HTTP handlers (`Payments/Http.ts`).
+ */
 import { Context, Data, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
@@ -30,7 +36,7 @@ import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sq
 import { Metrics } from "./Telemetry/Metrics.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
-/** What this installation cannot do of a request: at least one. */
+/** This installation cannot serve the request: every reason, at least one. */
 export class NotOffered extends Data.TaggedError("NotOffered")<{
   readonly problems: ReadonlyArray<ChainNotConfigured | CurrencyNotOnChain | TargetRefused>
 }> {}
@@ -43,14 +49,14 @@ export type CreateError =
   | QuotaExceeded
   | StoreUnavailable
 
-/** Exceptions of one payment that are shown with it. */
+/** Exceptions that are shown with a payment at most. */
 const shownExceptions = 100
 
-/** A payment, and the money of it that needs or needed a person, the most pressing first. */
+/** A payment with its exceptions, the most pressing first. */
 export interface Accounted {
   readonly payment: Payment
   readonly exceptions: ReadonlyArray<PaymentException>
-  /** There are more than these. */
+  /** Whether there are more exceptions than these. */
   readonly more: boolean
 }
 
@@ -61,11 +67,11 @@ export interface PaymentsPage {
   readonly next: Repo.Cursor | undefined
 }
 
-/** Payments as their owners make and see them. Another account's, or the other mode's, are not there. */
+/** An owner sees its own payments only: not those of another account or of the other mode. */
 export class Payments extends Context.Tag("tilld/Payments")<
   Payments,
   {
-    /** Stored, watched and announced when this returns. */
+    /** `besides` also commits, in the same transaction. */
     readonly create: (
       owner: Owner,
       request: CreatePayment,
@@ -99,14 +105,14 @@ export class Payments extends Context.Tag("tilld/Payments")<
         })
       )
 
-      // A chain of one's own may give a token other decimals.
+      // An operator's own chain may have a token with other decimals.
       const decimals = new Map(
         settings.chains.flatMap((network) =>
           network.tokens.map((token) => [`${networkKey(network)} ${token.symbol}`, token.decimals])
         )
       )
 
-      /** What a payment is worth now; undefined while no price is known. */
+      /** The worth of a payment now, USD; undefined while no price is known. */
       const usdValue = (mode: Mode, { amount, chain, currency }: CreatePayment): string | undefined => {
         const price = prices.usd(currency)
         if (price === undefined) return undefined
@@ -135,7 +141,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       })
 
       const lockQuote = (owner: Owner, quoteId: string, request: CreatePayment, now: number) =>
-        // First: who asks again must hear of the payment, and not that its quote is used.
+        // First: a repeated request must get the existing payment, not the error that its quote is used.
         Effect.zipRight(refuseDuplicate(owner, request.merchantRef), quotes.lock(owner, quoteId, request, now))
 
       const store = (owner: Owner, request: CreatePayment, now: number, besides?: CommitWith<Payment>) =>
@@ -179,7 +185,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           if (besides !== undefined) yield* besides(payment)
           yield* keepWithin(owner.account, settings.accounts.quotaBytes)
           tx.afterCommit(() => {
-            // Before the answer: whoever pays at once must be seen.
+            // Before the response, so that a customer who pays at once is seen.
             matchSet.add(owner.mode, address)
             chains.wake({ chain: request.chain, mode: owner.mode })
             payments.add(["created"])
@@ -187,9 +193,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
           return payment
         })
 
-      // Without a span: to make one, even for nobody, takes as many steps as the rest.
+      // Without a span: making one, even without an exporter, takes as long as the rest.
       const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, besides?: CommitWith<Payment>) {
-        // Everything at once that this installation has against it.
+        // All problems at once.
         const { webhookUrl } = request
         const problems = [
           ...offerProblems(owner.mode, request),
@@ -208,7 +214,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         )
 
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: Repo.ListFilter) {
-        // One more than asked for tells whether there is a next page.
+        // One more than asked for shows whether there is a next page.
         const found = yield* Repo.list(reader, owner, { ...filter, limit: filter.limit + 1 })
         const page = found.slice(0, filter.limit)
         const data = yield* Effect.forEach(page, accounted, { concurrency: 1 })

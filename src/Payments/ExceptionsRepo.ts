@@ -1,3 +1,8 @@
+/**
+ * The table `exceptions`. `sync` brings the stored exceptions of an address in line with those that follow from its receipts
+ * (`exceptions.ts`); `close` and `sendBack` record operators' decisions. An exception keeps its id and its key for ever, and
+ * is never deleted: it is closed, and opened again where its money is there again.
+ */
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import {
@@ -52,11 +57,11 @@ const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
 
 const oldestFirst = "ORDER BY opened_at, id"
 
-/** Those of one payment, closed ones too. */
+/** All exceptions of a payment, closed ones too. */
 export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payment_id = ? ${oldestFirst}`, [payment])
 
-// What is open before what is closed, of each what was paid in vain or delivered for nothing before the rest, and then the
-// oldest: nothing that comes in numbers buries what somebody has to see.
+// Open before closed; among each, `found_late` and `reorged` first (paid for nothing, or delivered for nothing), then the
+// oldest: no number of small exceptions pushes the important ones off the first page.
 const pressingFirst = "ORDER BY rank, opened_at, id"
 
 /** The first of a payment's exceptions, closed ones too, and whether there are more. */
@@ -66,22 +71,22 @@ export const firstOfPayment = (db: Db, payment: PaymentId, limit: number) =>
     more: found.length > limit
   }))
 
-/** Money on a chain at an address, in lower case, whose payment is lost. */
+/** The exceptions on a chain of an address (lower case) whose payment is lost. */
 export const unknownAt = (db: Db, { chain, mode }: Network, address: string) =>
   select(db, "WHERE address = ? AND payment_id IS NULL AND chain = ? AND mode = ?", [address, chain, mode])
 
-/** Which page of them is wanted. */
+/** A page of open exceptions. */
 export interface OpenFilter {
   readonly limit: number
   /** Of one payment only. */
   readonly payment?: string | undefined
-  /** The id of the last one of the page before. */
+  /** The id of the last exception of the page before. */
   readonly after?: string | undefined
 }
 
-/** Those that nobody has decided on. */
+/** The open exceptions, a page. */
 export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
-  // It may have been closed since, and keeps the place that it had.
+  // Also where the exception `after` has been closed since: its place in the order is that of an open one.
   const behind = `(rank, opened_at, id) > (
     SELECT iif(kind IN ('found_late', 'reorged'), 0, 1), opened_at, id FROM exceptions WHERE id = ?)`
   const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
@@ -97,7 +102,7 @@ export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
 
 export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
 
-/** Whose money it is, and where. */
+/** The address of exceptions, and its payment. */
 export interface Place {
   /** Lower case. */
   readonly address: string
@@ -105,7 +110,7 @@ export interface Place {
   readonly payment: PaymentId | undefined
 }
 
-/** Of what was sent back without being taken out of the ledger: what is found beyond it. */
+/** What was found, less the refunded money that `withoutSentBack` could not take out of the receipts. */
 const outstanding = (
   known: ReadonlyMap<string, PaymentException>,
   found: ReadonlyArray<ExceptionContent>
@@ -115,7 +120,7 @@ const outstanding = (
     return amount > 0n ? [{ ...one, amount }] : []
   })
 
-/** What is found, and of what is open as much as is still reported. */
+/** What was found, and of each open exception as much as is still reported. */
 const withHeld = (
   stored: ReadonlyArray<PaymentException>,
   found: ReadonlyArray<ExceptionContent>,
@@ -132,15 +137,16 @@ const withHeld = (
 }
 
 /**
- * Brings what is stored for an address up to what the ledger says: opens what is new and what has come back, and closes
- * as `gone` what is there no longer. What a person has accepted stays decided, unless it is more money by now. What was
- * sent back is no longer found; what is found all the same is more money, and open. Gives what was opened.
+ * Brings the stored exceptions of an address in line with its receipts: opens new ones and those whose money is there again,
+ * and closes as `gone` those whose money is not there any more. An accepted one stays closed unless it is more money by now.
+ * Refunded money is not in `found` any more; anything found under such a key is further money, and open. Gives the exceptions
+ * that were opened.
  *
- * @param stored all that is stored for the address
- * @param found what the corroborated receipts say
+ * @param stored all exceptions stored for the address
+ * @param found the exceptions by corroborated receipts
  * @param at Unix milliseconds
- * @param reported what all receipts say: it opens nothing, and keeps what is open as it is, since a reorg mines money
- *   again in a block that no second provider has been asked about yet
+ * @param reported the exceptions by all receipts. They open nothing, but keep open ones as they are: after a reorg, money
+ *   that is mined again is uncorroborated at first
  */
 export const sync = (
   place: Place,
@@ -184,7 +190,7 @@ export const sync = (
     return opened
   })
 
-/** So much of an open one's money was sent back; it stays open for the rest. `at` Unix milliseconds. */
+/** Records that `part` of an open exception's money was sent back; it stays open for the rest. `at` in Unix milliseconds. */
 export const sendBack = ({ amount, id, sentBack }: PaymentException, part: bigint, at: number) =>
   Effect.flatMap(Tx, (tx) => {
     const all = sentBack + part
@@ -196,7 +202,7 @@ export const sendBack = ({ amount, id, sentBack }: PaymentException, part: bigin
     )
   })
 
-/** Closes one that is open; `at` Unix milliseconds. */
+/** Closes an open exception; `at` in Unix milliseconds. */
 export const close = (id: string, outcome: "accepted" | "gone", at: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE exceptions SET closed_at = ?, outcome = ? WHERE id = ? AND closed_at IS NULL", [at, outcome, id])

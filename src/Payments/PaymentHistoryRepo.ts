@@ -1,9 +1,8 @@
+/** The history of a payment for `tilld payments show`: read from other repositories' tables. Times in Unix milliseconds. */
 import type { EventKind } from "../Domain/Event.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { PaymentStatus } from "../Domain/Payment.ts"
 import type { Db } from "../Sql.ts"
-
-// What an operator sees of a payment, read across the tables of others and never written. Times in Unix milliseconds.
 
 export interface Transition {
   readonly from: PaymentStatus

@@ -1,3 +1,7 @@
+/**
+ * The table `payments`, and the transitions of each payment's status. Reads take any connection; `insert` and `update` run
+ * in the transaction of the caller. Times in Unix milliseconds, amounts in base units.
+ */
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
@@ -67,11 +71,13 @@ const fromRow = (row: PaymentRow): Payment => ({
 })
 
 /**
- * Stores a new payment; its `sequence` and `createdHead` are the store's to give. Undefined when the account already
- * has a payment of that `merchantRef` in that mode.
+ * Stores a new payment and assigns its `sequence`, `createdHead` and `dueAt`. Undefined where the account already has a
+ * payment with that `merchantRef` in that mode.
  *
- * @param behind milliseconds by which this machine's clock is behind the chain's; the chain's stored head may tell of more.
- * The payment's time begins by the chain's clock where that is ahead: its money is dated by it.
+ * `dueAt` is set where the chain's clock is ahead of this machine's, since receipts are dated by the chain's clock.
+ *
+ * @param behind milliseconds by which this machine's clock is known to be behind the chain's; the time of the chain's stored
+ *   head counts where it is later
  */
 export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSource, behind = 0) =>
   Effect.map(
@@ -123,7 +129,7 @@ export const insert = (tx: Tx["Type"], payment: NewPayment, source: AddressSourc
       }
   )
 
-/** Stores what a payment has become `at` that time, Unix milliseconds, and the transition when its status changed. */
+/** Stores the new state of a payment, and the transition where its status changed; `at` in Unix milliseconds. */
 export const update = (before: Payment, after: Payment, at: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -155,7 +161,7 @@ const first = (db: Db, where: string, params: ReadonlyArray<Param>) =>
 
 export const byId = (db: Db, id: string) => first(db, "id = ?", [id])
 
-/** A payment as its owner may see it: another account's or mode's is not there. */
+/** A payment of this owner; undefined for one of another account or mode. */
 export const byOwner = (db: Db, owner: Owner, id: string) =>
   first(db, "id = ? AND account_id = ? AND mode = ?", [id, owner.account, owner.mode])
 
@@ -183,8 +189,8 @@ export interface ListFilter {
 }
 
 /**
- * Newest first. Every combination of filters has an index of its own, so that a page costs the same in any table. It is
- * named: where somebody has run ANALYZE, SQLite would sooner search the rows of a rare chain for those of a status.
+ * Newest first. Every combination of filters has its own index, so that a page costs the same whatever the table holds. The
+ * index is named in the query: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status.
  */
 export const list = (db: Db, owner: Owner, { after, chain, limit, status }: ListFilter) => {
   const conditions: Array<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
@@ -205,7 +211,7 @@ export const list = (db: Db, owner: Owner, { after, chain, limit, status }: List
   )
 }
 
-/** Payments being detected that have money in a block with all its confirmations: the ones that may confirm now. */
+/** Detecting payments with money in a block up to number `deepest`, which has its confirmations: they may confirm now. */
 export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: number) =>
   Effect.map(
     db.all<PaymentRow>(
@@ -220,15 +226,15 @@ export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: numbe
   )
 
 /**
- * Open payments of a chain whose time, by its clock, ends before `before` (Unix ms), in that order, behind the given one.
+ * Open payments of a chain that are due before `before`, Unix milliseconds, in that order, behind the cursor `after`.
  *
- * @param searched only those that a second provider has been asked about
+ * @param searched only payments for which a second provider has been searched
  */
 export const openExpiredBefore = (
   db: Db,
   { chain, mode }: Network,
   before: number,
-  behind: { readonly dueAt: number; readonly sequence: number },
+  after: { readonly dueAt: number; readonly sequence: number },
   limit: number,
   searched: boolean
 ) =>
@@ -239,12 +245,12 @@ export const openExpiredBefore = (
          ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
          AND (${dueTimeSql}, sequence) > (?, ?)
        ORDER BY ${dueTimeSql}, sequence LIMIT ?`,
-      [chain, mode, before, behind.dueAt, behind.sequence, limit]
+      [chain, mode, before, after.dueAt, after.sequence, limit]
     ),
     (rows) => rows.map(fromRow)
   )
 
-/** The oldest open payments of a chain. */
+/** The open payments of a chain that are due first. */
 export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<PaymentRow>(
@@ -255,7 +261,7 @@ export const openOn = (db: Db, { chain, mode }: Network, limit: number) =>
     (rows) => rows.map(fromRow)
   )
 
-/** Confirmed payments of a chain that a reorg took money from in blocks above `above`, up to `upTo`. */
+/** Confirmed payments of a chain with orphaned receipts in blocks above `above`, up to `upTo`. */
 export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: number, upTo: number) =>
   Effect.map(
     db.all<PaymentRow>(
@@ -267,14 +273,14 @@ export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: nu
     (rows) => rows.map(fromRow)
   )
 
-/** How many payments are open on each chain that has any. */
+/** The number of open payments by network; networks without any are left out. */
 export const openByNetwork = (db: Db) =>
   db.all<Network & { readonly payments: number }>(
     `SELECT chain, mode, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
      GROUP BY chain, mode`
   )
 
-/** Open payments of a chain; no more than `limit` are counted. */
+/** The number of open payments of a chain, counted up to `limit`. */
 export const countOpen = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.get<{ count: number }>(

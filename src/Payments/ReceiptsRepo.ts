@@ -1,3 +1,8 @@
+/**
+ * The receipts as settlement reads them: of a payment, or of an address whose payment is lost. Receipts that are listed
+ * stand for themselves; those that are dust stand in sums (`DustRepo.ts`). The watchers write the rows
+ * (`Chains/ledger/LedgerRepo.ts`); only `setSettled` changes something here.
+ */
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
@@ -64,14 +69,14 @@ const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
 
 const inOrder = "ORDER BY block_number, place, position"
 
-/** A payment's whole ledger, orphaned rows included, with the sums of its dust in the place of their rows. */
+/** All receipts of a payment, orphaned ones included; the sums of its dust stand for the rows of dust. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.gen(function* () {
     const listed = yield* select(db, `payment_id = ? AND dust IS NULL ${inOrder}`, [payment])
     return [...listed, ...dustReceipts(yield* Dust.ofPayment(db, payment))]
   })
 
-/** Whether a receipt above block `number` of one of the payments waits to be corroborated. */
+/** Whether one of the payments has an uncorroborated receipt above block `number`. */
 export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
   Effect.map(
     db.get(
@@ -86,7 +91,7 @@ export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyA
     (row) => row !== undefined
   )
 
-/** Another payment that a transaction in that block of a payment's chain has paid; undefined where none is known. */
+/** Another payment that a transaction in that block of the payment's chain paid; undefined where none is known. */
 export const payeeOf = (
   db: Db,
   { chain, id, mode }: Pick<Payment, "chain" | "id" | "mode">,
@@ -102,7 +107,7 @@ export const payeeOf = (
     (row) => row?.payment_id
   )
 
-/** The newest of a payment's receipts that are settled one by one, in the order of the chain. */
+/** The newest listed receipts of a payment, in chain order. */
 export const newest = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(
     select(db, "payment_id = ? AND dust IS NULL ORDER BY block_number DESC, place DESC, position DESC LIMIT ?", [
@@ -112,7 +117,7 @@ export const newest = (db: Db, payment: PaymentId, limit: number) =>
     (receipts) => [...receipts].reverse()
   )
 
-/** How many receipts a payment has that are settled one by one. */
+/** The number of listed receipts of a payment. */
 export const count = (db: Db, payment: PaymentId) =>
   Effect.map(
     db.get<{ count: number }>("SELECT count(*) AS count FROM receipts WHERE payment_id = ? AND dust IS NULL", [
@@ -121,7 +126,7 @@ export const count = (db: Db, payment: PaymentId) =>
     (row) => row?.count ?? 0
   )
 
-/** What came to an address whose payment is lost: its canonical receipts on a chain, with its dust. */
+/** The canonical receipts on a chain of an address whose payment is lost, with its dust. */
 export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
   Effect.gen(function* () {
     const listed = yield* select(
@@ -136,7 +141,7 @@ export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
 
 const unsettled = "unsettled = 1"
 
-/** Addresses of a chain whose payments are lost, and whose receipts have changed since they were settled. */
+/** Addresses of lost payments that have receipts of the chain which changed since they were settled. */
 export const lostAndUnsettled = (db: Db, { chain, mode }: Network) =>
   Effect.map(
     db.all<{ address: string }>(
@@ -147,7 +152,7 @@ export const lostAndUnsettled = (db: Db, { chain, mode }: Network) =>
     (rows) => rows.map(({ address }) => address)
   )
 
-/** Whose receipts they are: a payment's, or those of an address whose payment is lost. */
+/** The owner of receipts: a payment, or an address whose payment is lost. */
 export type ReceiptOwner = { readonly payment: PaymentId } | { readonly payment: undefined; readonly address: string }
 
 const ownedBy = (owner: ReceiptOwner): readonly [where: string, param: string] =>
@@ -155,14 +160,14 @@ const ownedBy = (owner: ReceiptOwner): readonly [where: string, param: string] =
     ? ["payment_id IS NULL AND address = ?", owner.address]
     : ["payment_id = ?", owner.payment]
 
-/** A receipt as it is by now, and what settlement has taken it for. */
+/** A receipt as it is now, with what settlement last recorded of it. */
 export interface Unsettled extends Receipt {
-  /** Undefined where it is settled by itself. */
+  /** The kind of dust; undefined where it is listed. */
   readonly kind: DustKind | "none" | undefined
-  /** What is in the sums of it; undefined for nothing. */
+  /** The part of the dust sums that is this receipt; undefined where it is in none. */
   readonly summed: Pick<Receipt, "corroborated" | "currency" | "amount"> | undefined
   readonly isNew: boolean
-  /** It is what a reorg has taken from another block: what that was, it is. */
+  /** The same transfer was orphaned in another block by a reorg: this receipt keeps its kind. */
   readonly replaces: { readonly kind: DustKind | "none" | undefined } | undefined
 }
 
@@ -186,7 +191,7 @@ const unsettledOf = (row: UnsettledRow): Unsettled => {
   }
 }
 
-/** So many of the receipts that have changed since they were settled. */
+/** The receipts of an owner that changed since they were settled, at most `limit`. */
 export const unsettledOfOwner = (db: Db, owner: ReceiptOwner, limit: number) =>
   Effect.map(
     db.all<UnsettledRow>(
@@ -201,7 +206,7 @@ export const unsettledOfOwner = (db: Db, owner: ReceiptOwner, limit: number) =>
     (rows) => rows.map(unsettledOf)
   )
 
-/** How many receipts of a currency are settled one by one; no more than `limit` are counted. */
+/** The number of listed receipts of a currency that are settled, counted up to `limit`. */
 export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit: number) =>
   Effect.map(
     db.get<{ count: number }>(
@@ -212,7 +217,7 @@ export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit
     (row) => row?.count ?? 0
   )
 
-/** Notes that receipts have been settled as what they are by now, and which sums they are part of. */
+/** Records that receipts are settled as they are now, and the dust sums that they are part of. */
 export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(

@@ -10,17 +10,17 @@ interface Filters {
   readonly chain?: ChainName | undefined
 }
 
-/** Places in the lists of payments as texts, which merchants hand back as they are. */
+/** The cursors of the list of payments as opaque texts, which merchants send back. */
 export interface Cursors {
   readonly encode: (cursor: Cursor, owner: Owner, filters: Filters) => string
-  /** Undefined for what `encode` did not make, or made for another list. */
+  /** Undefined for a text that `encode` did not make, or made for another list. */
   readonly decode: (text: string, owner: Owner, filters: Filters) => Cursor | undefined
 }
 
 const listOf = ({ account, mode }: Owner, { chain, status }: Filters): string =>
   `cursor of ${account} ${mode} ${status ?? ""} ${chain ?? ""}`
 
-/** Sealed: a payment's number tells how many payments there are, those of other accounts among them. */
+/** Sealed, because a payment's sequence number reveals how many payments all accounts have together. */
 export const makeCursors = ({ open, seal }: Pick<SecretsShape, "open" | "seal">): Cursors => ({
   encode: ({ createdAt, sequence }, owner, filters) =>
     Buffer.from(seal(`${createdAt}/${sequence}`, listOf(owner, filters))).toString("base64url"),

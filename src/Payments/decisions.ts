@@ -1,3 +1,11 @@
+/**
+ * The decisions of operators that no rule makes: `accept` confirms a payment with the money that came for it, `abandon` ends
+ * the open payments of a chain that is given up. Both may be repeated. `refunds.ts` has the third one. Called by the control
+ * socket's handlers, on behalf of `tilld payments …`.
+ *
+ * A payment is accepted for a transaction that the ledger has, or for one that the operator names: a named one that the
+ * ledger does not know is proven on the chain first.
+ */
 import { Clock, Duration, Effect } from "effect"
 import { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import { minedTransaction } from "../Chains/providers/minedTransaction.ts"
@@ -18,12 +26,10 @@ import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
 
-// What operators decide about money that no rule decides on. Each may be repeated.
-
-/** Payments that one commit ends. */
+/** Payments that one commit ends at most. */
 const abandonChunk = 100
 
-/** What became of it. `payment` is undefined for money at an address whose payment is lost. */
+/** The result of a decision. `payment` is undefined for money at an address whose payment is lost. */
 export interface Decided {
   readonly payment: Payment | undefined
   readonly exceptions: ReadonlyArray<PaymentException>
@@ -42,14 +48,14 @@ const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number) 
   for (const { id, status } of all) if (status === "open") yield* Exceptions.close(id, "accepted", at)
 })
 
-/** A payment and its exceptions as they are by now. */
+/** A payment and its exceptions as they are stored now. */
 export const decided = Effect.fnUntraced(function* (id: PaymentId) {
   const tx = yield* Tx
   const result: Decided = { payment: yield* Repo.byId(tx, id), exceptions: yield* Exceptions.ofPayment(tx, id) }
   return result
 })
 
-/** Accepts money that belongs to no payment that is known; undefined where there is no such exception. */
+/** Accepts an exception of an address whose payment is lost; undefined where there is no such exception. */
 const acceptUnknown = Effect.fnUntraced(function* (id: string) {
   const writer = yield* Writer
   return yield* writer.write(
@@ -65,7 +71,7 @@ const acceptUnknown = Effect.fnUntraced(function* (id: string) {
   )
 })
 
-/** The money that a payment can be accepted for: what counts for it, and what needs a person. */
+/** The money that a payment can be accepted for: receipts that count for it, and its exceptions. */
 const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: Rules) => {
   const paying = counted(payment, receipts, rules)
   const hashes = paying.filter((receipt) => receipt.txHash !== undefined)
@@ -73,7 +79,7 @@ const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: R
   return {
     paying,
     any: paying.length > 0 || exceptions.length > 0,
-    // The one that would have confirmed it, else the first. What a reorg took pays for nothing, and would undo it again.
+    // The transaction that would have confirmed it, else the first. An orphaned one would make the next reorg check undo it.
     txHash:
       crossing(hashes, required(payment.amount, rules.toleranceBps)) ??
       hashes[0]?.txHash ??
@@ -83,15 +89,16 @@ const acceptable = (payment: Payment, receipts: ReadonlyArray<Receipt>, rules: R
 
 const refuse = (message: string) => new TransactionNotProven({ message })
 
-/** Asks the chain whether a transaction succeeded in a block that has its confirmations. Gives the block's number. */
+/** Checks that a transaction succeeded in a block with enough confirmations. Gives the block's number. */
 const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
   const { chains } = yield* Settings
   const networks = yield* Networks
   const key = networkKey(network)
   const chain = chains.find((configured) => networkKey(configured) === key)
-  if (chain === undefined) return yield* refuse(`chains.${key} is not configured: nobody can be asked about ${hash}`)
+  if (chain === undefined)
+    return yield* refuse(`chains.${key} is not configured: no provider can be asked about ${hash}`)
   const mined = yield* Effect.mapError(minedTransaction(networks.connected(network).providers, hash), (error) =>
-    refuse(`${key} does not tell whether it has ${hash}: ${error.message}`)
+    refuse(`${key} could not be asked about ${hash}: ${error.message}`)
   )
   if (mined === undefined)
     return yield* refuse(`${key} has no transaction ${hash} in any block: check the hash, and that it is on this chain`)
@@ -105,21 +112,22 @@ const prove = Effect.fnUntraced(function* (network: Network, hash: string) {
 })
 
 /**
- * Proves a transaction that the ledger does not know, on the chain where money came of which it knows none. One that paid
- * another payment is refused where all of this one's money has its own: it is a slip, most likely.
+ * Proves a named transaction that the ledger does not have: on the chain of the payment's unattributed money, else on the
+ * payment's own. Without unattributed money, a transaction that paid another payment is refused: most likely a mistake.
  */
 const proveGiven = Effect.fnUntraced(function* (payment: Payment, receipts: ReadonlyArray<Receipt>, hash: string) {
   const canonical = receipts.filter((receipt) => receipt.canonical)
   if (canonical.some((receipt) => receipt.txHash === hash)) return
-  const untold = canonical.find((receipt) => receipt.txHash === undefined)
-  const blockNumber = yield* prove({ chain: untold?.chain ?? payment.chain, mode: payment.mode }, hash)
-  const payee = untold === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, blockNumber, hash) : undefined
+  const unattributed = canonical.find((receipt) => receipt.txHash === undefined)
+  const blockNumber = yield* prove({ chain: unattributed?.chain ?? payment.chain, mode: payment.mode }, hash)
+  const payee =
+    unattributed === undefined ? yield* Receipts.payeeOf(yield* Reader, payment, blockNumber, hash) : undefined
   if (payee !== undefined) {
     return yield* refuse(`${hash} paid ${payee}, and not ${payment.id}: name the transaction that paid ${payment.id}`)
   }
 })
 
-/** Fails where nothing is left that a payment could be accepted for, or nothing of the given transaction's money. */
+/** Fails where no money is left to accept the payment for, or none of the given transaction's. */
 const refuseReturned = Effect.fnUntraced(function* (
   exceptions: ReadonlyArray<PaymentException>,
   left: ReadonlyArray<Receipt>,
@@ -132,17 +140,17 @@ const refuseReturned = Effect.fnUntraced(function* (
     const reason = returned.length > 0 ? `What came for ${id} was sent back` : `No money has come for ${id}`
     return yield* new NothingToDecide({ message: `${reason}: there is nothing to accept` })
   }
-  const isGiven = (one: { readonly txHash: string | undefined }) => given !== undefined && one.txHash === given
+  const isGiven = (money: { readonly txHash: string | undefined }) => given !== undefined && money.txHash === given
   if (returned.some(isGiven) && !left.some((receipt) => receipt.canonical && isGiven(receipt))) {
     return yield* refuse(`What ${given} brought was sent back: ${id} cannot be accepted for it`)
   }
 })
 
 /**
- * Takes what has come for a payment as its payment: closes what is open, and confirms the payment, with its event,
- * unless it is confirmed already. Undefined where there is no payment, and no exception, of that id.
+ * Accepts the money that came for a payment: closes its open exceptions, and confirms it, with its event, unless it is
+ * confirmed already. `id` may also be that of an exception without a payment. Undefined where there is neither.
  *
- * @param given the transaction that paid; needed where nobody can tell any
+ * @param given the transaction that paid; required where the ledger has none
  */
 export const accept = Effect.fn("Payments.accept")(function* (id: string, given: string | undefined) {
   const reader = yield* Reader
@@ -166,7 +174,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
         yield* refuseReturned(yield* Exceptions.ofPayment(tx, payment.id), left, payment, money.any, given)
         const txHash = given ?? money.txHash
         if (txHash === undefined) {
-          return yield* refuse(`Nobody can tell which transaction paid ${id}: name it with --tx`)
+          return yield* refuse(`The transaction that paid ${id} is not known: name it with --tx`)
         }
         yield* acceptOpen(payment.id, now)
         const confirmed: Payment = {
@@ -178,9 +186,9 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
           endedAt: now
         }
         yield* applySteps(outbox, payment, [{ payment: confirmed, announced: true }], now)
-        // Its late window begins anew, and the one before may be over.
+        // Its address is watched for late money anew: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
-        // What it is beyond its amount has been accepted with it.
+        // An overpayment that this opens is accepted with the rest below.
         yield* syncExceptions(confirmed, yield* Receipts.ofPayment(tx, payment.id), rules, now)
       }
       yield* acceptOpen(payment.id, now)
@@ -189,7 +197,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
   )
 })
 
-/** Ends every open payment of a chain, which need not be configured. Gives how many. */
+/** Fails every open payment of a chain (`abandoned`), which need not be configured. Gives their number. */
 export const abandon = Effect.fn("Payments.abandon")(function* (network: Network) {
   const writer = yield* Writer
   const outbox = yield* Outbox

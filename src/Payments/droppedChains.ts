@@ -4,10 +4,10 @@ import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import * as Repo from "./PaymentsRepo.ts"
 
-/** The configuration no longer has a chain on which payments are open: nobody would see them paid. */
+/** The configuration no longer has a chain with open payments: their money would not be seen. */
 export class ChainDropped extends Data.TaggedError("ChainDropped")<{ readonly message: string }> {}
 
-/** Refuses to start without a chain that open payments wait for. */
+/** Refuses to start where a chain with open payments is not configured. */
 export const refuseDroppedChains = Layer.effectDiscard(
   Effect.gen(function* () {
     const { chains } = yield* Settings

@@ -1,3 +1,8 @@
+/**
+ * Records refunds: tilld cannot spend, so that operators send money back with their own wallets and say so with
+ * `tilld payments refunded`. Further money may arrive between their look at the exceptions and the command. Therefore only
+ * the named exceptions, or the only open one, are closed, and only for the amount that was sent back.
+ */
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/Settlement.ts"
 import { isCertain, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
@@ -6,32 +11,29 @@ import { type Decided, decided } from "./decisions.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
 
-// What operators have sent back with a wallet of their own. Money may arrive between their look at the exceptions and the
-// command: only what is named, or the one exception that is open, is closed, and no more of it than was named.
-
 /** What was sent back. */
 export interface ReturnedMoney {
-  /** Ids; without any, the one that is open. */
+  /** Ids; empty for the only one that is open. */
   readonly exceptions: ReadonlyArray<string>
-  /** Base units; otherwise all of each. */
+  /** Base units; undefined for all of each exception. */
   readonly amount: bigint | undefined
-  /** Is told of what is closed, in the transaction that closes it. */
+  /** Called with the exceptions that are closed, in the transaction that closes them. */
   readonly onClosed?: (closed: ReadonlyArray<PaymentException>) => void
 }
 
-/** What became of it, and of how much of which exceptions that is. */
+/** The result, with the amounts of the exceptions that were closed. */
 export interface Refunded extends Decided {
   readonly closed: ReadonlyArray<PaymentException>
 }
 
-const told = (exception: PaymentException): string => {
+const described = (exception: PaymentException): string => {
   const { amount, currency, id, kind, txHash = "transaction unknown" } = exception
   return `${id} (${kind}, ${amount} ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
 }
 
 const unclear = (message: string) => new RefundUnclear({ message })
 
-/** The exceptions that are meant, each with so much of its money as was sent back. */
+/** The exceptions that are meant, each with the amount that was sent back. */
 const chosen = Effect.fnUntraced(function* (
   of: string,
   all: ReadonlyArray<PaymentException>,
@@ -50,7 +52,7 @@ const chosen = Effect.fnUntraced(function* (
     return yield* new NothingToDecide({ message: `${of} has no open exception: there is nothing to refund` })
   }
   if (second !== undefined && exceptions.length === 0) {
-    const list = open.map(told).join(", ")
+    const list = open.map(described).join(", ")
     return yield* unclear(
       `${of} has ${open.length} open exceptions: ${list}. Name those you sent back: --exception EXC_ID, once for each`
     )
@@ -61,11 +63,11 @@ const chosen = Effect.fnUntraced(function* (
   const growing = meant.find((one) => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged"))
   if (growing !== undefined && amount === undefined) {
     return yield* unclear(
-      `${told(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
+      `${described(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
     )
   }
   if (amount !== undefined && amount > one.amount) {
-    return yield* unclear(`${told(one)} is open, which is less than ${amount}: nothing was closed`)
+    return yield* unclear(`${described(one)} is open, which is less than ${amount}: nothing was closed`)
   }
   return amount === undefined ? meant : [{ ...one, amount }]
 })
@@ -81,7 +83,7 @@ const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<Paymen
   return closed
 })
 
-/** The same of money that belongs to no payment that is known; undefined where there is no such exception. */
+/** The same for an exception of an address whose payment is lost; undefined where there is no such exception. */
 const refundUnknown = Effect.fnUntraced(function* (id: string, returned: ReturnedMoney) {
   const tx = yield* Tx
   const before = yield* Exceptions.byId(tx, id)
@@ -93,8 +95,8 @@ const refundUnknown = Effect.fnUntraced(function* (id: string, returned: Returne
 })
 
 /**
- * Notes that money of a payment's exceptions was sent back: of those that are named, or of the only one that is open.
- * Undefined where there is no payment, and no exception, of that id.
+ * Records that money of a payment's exceptions was sent back: of the named ones, or of the only open one. `id` may also be
+ * that of an exception without a payment. Undefined where there is neither.
  */
 export const refunded = Effect.fn("Payments.refunded")(function* (id: string, returned: ReturnedMoney) {
   const writer = yield* Writer
@@ -104,7 +106,7 @@ export const refunded = Effect.fn("Payments.refunded")(function* (id: string, re
   return yield* writer.write(
     Effect.gen(function* () {
       const closed = yield* close(id, yield* Exceptions.ofPayment(yield* Tx, payment.id), returned)
-      // It may have taken the place of what a reorg took.
+      // The refunded money may have made up for money that a reorg orphaned.
       yield* settlement.lookAgain(payment)
       const result: Refunded = { ...(yield* decided(payment.id)), closed }
       return result
