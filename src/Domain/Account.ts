@@ -7,6 +7,6 @@ export interface Account {
   readonly name: string
   /** Unix milliseconds. */
   readonly createdAt: number
-  /** The modes it has a wallet of its own in. Empty: it uses the wallets of the configuration. */
+  /** The modes in which it has its own wallet. Empty: it uses the wallets of the configuration. */
   readonly ownWallets: ReadonlyArray<Mode>
 }

@@ -9,7 +9,7 @@ export class UnknownAccount extends Schema.TaggedError<UnknownAccount>()("Unknow
     new UnknownAccount({ message: `There is no account ${id}: tilld accounts list names all` })
 }
 
-/** The wallet serves the other mode already: test payments must never share addresses with live ones. */
+/** The wallet is already used in the other mode: test payments must never share addresses with live ones. */
 export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("WalletInOtherMode", {
   message: Schema.String
 }) {

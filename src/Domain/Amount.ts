@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 const max = 2n ** 256n - 1n
 
-/** Base units as they travel in JSON and rest in the store: decimal digits, no sign, no leading zero, 1 to 2^256 - 1. */
+/** Base units as they are in JSON and in the store: decimal digits, no sign, no leading zero, 1 to 2^256 - 1. */
 export const BaseUnits = Schema.String.pipe(
   Schema.pattern(/^[1-9][0-9]{0,77}$/, {
     message: () =>
@@ -13,7 +13,7 @@ export const BaseUnits = Schema.String.pipe(
   })
 )
 
-/** What must have arrived for `amount` to count as paid: ceil(amount × (10000 − toleranceBps) / 10000), base units. */
+/** The base units that must arrive for `amount` to count as paid: ceil(amount × (10000 − toleranceBps) / 10000). */
 export const required = (amount: bigint, toleranceBps: number): bigint =>
   (amount * BigInt(10_000 - toleranceBps) + 9_999n) / 10_000n
 
@@ -22,10 +22,10 @@ const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
 
 /**
- * The least that is not dust of a payment's currency, base units: a thousandth of its amount, but never more than a
- * hundredth of what is still missing, if anything is.
+ * The smallest amount of a payment's currency that is not dust, base units: a thousandth of the payment's amount, but never
+ * more than a hundredth of the amount that is still missing, if any is.
  *
- * @param otherwise another floor that holds where it is higher, up to a hundredth of the amount
+ * @param otherwise another floor, which applies where it is higher, up to a hundredth of the amount
  */
 export const dustFloor = (amount: bigint, missing: bigint, otherwise = 0n): bigint => {
   const thousandth = ceil(amount, 1_000n)

@@ -74,7 +74,7 @@ export const notFound = (what: string) => new ApiError({ code: "NOT_FOUND", mess
 
 const decimal = text("A decimal in `toCurrency`.")
 
-/** What `details` holds, with the codes that have it. */
+/** The schema of `details`, by the codes that have it. */
 const details = {
   VALIDATION_ERROR: Schema.Array(
     Schema.Struct({
@@ -100,7 +100,7 @@ const details = {
 type Details = typeof details
 
 const detailsOf = <Code extends ErrorCode>(code: Code) =>
-  // What a conditional type says, the compiler does not see in the expression.
+  // The compiler cannot check an expression against a conditional type.
   (code in details ? { details: details[code as keyof Details] } : {}) as Code extends keyof Details
     ? { readonly details: Details[Code] }
     : Record<never, never>

@@ -12,7 +12,7 @@ export const Permission = Schema.Literal(
 export type Permission = typeof Permission.Type
 export const permissions: ReadonlyArray<Permission> = Permission.literals
 
-/** A key as the store keeps it; the key itself is known to its owner only. Times in Unix milliseconds. */
+/** A key as the store keeps it, without the key itself, which only its owner knows. Times in Unix milliseconds. */
 export interface ApiKey {
   readonly id: ApiKeyId
   readonly account: AccountId

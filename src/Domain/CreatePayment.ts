@@ -1,9 +1,9 @@
 import type { ChainName } from "./Chain.ts"
 import type { PaymentCurrency } from "./Currency.ts"
 
-/** What a merchant asks for, checked in itself. Whether this installation can offer it is for `Payments` to say. */
+/** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
 export interface CreatePayment {
-  /** 1 to 128 printable characters, unique for ever in its account and mode. */
+  /** 1 to 128 printable characters, unique forever in its account and mode. */
   readonly merchantRef: string
   /** Base units, 1 to 2^256 - 1. */
   readonly amount: bigint
@@ -13,10 +13,10 @@ export interface CreatePayment {
   readonly expiresIn: number
   /** JSON text of an object, as it will be returned. */
   readonly metadata: string
-  /** An https URL in form; whether tilld may call it is for `Webhooks` to say. */
+  /** A well-formed https URL; `Webhooks` checks whether tilld may call it. */
   readonly webhookUrl?: string | undefined
   /** An absolute URL, https or http on localhost; https in live mode. */
   readonly redirectUrl?: string | undefined
-  /** As it was given: `Quotes.lock` says whether there is such a quote. */
+  /** As it was given: `Quotes.lock` checks whether there is such a quote. */
   readonly quoteId?: string | undefined
 }

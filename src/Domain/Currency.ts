@@ -4,15 +4,15 @@ import { type ChainName, chainTraits } from "./Chain.ts"
 export const Fiat = Schema.Literal("USD", "EUR", "GBP", "MXN")
 export type Fiat = typeof Fiat.Type
 
-/** Everything that can arrive on a chain or be quoted. */
+/** Every token that can be received on a chain or quoted. */
 export const Token = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC")
 export type Token = typeof Token.Type
 
-/** What a payment may ask for: every token but MATIC. */
+/** The tokens that a payment may ask for: all but MATIC. */
 export const PaymentCurrency = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC")
 export type PaymentCurrency = typeof PaymentCurrency.Type
 
-/** The tokens that live in a contract. */
+/** The tokens that are ERC-20 contracts. */
 export const Erc20 = Schema.Literal("USDC", "USDT", "DAI", "WBTC")
 export type Erc20 = typeof Erc20.Type
 
@@ -25,7 +25,7 @@ export const tokenChains: Readonly<Record<Token, ReadonlyArray<ChainName>>> = {
   MATIC: ["polygon"]
 }
 
-/** The coin that pays for gas, and that a plain transaction's value is counted in. */
+/** The chain's native token, which pays for gas and is the unit of a transaction's value. */
 export const nativeToken = (chain: ChainName): Token => chainTraits[chain].nativeToken
 
 export const tokensOn = (chain: ChainName): ReadonlyArray<Token> =>
@@ -33,7 +33,7 @@ export const tokensOn = (chain: ChainName): ReadonlyArray<Token> =>
 
 export const isToken: (symbol: string) => symbol is Token = Schema.is(Token)
 
-/** Decimals of the token on public networks, of the fiat's minor unit otherwise. A local chain may configure others. */
+/** Decimals of a token on public networks, or of a fiat currency's minor unit. A local chain may configure others. */
 export const decimalsOf: Readonly<Record<Token | Fiat, number>> = {
   ETH: 18,
   MATIC: 18,

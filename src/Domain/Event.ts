@@ -13,7 +13,7 @@ export const EventKind = Schema.Literal(
 )
 export type EventKind = typeof EventKind.Type
 
-/** The event that tells a merchant of a payment's new status. */
+/** The kind of event that reports a payment's new status. */
 export const kindOf = (status: PaymentStatus): EventKind =>
   status === "pending" ? "payment.created" : (`payment.${status}` as const)
 
@@ -32,7 +32,7 @@ export type WebhookEvent = typeof WebhookEvent.Type
 /** The position before every event that is kept. */
 export const streamStart = "start"
 
-/** Where a stream of events goes on: behind an event. */
+/** Where a stream of events continues: after this event. */
 export const Position = Schema.Union(Schema.Literal(streamStart), EventId).annotations({
   message: () => ({ message: "must be the id of a message of this stream", override: true }),
   jsonSchema: {

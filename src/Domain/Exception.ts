@@ -5,18 +5,18 @@ import { iso } from "./Timestamp.ts"
 import { text, timestamp } from "./text.ts"
 
 /**
- * Money that needs a person.
+ * The kinds of money that need a person's decision.
  *
  * - `overpaid`: the transaction that completed the payment brought more than was missing
  * - `paid_again`: further money, on time, in another transaction
  * - `late`: mined after the deadline
  * - `wrong_token`: another token, or the native coin where a token was asked for
  * - `wrong_chain`: anything on another chain than the payment's
- * - `unattributed`: the balance grew, and no node can tell by which transaction; or it moved inside contracts by one
- *   provider's word, and no other one is able to tell
- * - `found_late`: on time, and seen only after the payment had expired or failed
+ * - `unattributed`: the balance grew, and no provider can name the transaction; or an internal transfer that one provider
+ *   reports, and that no other one is able to check
+ * - `found_late`: on time, but first seen after the payment had expired or failed
  * - `reorged`: what a confirmed payment lacks since a reorg undid it
- * - `unknown_payment`: at an address that was handed out by a copy of the database that is lost
+ * - `unknown_payment`: at an address that a lost copy of the database handed out
  */
 export const ExceptionKind = Schema.Literal(
   "overpaid",
@@ -31,28 +31,28 @@ export const ExceptionKind = Schema.Literal(
 )
 export type ExceptionKind = typeof ExceptionKind.Type
 
-/** `gone`: a reorg took the money back, or it turned out to be something else. The others are a person's decision. */
+/** `gone`: a reorg orphaned the money, or it turned out to be something else. `accepted`, `refunded`: the operator decided. */
 export const ExceptionStatus = Schema.Literal("open", "accepted", "refunded", "gone")
 export type ExceptionStatus = typeof ExceptionStatus.Type
 
-/** What the ledger says of money that needs a person, whether anybody has been told or not. */
+/** An exception as it follows from the ledger, before it is stored. */
 export interface ExceptionContent {
   readonly kind: ExceptionKind
   readonly chain: ChainName
-  /** Undefined where nobody can tell the transaction. */
+  /** Undefined for dust, and where no provider can name the transaction. */
   readonly txHash: string | undefined
   readonly currency: string
   /** Base units, above zero. */
   readonly amount: bigint
-  /** The block with which it was seen, where nobody can tell the transaction: it came with that one or before. */
+  /** Without a transaction: the number of the block at which the money was seen; it arrived in that block or before. */
   readonly block: number | undefined
-  /** Names it at its address whatever block it is in: the same again after a reorg that mined it elsewhere. */
+  /** Identifies it at its address, independent of the block: it stays the same when a reorg mines the money elsewhere. */
   readonly key: string
 }
 
 const dustMark = ":dust:"
 
-/** The key of what an address's dust of one currency comes to. */
+/** The key of the exception for all dust of one currency at an address. */
 export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string): string =>
   `${kind}:${chain}${dustMark}${currency}`
 
@@ -60,8 +60,8 @@ export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string)
 export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key.includes(dustMark)
 
 /**
- * Whether it is certain money, by its transaction or its block, or all dust of a kind: what is found of it later is told
- * apart from more.
+ * Whether it stands for particular money: of one transaction, seen at one block, or all dust of a kind. Then the same money
+ * found again can be told from further money.
  */
 export const isCertain = (one: ExceptionContent): boolean =>
   one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
@@ -80,7 +80,7 @@ export interface PaymentException extends ExceptionContent {
   readonly openedAt: number
 }
 
-/** How an exception is told of in the API. Money that came again is an overpayment to whoever integrates. */
+/** The kinds of exceptions in the API, where `paid_again` is `overpaid`. */
 const PublicKind = Schema.Literal(
   "overpaid",
   "late",
@@ -123,7 +123,7 @@ export const ExceptionObject = Schema.Struct({
 }).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
 export type ExceptionObject = typeof ExceptionObject.Type
 
-/** What the merchant sees of the exceptions of a payment. */
+/** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
 export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
   const { amount, chain, currency, kind, openedAt, status, txHash } = exception
   if (kind === "unknown_payment") return []
@@ -141,15 +141,15 @@ export const toExceptionObject = (exception: PaymentException): ReadonlyArray<Ex
   ]
 }
 
-/** There is no money that anybody could decide on. */
+/** There is no money to decide on. */
 export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
   message: Schema.String
 }) {}
 
-/** It cannot be told which money was sent back: more is open than was meant, or not what was named. */
+/** It is unclear which money was sent back: several exceptions are open, or the named one is not. */
 export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUnclear", { message: Schema.String }) {}
 
-/** A transaction that is to stand for a payment does not: the chain has it not, not deep enough, or does not say. */
+/** The transaction cannot prove a payment: the chain does not have it, not deep enough, or cannot be asked. */
 export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {
   message: Schema.String
 }) {}

@@ -1,9 +1,9 @@
 import { BigDecimal, Option } from "effect"
 
-/** The tags of a chain by which its nodes say what a reorg does not replace. */
+/** The block tags of JSON-RPC for blocks that a reorg is not expected to replace. */
 export type FinalityTag = "safe" | "finalized"
 
-/** A payment that is worth more than `aboveUsd`, a decimal, waits for the tag besides its confirmations. */
+/** A payment worth more than `aboveUsd`, a decimal, waits for the tag in addition to its confirmations. */
 export interface FinalityPolicy {
   readonly aboveUsd: string
   readonly require: FinalityTag
@@ -13,8 +13,8 @@ const isExceededBy = ({ aboveUsd }: FinalityPolicy, value: BigDecimal.BigDecimal
   Option.exists(BigDecimal.fromString(aboveUsd), (limit) => BigDecimal.greaterThan(value, limit))
 
 /**
- * The tag that a payment worth `usdValue`, a decimal, waits for besides the confirmations. One of unknown worth waits for
- * the strictest that its chain asks for.
+ * The tag that a payment worth `usdValue`, a decimal, waits for in addition to the confirmations. A payment of unknown worth
+ * waits for the strictest tag of its chain's policies.
  */
 export const requirementOf = (
   policies: ReadonlyArray<FinalityPolicy>,
@@ -28,12 +28,12 @@ export const requirementOf = (
   return asked.length > 0 ? "safe" : undefined
 }
 
-/** Where no chain tells what is final: this many times the confirmations deep. */
+/** Without a `finalized` tag a block is final at this many times the confirmations. */
 const finalDepth = 4
 
 /**
- * The newest block that is not expected to be replaced any more. The tag, where no policy needs it, is one provider's
- * word: it makes no block final that is not deep.
+ * The number of the newest block that a reorg is not expected to replace any more. The `finalized` tag comes from a single
+ * provider: it makes no block final that is not deep enough as well.
  */
 export const finalBlock = ({
   confirmations,

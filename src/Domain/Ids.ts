@@ -21,7 +21,7 @@ export type ApiKeyId = typeof ApiKeyId.Type
 export const AccountId = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9_-]{0,63}$/i), Schema.brand("AccountId"))
 export type AccountId = typeof AccountId.Type
 
-// Random bytes are drawn in blocks: a system call per id shows in the profile of a create.
+// Random bytes are drawn in blocks: one system call per id is visible in the profile of creating a payment.
 const block = Buffer.alloc(16 * 256)
 let used = block.length
 
@@ -38,8 +38,8 @@ export const randomToken = (): string => {
 }
 
 /**
- * Payments that are made together have ids that begin alike, and so have their events: what a commit adds to the indexes
- * goes to a few pages of them, and not to a page of its own for each. `at` in Unix milliseconds; 128 random bits follow.
+ * An id that begins with the time, `at` in Unix milliseconds, followed by 128 random bits. Payments of one commit, and their
+ * events, have ids with the same beginning: their index entries share a few pages instead of one page each.
  */
 export const newPaymentId = (at: number): PaymentId => {
   const time = Buffer.alloc(6)
@@ -61,5 +61,5 @@ const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", part
 export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
   EventId.make(`evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal))}`, true)
 
-/** Derived as well: what needs a person at an address keeps its id through a restored database. */
+/** The id of an exception at an address. Derived as well, so that it is the same in a restored database. */
 export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

@@ -5,16 +5,16 @@ import { JsonScan } from "./JsonScan.ts"
 /** Arrays and objects may be nested this deep. */
 const maxDepth = 64
 
-/** Stands in a parsed text where a number was that a double cannot hold: nothing is rounded behind anybody's back. */
+/** Replaces a number that a double cannot hold exactly in a parsed text, so that nothing is rounded silently. */
 export const inexact: unique symbol = Symbol("inexact")
 
-/** What may be a double and what may not, in decimal: 15 significant digits always are one. */
+/** Numbers that a double may not hold exactly; with up to 15 significant digits it always does. */
 const suspicious = /\d[\d.]{15}|\d[eE]/
 
-// A string, to step over it, or a number. Right for every text that JSON.parse accepts.
+// A string, to skip it, or a number. Correct for every text that JSON.parse accepts.
 const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g
 
-/** The digits without zeros at either end, and the power of ten of the last one: one form for each value. */
+/** Significant digits and exponent: one form for each value. */
 const canonical = (literal: string): string => {
   const [mantissa = "", exponent = "0"] = literal.toLowerCase().split("e")
   const [integer = "", fraction = ""] = mantissa.replace("-", "").split(".")
@@ -25,10 +25,10 @@ const canonical = (literal: string): string => {
     : `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
 }
 
-/** Whether reading the number and writing it again gives the same value. */
+/** Whether a double holds the number exactly. */
 const isExact = (literal: string): boolean => canonical(literal) === canonical(String(Number(literal)))
 
-// Nobody can send it: it is made anew with every process.
+// Random for each process, so that no request can contain it.
 const mark = randomUUID()
 
 const parseMarked = (text: string): unknown =>
@@ -39,8 +39,8 @@ const parseMarked = (text: string): unknown =>
 
 const depthOnly = { bytes: Number.POSITIVE_INFINITY, depth: maxDepth, values: Number.POSITIVE_INFINITY }
 
-/** A look through a text; `isTooDeep` where it is nested deeper than `maxDepth`. */
-const look = (text: string) => {
+/** The number of members of all objects of a text, and whether it is nested deeper than `maxDepth`. */
+const scanOf = (text: string) => {
   const scan = new JsonScan(depthOnly)
   const isTooDeep = scan.take(new TextEncoder().encode(text)) !== undefined
   return { isTooDeep, members: scan.members }
@@ -52,10 +52,10 @@ const membersOf = (value: unknown): number => {
   return inner.reduce((sum: number, one) => sum + membersOf(one), Array.isArray(value) ? 0 : inner.length)
 }
 
-/** Reads a JSON text from outside. Left: what is wrong with it, without showing it. */
+/** Parses a JSON text from outside. Left: what is wrong with it, without quoting it. */
 export const parseJson = (text: string): Either.Either<unknown, string> => {
   if (text.trim() === "") return Either.left("The body is empty: send a JSON object.")
-  const { isTooDeep, members } = look(text)
+  const { isTooDeep, members } = scanOf(text)
   if (isTooDeep) return Either.left(`The body is nested deeper than ${maxDepth} levels.`)
   const parsed = Either.try({
     try: () => {
@@ -64,7 +64,7 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
     },
     catch: () => "The body is not valid JSON."
   })
-  // Of two members of one name each reader may take another one (RFC 8259, section 4).
+  // Parsers disagree on which of two members with one name counts (RFC 8259, section 4).
   return Either.filterOrLeft(
     parsed,
     (value) => membersOf(value) === members,
@@ -72,9 +72,9 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
   )
 }
 
-/** Reads a JSON text with its numbers as texts, digit for digit: for amounts that must never have been a double. */
+/** Parses a JSON text with its numbers as strings, digit by digit: for amounts that must never become a double. */
 export const parseWithTexts = (text: string): Either.Either<unknown, string> => {
-  if (look(text).isTooDeep) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
+  if (scanOf(text).isTooDeep) return Either.left(`The text is nested deeper than ${maxDepth} levels.`)
   return Either.try({
     try: (): unknown => {
       JSON.parse(text)

@@ -1,13 +1,13 @@
-/** What a JSON text from outside may be at most. */
+/** Upper bounds for a JSON text from outside. */
 export interface JsonBounds {
   readonly bytes: number
-  /** Levels that arrays and objects are nested. */
+  /** Nesting levels of arrays and objects. */
   readonly depth: number
   /** Elements of arrays and members of objects, all together; empty ones count as one. */
   readonly values: number
 }
 
-/** The bound that a text passes. */
+/** The bound that a text exceeds. */
 export type Excess = keyof JsonBounds
 
 const quote = 0x22
@@ -19,7 +19,7 @@ const closeArray = 0x5d
 const openObject = 0x7b
 const closeObject = 0x7d
 
-/** Backslashes of `part` right before `end`, down to `start`. */
+/** The number of consecutive backslashes of `part` right before `end`, down to `start`. */
 const backslashesBefore = (part: Uint8Array, start: number, end: number): number => {
   let at = end
   while (at > start && part[at - 1] === backslash) at--
@@ -27,8 +27,8 @@ const backslashesBefore = (part: Uint8Array, start: number, end: number): number
 }
 
 /**
- * Looks through a text's bytes, part by part as they come, before anything reads it: parsers build what they read, and code
- * that walks down a value runs out of stack where it is deep. Right for every text that is JSON, whatever it says of others.
+ * Checks the bounds of a JSON text on its bytes, part by part as they arrive, before it is parsed: a parser builds every value
+ * that it reads, and code that recurses into a deep value runs out of stack. Exact for valid JSON only.
  */
 export class JsonScan {
   readonly #bounds: JsonBounds
@@ -43,12 +43,12 @@ export class JsonScan {
     this.#bounds = bounds
   }
 
-  /** Members of all objects so far, those of one name in one object counted each. */
+  /** The number of members of all objects so far; members of one object with the same name each count. */
   get members(): number {
     return this.#members
   }
 
-  /** Takes the next part; the bound that the text passes with it, if any. */
+  /** Takes the next part. Gives the bound that the text exceeds with it, if any. */
   take(part: Uint8Array): Excess | undefined {
     this.#bytes += part.length
     if (this.#bytes > this.#bounds.bytes) return "bytes"
@@ -69,7 +69,7 @@ export class JsonScan {
     return this.#values > this.#bounds.values ? "values" : undefined
   }
 
-  /** Where the string that goes on at `from` ends: at its quote, or with the part. */
+  /** The end of the string that continues at `from`: its closing quote, or the end of the part. */
   #endOfString(part: Uint8Array, from: number): number {
     const start = this.#isEscaped ? from + 1 : from
     this.#isEscaped = false

@@ -12,17 +12,17 @@ interface Fault {
   readonly message: string
 }
 
-/** Characters as people count them: an emoji outside the basic plane is one, not two. */
+/** Counts Unicode code points: an emoji outside the basic plane is one character, not two. */
 const isLonger = (text: string, limit: number): boolean => text.length > limit && [...text].length > limit
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Faults that an answer names: whoever makes thousands of them learns no more, and each takes time. */
+/** Faults that a response lists at most: a body may have thousands, and each takes time. */
 const mostFaults = 20
 
-/** Adds what is wrong with a value to `faults`, until these are enough. */
-const look = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<PropertyKey>): void => {
+/** Adds the faults of a value to `faults`, up to `mostFaults`. */
+const checkValue = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<PropertyKey>): void => {
   if (faults.length >= mostFaults) return
   if (value === inexact) {
     faults.push({ path, message: "is a number that a double cannot hold exactly: send it as a string" })
@@ -31,14 +31,15 @@ const look = (faults: Array<Fault>, value: unknown, path: ReadonlyArray<Property
       faults.push({ path, message: `must have at most ${maxStringLength} characters` })
     }
   } else if (typeof value === "object" && value !== null) {
-    // The object that holds all others is the first level.
+    // The outermost object is the first level.
     if (path.length >= maxDepth) faults.push({ path, message: `must not be nested deeper than ${maxDepth} levels` })
-    else if (Array.isArray(value)) for (const [index, item] of value.entries()) look(faults, item, [...path, index])
-    else lookThrough(faults, Object.entries(value), path)
+    else if (Array.isArray(value))
+      for (const [index, item] of value.entries()) checkValue(faults, item, [...path, index])
+    else checkEntries(faults, Object.entries(value), path)
   }
 }
 
-const lookThrough = (
+const checkEntries = (
   faults: Array<Fault>,
   entries: ReadonlyArray<readonly [key: string, value: unknown]>,
   path: ReadonlyArray<PropertyKey>
@@ -48,17 +49,17 @@ const lookThrough = (
     if (isLonger(key, maxKeyLength)) {
       faults.push({ path: [...path, key], message: `must have a key of at most ${maxKeyLength} characters` })
     }
-    look(faults, value, [...path, key])
+    checkValue(faults, value, [...path, key])
   }
 }
 
 const faultsOf = (value: unknown): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
-  look(faults, value, [])
+  checkValue(faults, value, [])
   return faults.slice(0, mostFaults)
 }
 
-/** A merchant's own data: a JSON object within bounds. Decoded it is JSON text, as it will be returned. */
+/** A merchant's own data: a JSON object within bounds, decoded to the JSON text that will be returned. */
 export const Metadata = Schema.transformOrFail(
   Schema.Unknown.annotations({
     jsonSchema: {

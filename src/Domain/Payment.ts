@@ -32,13 +32,13 @@ export interface Payment {
   readonly createdAt: number
   readonly expiresAt: number
   /**
-   * The chain's scanned head when the payment was made: only money above it counts. Undefined until the chain's first
-   * head is known.
+   * The creation head: the number of the chain's scanned head when the payment was created. Only money above it counts.
+   * Undefined until the chain's first head is known.
    */
   readonly createdHead: number | undefined
   /**
-   * Where this machine's clock was behind the chain's when the payment was made: until when money is on time by the
-   * chain's clock. Undefined where that is `expiresAt`.
+   * When the payment is due by the chain's clock, where this machine's clock was behind that at creation. Otherwise undefined,
+   * and the payment is due at `expiresAt`: see `deadline.ts`.
    */
   readonly dueAt: number | undefined
   /** JSON text, exactly as it will be returned. */
@@ -46,9 +46,9 @@ export interface Payment {
   readonly webhookUrl: string | undefined
   readonly redirectUrl: string | undefined
   readonly quoteId: QuoteId | undefined
-  /** What `amount` was worth in USD when the payment was made, a decimal; undefined where no price was known. */
+  /** The worth of `amount` in USD when the payment was created, a decimal; undefined where no price was known. */
   readonly usdValue: string | undefined
-  /** Canonical, on-time receipts of the requested currency and chain. Frozen at the end state, but for a reorg. */
+  /** The sum of canonical, on-time receipts in the currency and on the chain asked for. Fixed once ended, reorgs apart. */
   readonly amountReceived: bigint | undefined
   readonly txHash: string | undefined
   readonly confirmedAt: number | undefined
@@ -57,11 +57,11 @@ export interface Payment {
   readonly endedAt: number | undefined
 }
 
-/** A payment that is about to be stored, which gives it its place in the order and in the chain. */
+/** A payment to be stored: the store assigns its sequence, its creation head and its due time. */
 export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "usdValue"> &
   Partial<Pick<Payment, "usdValue">>
 
-/** confirmed, expired and failed: only a reorg below what was final, or an operator, changes them. */
+/** Whether it is confirmed, expired or failed: after that only a reorg or an operator changes it. */
 export const isEnded = (status: PaymentStatus): boolean => status !== "pending" && status !== "detecting"
 
 const optional = { exact: true } as const
@@ -114,7 +114,7 @@ export const PaymentObject = Schema.Struct({
 })
 export type PaymentObject = typeof PaymentObject.Type
 
-/** What the merchant sees of a payment. */
+/** A payment as the merchant sees it. */
 export const toObject = (payment: Payment): PaymentObject => ({
   id: payment.id,
   merchantRef: payment.merchantRef,

@@ -3,7 +3,7 @@ import type { ChainName, Mode } from "./Chain.ts"
 import type { PaymentCurrency } from "./Currency.ts"
 import type { PaymentId } from "./Ids.ts"
 
-/** The account has a payment of that reference in that mode already. */
+/** The account already has a payment with that reference in that mode. */
 export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef")<{
   readonly paymentId: PaymentId
 }> {}
@@ -23,10 +23,10 @@ export class CurrencyNotOnChain extends Data.TaggedError("CurrencyNotOnChain")<{
   readonly available: ReadonlyArray<PaymentCurrency>
 }> {}
 
-/** There is no extended public key to derive addresses from: nothing a merchant can do. */
+/** There is no extended public key to derive addresses from. Only the operator can change that. */
 export class WalletNotConfigured extends Data.TaggedError("WalletNotConfigured")<{ readonly mode: Mode }> {}
 
-/** The quote cannot be used for this payment. `message` is for the merchant; `details` holds the values that would do. */
+/** The quote cannot be used for this payment. `message` is for the merchant; `details` holds the values that would be accepted. */
 export class QuoteRefused extends Data.TaggedError("QuoteRefused")<{
   readonly code: "QUOTE_MISMATCH" | "QUOTE_NOT_FOUND" | "QUOTE_EXPIRED" | "QUOTE_ALREADY_USED"
   readonly message: string

@@ -3,11 +3,11 @@ import { ChainName } from "./Chain.ts"
 import { Fiat, Token } from "./Currency.ts"
 import { idPattern, text, timestamp } from "./text.ts"
 
-/** What can be priced. */
+/** The currencies that can be priced. */
 export const QuoteCurrency = Schema.Literal(...Fiat.literals, ...Token.literals)
 export type QuoteCurrency = typeof QuoteCurrency.Type
 
-/** What a merchant asks to have priced, each field checked in itself. */
+/** A request for a quote, each field checked on its own. */
 export interface CreateQuote {
   readonly fromCurrency: QuoteCurrency
   readonly toCurrency: QuoteCurrency
@@ -38,7 +38,7 @@ export const QuoteObject = Schema.Struct({
 }).annotations({ identifier: "Quote", description: "A price that holds for 30 seconds, for one payment." })
 export type QuoteObject = typeof QuoteObject.Type
 
-/** The fields do not go together: everything that is wrong, by field. */
+/** The fields are not possible together: every problem, by field. */
 export class QuoteImpossible extends Data.TaggedError("QuoteImpossible")<{
   readonly problems: ReadonlyArray<{ readonly path: string; readonly message: string }>
 }> {}
@@ -46,7 +46,7 @@ export class QuoteImpossible extends Data.TaggedError("QuoteImpossible")<{
 /** No fresh price, or no recent gas price, is known. Asking again later may help. */
 export class RateUnavailable extends Data.TaggedError("RateUnavailable")<{ readonly message: string }> {}
 
-/** The fees eat up the amount. Both in `toCurrency`. */
+/** The fees are not less than the amount. Both in `toCurrency`. */
 export class AmountTooSmall extends Data.TaggedError("AmountTooSmall")<{
   readonly gross: string
   readonly fees: { readonly network: string; readonly service: string }

@@ -9,16 +9,13 @@ export interface BlockRef {
   readonly time: number
 }
 
-/**
- * What a sum of dust is of: transfers that pay for their payment, such that came too late, and such of another currency or
- * on another chain.
- */
+/** The kinds of dust: transfers that pay for their payment, late ones, and those in another currency or on another chain. */
 export type DustKind = "paying" | "late" | "stray"
 
 /**
- * Money seen at a watched address: one row of the ledger, never changed but for `canonical`. Keyed by chain, mode, block
- * hash, address and position, so that reading a range twice, or the same transaction in another block, cannot count
- * twice.
+ * Money received at a watched address: one row of the ledger. Keyed by chain, mode, block hash, address and position, so that
+ * reading a range twice cannot count money twice. The same transaction in another block is another receipt; the orphaned one
+ * is not canonical.
  */
 export interface Receipt {
   readonly chain: ChainName
@@ -30,12 +27,12 @@ export interface Receipt {
   /** Lower case. */
   readonly address: string
   /**
-   * `log:<transaction>:<currency>:<amount>:<n>` for a token, the n-th of that content from 0 on, since nodes number logs
-   * differently; for the native coin `tx:<index in the block>` of a transaction to the
-   * address, `call:<hash>` of one that brought it from inside a contract, `unattributed` where no node can tell.
+   * `log:<transaction>:<currency>:<amount>:<n>` for a token, the n-th with that content from 0 on, since nodes number logs
+   * differently. For native money `tx:<index in the block>` of a transaction to the address, `call:<hash>` of a transaction
+   * with an internal transfer, `unattributed` where no provider can name the transaction.
    */
   readonly position: string
-  /** Index in the block of the log or the transaction, 0 where there is none: for order only. */
+  /** Index of the log or the transaction in the block, 0 where there is none. Only for the order. */
   readonly place: number
   /** Undefined for `unattributed` only. */
   readonly txHash: string | undefined
@@ -45,34 +42,33 @@ export interface Receipt {
   readonly amount: bigint
   /** Undefined where a lost copy of the database handed out the address. */
   readonly payment: PaymentId | undefined
-  /** A second provider has the transaction in the same block, or there is none to ask. */
+  /** A second provider has the transaction in the same block, or only one provider is configured. */
   readonly corroborated: boolean
-  /** The host of a provider that has its block's height, and not it. */
+  /** The host of a provider whose head has reached the block, but which does not have the receipt. */
   readonly deniedBy?: string | undefined
   /**
-   * It moved inside contracts, and no other provider has the states or the trace that would tell of it, for long: one
-   * provider's word is all that there may ever be.
+   * An internal transfer for which no other provider has had state or traces for long: it may never be corroborated.
    */
   readonly unverifiable?: boolean
-  /** False once a reorg has taken its block away. */
+  /** False once a reorg has orphaned its block. */
   readonly canonical: boolean
   /** When it was first stored, Unix milliseconds. */
   readonly seenAt: number
   /**
-   * The first block that the money may have come with, where only an interval is known that ends with `blockNumber`.
-   * `time`, Unix seconds, is not after that block's.
+   * The first block that the money may have arrived in, where only an interval of blocks is known, ending with `blockNumber`.
+   * `time`, Unix seconds, is not after that of the first block.
    */
   readonly since?: { readonly number: number; readonly time: number } | undefined
   /**
-   * Of a receipt that no row of the ledger stands behind: it is the sum of many small ones, all of which are canonical and
-   * in its block or below.
+   * Set on a receipt that is not a row of the ledger, but stands for a sum of many small ones: all are canonical and in its
+   * block or below.
    */
   readonly dust?: DustKind
 }
 
 /**
- * Whether more than one provider's word stands for a receipt. One without a transaction has none that another provider
- * could be asked about: it is told of as what it is, and confirms nothing.
+ * Whether a receipt is evidence for an exception: it is corroborated, or it is unattributed. Unattributed money has no
+ * transaction that a second provider could be asked about; it is shown as such and never confirms a payment.
  */
 export const isCorroborated = ({ corroborated, txHash }: Receipt): boolean => corroborated || txHash === undefined
 
@@ -83,13 +79,13 @@ export interface Scan {
   /** Every block up to and including this one has been read. */
   readonly head: BlockRef
   /**
-   * The block at which the balances of all open native payments, and of every payment that was over by its time, were
-   * last compared with the ledger. Undefined before the first time. `time` in Unix seconds.
+   * The block of the last balance reconciliation, which compared with the ledger the balances of all open native payments
+   * and of every payment that was over at that block. Undefined before the first one. `time` in Unix seconds.
    */
   readonly checked: { readonly number: number; readonly time: number } | undefined
-  /** Numbers of the chain's tags when they were last asked for; undefined where it has none or nobody has asked. */
+  /** Block numbers of the chain's tags when last read; undefined where it has none or none was read. */
   readonly safe: number | undefined
   readonly finalized: number | undefined
-  /** Up to this block, which is final, a second pass has read the chain again. */
+  /** The final block up to which the verification pass has read the chain again. */
   readonly verified: number
 }

@@ -1,4 +1,4 @@
 import { Schema } from "effect"
 
-/** A repair that cannot be done, or would change nothing, and why. Nothing was stored. */
+/** Why a repair cannot be done, or would change nothing. Nothing was stored. */
 export class RepairRefused extends Schema.TaggedError<RepairRefused>()("RepairRefused", { message: Schema.String }) {}

@@ -3,7 +3,7 @@ import type { EndpointId } from "./Ids.ts"
 import type { Owner } from "./Owner.ts"
 import { iso } from "./Timestamp.ts"
 
-/** The secret was rotated lately, and the one before still signs. Nothing was changed. */
+/** The secret was rotated recently, and the previous one still signs. Nothing was changed. */
 export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("RotationUnderWay", {
   message: Schema.String
 }) {
@@ -16,7 +16,7 @@ export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("Ro
     })
 }
 
-/** What is stored of a secret does not open: its row was damaged. Others are not concerned. */
+/** A stored secret cannot be unsealed: its row is damaged. Other secrets are not affected. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
   message: Schema.String
 }) {

@@ -10,7 +10,7 @@ export const parseUrl = (text: string): URL | undefined => {
   return url.username === "" && url.password === "" ? url : undefined
 }
 
-/** An https URL in form. Whether tilld may call it is for the target guard to say. */
+/** A well-formed https URL. The target guard decides whether tilld may call it. */
 export const HttpsUrl = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info`,
   Schema.String.pipe(Schema.filter((text) => parseUrl(text)?.protocol === "https:")),

@@ -1,20 +1,20 @@
 import { Option, type Schema, SchemaAST } from "effect"
 
 interface Documentation {
-  /** What the field is for, a sentence without its full stop. */
+  /** The purpose of the field, a sentence without its full stop. */
   readonly about?: string
-  /** JSON Schema keywords, where the schema does not know them by itself. */
+  /** JSON Schema keywords that the schema does not have by itself. */
   readonly json?: Readonly<Record<string, unknown>>
 }
 
-/** A field whose every fault is answered with its rule, which its description ends with, and never with what was sent. */
+/** A field with a rule. Every fault is answered with the rule, never with the value sent; its description ends with it. */
 export const must = <A, I, R>(
   rule: string,
   schema: Schema.Schema<A, I, R>,
   { about, json = {} }: Documentation = {}
 ): Schema.Schema<A, I, R> => {
   const description = `${about === undefined ? "" : `${about}. `}Must ${rule}.`
-  // A refinement keeps its keywords, such as minimum, in the annotation that this one replaces.
+  // A refinement has its keywords, such as minimum, in the annotation that is replaced below.
   const own = Option.getOrElse(SchemaAST.getJSONSchemaAnnotation(schema.ast), () => ({}))
   return schema.annotations({
     description,

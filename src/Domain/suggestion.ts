@@ -12,12 +12,12 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** Edits that make a slip of the pen: two letters that changed places are two. */
+/** Edits that count as a typing mistake; two swapped letters are two edits. */
 const tolerated = (candidate: string): number => (candidate.length < 5 ? 1 : Math.max(2, candidate.length / 3))
 
-/** The candidate that `word` was probably meant to be, whatever their case. */
+/** The candidate that `word` was probably meant to be, ignoring case; undefined where none is close. */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
-  // Nobody mistypes a word this long, and the work grows with its length.
+  // The work grows with the length, and a word this long is no typing mistake.
   if (word.length > 100) return undefined
   let best: { readonly candidate: string; readonly edits: number } | undefined
   for (const candidate of candidates) {
