@@ -1,3 +1,10 @@
+/**
+ * Quotes: prices that hold for 30 seconds, and payments made at them.
+ *
+ * `create` prices a conversion from the prices in memory (`Quotes/Prices.ts`) and the chain's gas price, takes off the
+ * network and service fees, and stores the quote. `lock` is called by `Payments.create` in its transaction: it checks that
+ * the payment asks for what the quote prices. A quote serves one payment.
+ */
 import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
 import { formatUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
@@ -31,7 +38,6 @@ const validityMillis = 30_000
 
 export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 
-/** Prices that hold for half a minute, and payments made at them. */
 export class Quotes extends Context.Tag("tilld/Quotes")<
   Quotes,
   {
@@ -41,8 +47,9 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       besides?: CommitWith<QuoteObject>
     ) => Effect.Effect<QuoteObject, QuoteError>
     /**
-     * Says that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: it is of the
-     * same account and mode, unused and valid, and prices exactly what is asked. The payment's row marks it as used.
+     * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
+     * this account and mode, unused and valid, and prices exactly what the payment asks for. The payment's row marks it as
+     * used.
      */
     readonly lock: (
       owner: Owner,
@@ -67,7 +74,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
           : Effect.succeed(price)
       }
 
-      /** In smallest units of the target. */
+      /** In smallest units of the target currency. */
       const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
         const token = transferred(request)
         if (token === undefined) return 0n

@@ -1,61 +1,67 @@
+/**
+ * The USD price of every currency, from memory: a reader never waits for a source. Workers read each source every 30
+ * seconds, with back-off after failures, and keep what it last reported; `combine.ts` makes one price of it, or gives the
+ * reason why there is none. A price is never too old, and never from sources that contradict each other. Called by quotes,
+ * for the worth of payments, and by `tilld doctor`.
+ */
 import { BigDecimal, Context, Duration, Effect, Layer, Random } from "effect"
 import { Networks } from "../Chains/providers/Networks.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { combine, type PriceStatus, type Silent, type SourcePrice } from "./combine.ts"
+import { combine, type MissingPrice, type PriceStatus, type SourcePrice } from "./combine.ts"
 import type { PriceReading, PriceSource, PriceSourceError } from "./sources/PriceSource.ts"
 import { makeSources } from "./sources.ts"
 
 export type { PriceStatus } from "./combine.ts"
 
-/** From one look at a source to the next. */
+/** Interval between two reads of a source. */
 export const refreshInterval = Duration.seconds(30)
-/** How long a source is left alone after its first failure; it doubles with each that follows, up to the longest. */
+/** Pause after the first failure of a source; it doubles with each further one, up to the longest. */
 const firstBackOff = Duration.toMillis("5 seconds")
 const longestBackOff = Duration.toMillis("5 minutes")
-/** One failure is daily business, and the prices outlive it. */
-const notable = 2
+/** Failures in a row before a warning: a single one is common, and the prices outlive it. */
+const warnFrom = 2
 
-/** What is known of a source. */
-interface Known {
+/** A source, with the result of its last reads. */
+interface SourceState {
   readonly source: PriceSource
-  told: ReadonlyMap<QuoteCurrency, SourcePrice>
-  silent: ReadonlyMap<QuoteCurrency, Silent>
-  /** Why it could not be read, until it can again. */
-  trouble: Silent | undefined
-  /** Since it was last read. */
+  reported: ReadonlyMap<QuoteCurrency, SourcePrice>
+  missing: ReadonlyMap<QuoteCurrency, MissingPrice>
+  /** Why its last read failed; undefined where it did not. */
+  trouble: MissingPrice | undefined
+  /** Failures in a row. */
   failures: number
 }
 
-const keep = (known: Known, { points, refused }: PriceReading): void => {
-  const { kind, name } = known.source
-  known.told = new Map(points.map((point) => [point.symbol, { ...point, source: name, kind }]))
-  known.silent = new Map(refused.map(({ reason, symbol }) => [symbol, { source: name, reason }]))
-  known.trouble = undefined
+const keep = (state: SourceState, { points, refused }: PriceReading): void => {
+  const { kind, name } = state.source
+  state.reported = new Map(points.map((point) => [point.symbol, { ...point, source: name, kind }]))
+  state.missing = new Map(refused.map(({ reason, symbol }) => [symbol, { source: name, reason }]))
+  state.trouble = undefined
 }
 
-const readInto = Effect.fn("Prices.read")(function* (known: Known) {
-  const { name } = known.source
+const readInto = Effect.fn("Prices.read")(function* (state: SourceState) {
+  const { name } = state.source
   const noted = Effect.annotateLogs({ source: name })
-  yield* Effect.matchEffect(known.source.read, {
+  yield* Effect.matchEffect(state.source.read, {
     onSuccess: (reading) => {
-      const back = known.failures >= notable
-      keep(known, reading)
-      known.failures = 0
+      const back = state.failures >= warnFrom
+      keep(state, reading)
+      state.failures = 0
       return back ? noted(Effect.logInfo("the price source is read again")) : Effect.void
     },
     onFailure: ({ reason }: PriceSourceError) => {
-      known.trouble = { source: name, reason }
-      known.failures++
-      const log = known.failures === notable ? Effect.logWarning : Effect.logDebug
+      state.trouble = { source: name, reason }
+      state.failures++
+      const log = state.failures === warnFrom ? Effect.logWarning : Effect.logDebug
       return noted(log("the price source cannot be read")).pipe(Effect.annotateLogs({ reason }))
     }
   })
 })
 
-/** Milliseconds until a source is asked again. */
-const pause = Effect.fnUntraced(function* ({ failures }: Known) {
+/** Milliseconds until a source is read again. */
+const pause = Effect.fnUntraced(function* ({ failures }: SourceState) {
   if (failures === 0) return Duration.toMillis(refreshInterval)
   const jitter = yield* Random.nextRange(0.8, 1.2)
   return Math.min(longestBackOff, Math.ceil(firstBackOff * 2 ** (failures - 1) * jitter))
@@ -77,34 +83,34 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
   const clock = yield* Effect.clock
   const alive = (yield* Workers).worker("prices", refreshInterval)
   const all = sources.map(
-    (source): Known => ({ source, told: new Map(), silent: new Map(), trouble: undefined, failures: 0 })
+    (source): SourceState => ({ source, reported: new Map(), missing: new Map(), trouble: undefined, failures: 0 })
   )
 
-  // What was said in this millisecond: a burst of payments asks for one price again and again.
-  const said = new Map<QuoteCurrency, PriceStatus>()
-  let saidAt = Number.NaN
+  // The results of this millisecond: a burst of payments asks for one price again and again.
+  const cached = new Map<QuoteCurrency, PriceStatus>()
+  let cachedAt = Number.NaN
 
   const of = (symbol: QuoteCurrency): PriceStatus => {
     if (symbol === "USD") return dollar
     const now = clock.unsafeCurrentTimeMillis()
-    if (now !== saidAt) said.clear()
-    saidAt = now
-    const known = said.get(symbol) ?? combinedAt(symbol, now)
-    said.set(symbol, known)
-    return known
+    if (now !== cachedAt) cached.clear()
+    cachedAt = now
+    const status = cached.get(symbol) ?? combinedAt(symbol, now)
+    cached.set(symbol, status)
+    return status
   }
 
   const combinedAt = (symbol: QuoteCurrency, now: number): PriceStatus => {
-    const told = all.flatMap((known) => known.told.get(symbol) ?? [])
-    const silent = all.flatMap((known) => known.trouble ?? known.silent.get(symbol) ?? [])
-    return combine(symbol, told, silent, now)
+    const reported = all.flatMap((state) => state.reported.get(symbol) ?? [])
+    const missing = all.flatMap((state) => state.trouble ?? state.missing.get(symbol) ?? [])
+    return combine(symbol, reported, missing, now)
   }
 
-  const read = (known: Known) => Effect.tap(readInto(known), () => said.clear())
+  const read = (state: SourceState) => Effect.tap(readInto(state), () => cached.clear())
 
-  const follow = (known: Known) =>
-    alive(read(known)).pipe(
-      Effect.zipRight(Effect.flatMap(pause(known), Effect.sleep)),
+  const follow = (state: SourceState) =>
+    alive(read(state)).pipe(
+      Effect.zipRight(Effect.flatMap(pause(state), Effect.sleep)),
       Effect.forever,
       Effect.annotateLogs({ service: "prices" })
     )
@@ -112,28 +118,28 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
   return Prices.of({
     of,
     usd: (symbol) => of(symbol).price,
-    told: () => all.flatMap(({ told }) => [...told.values()]),
+    told: () => all.flatMap(({ reported }) => [...reported.values()]),
     status: () => QuoteCurrency.literals.filter((symbol) => symbol !== "USD").map(of),
     refresh: Effect.forEach(all, read, { concurrency: "unbounded", discard: true }),
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
   })
 })
 
-/** What one unit of a currency is worth in USD, from memory: nobody who asks waits for a source. */
+/** What one unit of a currency is worth in USD. */
 export class Prices extends Context.Tag("tilld/Quotes/Prices")<
   Prices,
   {
-    /** Undefined while no price is fresh, or while sources contradict each other. Above zero. */
+    /** Above zero; undefined while no price is fresh, or while sources contradict each other. */
     readonly usd: (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
-    /** The price and what it rests on, or why there is none. */
+    /** The price with its sources, or the reason why there is none. */
     readonly of: (symbol: QuoteCurrency) => PriceStatus
     /** The same of every currency but USD. */
     readonly status: () => ReadonlyArray<PriceStatus>
-    /** What each source last said of each currency, however old that is. */
+    /** The last price that each source reported of each currency, however old. */
     readonly told: () => ReadonlyArray<SourcePrice>
     /** Reads every source once. */
     readonly refresh: Effect.Effect<void>
-    /** Reads every source again and again, until it is interrupted. One that fails holds up no other. */
+    /** Reads every source periodically until it is interrupted. A source that fails does not delay the others. */
     readonly run: Effect.Effect<never>
   }
 >() {
@@ -149,11 +155,11 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
       )
       if (unread.length > 0) {
         yield* Effect.logWarning(
-          "price sources that are not asked: fixed prices stand alone, and coingecko is not read"
+          "some price sources are not read: fixed prices exclude all others, and coingecko is not supported"
         ).pipe(Effect.annotateLogs({ sources: unread.join(", ") }))
       }
       const prices = yield* makePrices(yield* makeSources(settings, (chain) => networks.connected(chain).providers))
-      // Fixed prices are there from the start; for the others nobody waits.
+      // Fixed prices are known from the start; the start does not wait for other sources.
       if (sources.includes("fixed") && Object.keys(fixed).length > 0) yield* prices.refresh
       return prices
     })

@@ -1,3 +1,4 @@
+/** The table `quotes`. A quote is used once a payment names it. */
 import { Effect } from "effect"
 import type { QuoteId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
@@ -25,7 +26,7 @@ export const insert = (owner: Owner, quote: QuoteObject, createdAt: number, vali
     ])
   )
 
-/** A quote as its owner may use it: another account's or mode's is not there. */
+/** A quote of this owner; undefined for one of another account or mode. */
 export const byOwner = (owner: Owner, id: string) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -40,15 +41,15 @@ export const byOwner = (owner: Owner, id: string) =>
     return stored
   })
 
-/** The last quote of those that were looked at; Unix milliseconds. */
+/** The cursor of `forget`: the last quote that it looked at; Unix milliseconds. */
 export interface Place {
   readonly createdAt: number
   readonly id: string
 }
 
 /**
- * Forgets those of the next `limit` quotes behind `after`, made up to `until` (Unix milliseconds), that no payment names.
- * Gives the last one that it looked at, undefined when there are no more.
+ * Deletes, of the next `limit` quotes behind `after` that were made up to `until` (Unix milliseconds), those that no payment
+ * names. Gives the last one that it looked at; undefined when there are no more.
  */
 export const forget = (until: number, after: Place | undefined, limit: number) =>
   Effect.gen(function* () {

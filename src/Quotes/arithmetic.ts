@@ -1,12 +1,12 @@
 import type { BigDecimal } from "effect"
 import { pow10, ratio } from "./sources/rate.ts"
 
-/** Every chain's native coin has them. */
+/** The decimals of every chain's native token. */
 const nativeDecimals = 18n
 
 const ceilDivide = (numerator: bigint, denominator: bigint): bigint => (numerator + denominator - 1n) / denominator
 
-/** floor(amount × rate), in smallest units of a target with that many decimals. */
+/** floor(amount × rate), in smallest units of a target currency with that many decimals. */
 export const grossOf = (amount: BigDecimal.BigDecimal, rate: BigDecimal.BigDecimal, decimals: number): bigint => {
   const shift = BigInt(decimals - amount.scale - rate.scale)
   const product = amount.value * rate.value
@@ -17,8 +17,8 @@ export const grossOf = (amount: BigDecimal.BigDecimal, rate: BigDecimal.BigDecim
 export const serviceFeeOf = (gross: bigint): bigint => ceilDivide(gross * 5n, 1000n)
 
 /**
- * What `wei` of a native coin worth `native` are in a currency worth `target` with that many decimals: smallest units,
- * rounded up.
+ * Converts `wei` of a native token with the price `native` to a currency with the price `target` and that many decimals:
+ * smallest units, rounded up. Both prices in the same currency.
  */
 export const networkFeeOf = (
   wei: bigint,

@@ -1,31 +1,36 @@
+/**
+ * One price from the prices of all sources: pure. Only fresh prices count, and none is given where fresh ones differ by more
+ * than the tolerance. A Chainlink or fixed price is preferred; otherwise it is the median of the HTTP sources. `Prices.ts`
+ * calls it; `tilld doctor` and the API show the reasons.
+ */
 import { BigDecimal, Duration, Order } from "effect"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
 import { showDecimal } from "./sources/decimal.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 import { rateOf } from "./sources/rate.ts"
 
-/** What a source last said of a currency. */
+/** The last price of a currency that a source reported. */
 export interface SourcePrice extends PricePoint {
   readonly source: string
   readonly kind: PriceSource["kind"]
 }
 
-/** Why a source says nothing of a currency. */
-export interface Silent {
+/** Why a source has no price of a currency. */
+export interface MissingPrice {
   readonly source: string
   readonly reason: string
 }
 
-/** What is known of a currency at a moment: a price, or why there is none. */
+/** The price of a currency at a moment, or the reason why there is none. */
 export interface PriceStatus {
   readonly symbol: QuoteCurrency
-  /** USD for one unit. Undefined: it cannot be told, and `reason` says why. */
+  /** USD for one unit; undefined where there is none, for the `reason`. */
   readonly price: BigDecimal.BigDecimal | undefined
-  /** Whose price that is. */
+  /** The source of that price. */
   readonly source: string | undefined
-  /** Milliseconds since that price was true; of a median since the oldest one. */
+  /** Milliseconds since that price was observed; for a median, since the oldest of its prices was. */
   readonly age: number | undefined
-  /** The highest price less the lowest, as a part of the lowest. Undefined where no two can be compared. */
+  /** (highest − lowest) / lowest of the fresh prices. Undefined with fewer than two. */
   readonly spread: BigDecimal.BigDecimal | undefined
   /** The sources with a fresh price. */
   readonly fresh: ReadonlyArray<string>
@@ -34,12 +39,12 @@ export interface PriceStatus {
 
 const stablecoins: ReadonlySet<QuoteCurrency> = new Set(["USDC", "USDT", "DAI"])
 
-/** Sources that differ by more than this part of the lowest price are not believed. */
+/** Sources may differ by this part of the lowest price: 0.01 for stablecoins, 0.02 otherwise. */
 export const toleranceOf = (symbol: QuoteCurrency): BigDecimal.BigDecimal =>
   BigDecimal.make(stablecoins.has(symbol) ? 1n : 2n, 2)
 
 const isFresh = ({ maxAge, observedAt, price }: PricePoint, now: number): boolean =>
-  // What the clock says is yet to come is of unknown age: the clock was set back.
+  // A time in the future means that the clock was set back: the age is unknown.
   price.value > 0n && now >= observedAt && now - observedAt <= maxAge
 
 const byPrice = Order.mapInput(BigDecimal.Order, ({ price }: SourcePrice) => price)
@@ -54,7 +59,7 @@ const medianOf = (sorted: readonly [SourcePrice, ...ReadonlyArray<SourcePrice>])
   return sorted.length % 2 === 1 ? at(middle) : BigDecimal.multiply(BigDecimal.sum(at(middle - 1), at(middle)), half)
 }
 
-/** Whose price counts: the newest of the contracts', the operator's own, else the median of the others. */
+/** The price that counts: the newest of Chainlink's, or the operator's fixed one, else the median of the others. */
 const chosen = (
   sorted: readonly [SourcePrice, ...ReadonlyArray<SourcePrice>]
 ): Pick<SourcePrice, "price" | "source" | "observedAt"> => {
@@ -70,26 +75,23 @@ const chosen = (
 
 const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
 
-const whyStale = ({ observedAt, source }: SourcePrice, now: number): Silent => ({
+const whyStale = ({ observedAt, source }: SourcePrice, now: number): MissingPrice => ({
   source,
   reason: now >= observedAt ? `its last price is ${ageText(now - observedAt)} old` : "its last price is of unknown age"
 })
 
-/**
- * The price of a currency at `now`, Unix milliseconds, by what all sources have told. Never a price that is too old, and
- * never one of sources that contradict each other.
- */
+/** The price of a currency at `now`, Unix milliseconds, from what all sources have reported. */
 export const combine = (
   symbol: QuoteCurrency,
-  told: ReadonlyArray<SourcePrice>,
-  silent: ReadonlyArray<Silent>,
+  reported: ReadonlyArray<SourcePrice>,
+  missing: ReadonlyArray<MissingPrice>,
   now: number
 ): PriceStatus => {
-  const [lowest, ...others] = told.filter((one) => isFresh(one, now)).sort(byPrice)
+  const [lowest, ...others] = reported.filter((one) => isFresh(one, now)).sort(byPrice)
   const none = { symbol, price: undefined, source: undefined, age: undefined }
   if (lowest === undefined) {
-    const stale = told.map((one) => whyStale(one, now))
-    const named = new Map([...stale, ...silent].map(({ reason, source }) => [source, reason]))
+    const stale = reported.map((one) => whyStale(one, now))
+    const named = new Map([...stale, ...missing].map(({ reason, source }) => [source, reason]))
     const reason = [...named].map(([source, why]) => `${source}: ${why}`).join("; ")
     return { ...none, spread: undefined, fresh: [], reason: reason === "" ? "no source has one" : reason }
   }
@@ -104,7 +106,7 @@ export const combine = (
     return { ...none, spread, fresh, reason: `${low} and ${high}, which differ by more than ${limit} %` }
   }
   const { observedAt, price, source } = chosen([lowest, ...others])
-  // What is configured is true at every moment.
+  // A fixed price has no time and is always current.
   const age = Number.isFinite(observedAt) ? now - observedAt : 0
   return { symbol, price, source, age, spread, fresh, reason: undefined }
 }

@@ -5,7 +5,7 @@ import { QuoteRefused } from "../Domain/PaymentErrors.ts"
 import type { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
 import type { StoredQuote } from "./QuotesRepo.ts"
 
-/** What a payment asks for that names a quote. Amount in base units. */
+/** The terms of a payment that names a quote. Amount in base units. */
 export interface Priced {
   readonly currency: PaymentCurrency
   readonly chain: ChainName
@@ -20,7 +20,7 @@ interface Accepted {
 
 const isPayable = (currency: QuoteCurrency): currency is PaymentCurrency => isToken(currency) && currency !== "MATIC"
 
-/** What a payment by this quote may ask for: what is bought, with or without the fees, or what is sold. */
+/** The terms that a payment may have with this quote: the amount bought, with or without fees, or the amount sold. */
 const acceptedBy = (
   { fees, fromAmount, fromCurrency, toAmount, toCurrency }: QuoteObject,
   decimalsOn: (currency: PaymentCurrency) => number
@@ -50,7 +50,11 @@ const mismatch = ({ chain }: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
     details: { chain, accepted }
   })
 
-/** Why `payment`, made at `now` (Unix milliseconds), cannot use the quote. `decimalsOn`: on the payment's chain. */
+/**
+ * Why `payment`, made at `now` (Unix milliseconds), cannot use the quote; undefined where it can.
+ *
+ * @param decimalsOn decimals of a currency on the payment's chain
+ */
 export const quoteRefusalOf = (
   { quote, used, validUntil }: StoredQuote,
   payment: Priced,

@@ -34,7 +34,7 @@ const chainsOf = ({ fromCurrency, toCurrency }: CreateQuote): ReadonlyArray<Chai
 
 const decimalsIn = (amount: string): number => amount.split(".")[1]?.length ?? 0
 
-/** What is wrong with the fields together, where the chains of the key's mode are `watched`. */
+/** The problems of the fields together. `watched`: the configured chains of the key's mode. */
 export const termProblemsOf = (
   request: CreateQuote,
   watched: ReadonlyArray<ChainName>

@@ -9,7 +9,7 @@ import { makeGet } from "./sources/fetchJson.ts"
 import { makeKraken } from "./sources/kraken.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
 
-/** The prices of the configuration, which are true for ever. */
+/** The fixed prices of the configuration, which never expire. */
 const makeFixed = (prices: SettingsShape["rates"]["fixed"]): PriceSource => ({
   name: "fixed",
   kind: "fixed",
@@ -28,7 +28,7 @@ const makeFixed = (prices: SettingsShape["rates"]["fixed"]): PriceSource => ({
 })
 
 /**
- * The sources of the configuration. Fixed prices stand alone: nobody else is asked then.
+ * The price sources of the configuration. With fixed prices no other source is used.
  *
  * @param providersOf how a configured chain is reached
  */

@@ -1,28 +1,28 @@
 import { type BigDecimal, Data, type Effect } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 
-/** What a source says that one unit of a currency is worth. */
+/** The price of a currency by one source. */
 export interface PricePoint {
   readonly symbol: QuoteCurrency
-  /** USD, above zero. */
+  /** USD for one unit, above zero. */
   readonly price: BigDecimal.BigDecimal
-  /** When it was true, Unix milliseconds. */
+  /** When the source determined it, Unix milliseconds. */
   readonly observedAt: number
   /** Milliseconds after `observedAt` for which it may be used. */
   readonly maxAge: number
 }
 
-/** What one look at a source has found. */
+/** The result of reading a source once. */
 export interface PriceReading {
   readonly points: ReadonlyArray<PricePoint>
-  /** Currencies that it has, and whose price cannot be used now. */
+  /** Currencies of the source whose price cannot be used now. */
   readonly refused: ReadonlyArray<{ readonly symbol: QuoteCurrency; readonly reason: string }>
 }
 
-/** The source could not be read: nothing new is known of any of its prices. */
+/** The source could not be read: none of its prices is updated. */
 export class PriceSourceError extends Data.TaggedError("PriceSourceError")<{
   readonly source: string
-  /** Fit for a merchant's eyes: no path of a URL, and no words of the other side. */
+  /** May be shown to merchants: it has no URL path and no text of the source's own. */
   readonly reason: string
 }> {
   override get message() {
@@ -30,17 +30,14 @@ export class PriceSourceError extends Data.TaggedError("PriceSourceError")<{
   }
 }
 
-/** Where prices come from. */
+/** A source of prices. `Prices.ts` reads it. */
 export interface PriceSource {
   readonly name: string
-  /** A contract's price is preferred to those that come over HTTP; a fixed one is the operator's own. */
+  /** A Chainlink price is preferred to prices over HTTP; a fixed one is configured by the operator. */
   readonly kind: "chainlink" | "http" | "fixed"
-  /** Each call has its own deadline; a provider that takes few calls a second may let it wait for its turn. */
+  /** Each call has its own deadline. A rate limited provider may delay it. */
   readonly read: Effect.Effect<PriceReading, PriceSourceError>
 }
 
-/**
- * Milliseconds for which what was read may be used: a source that cannot be asked for longer might have changed its mind
- * since.
- */
+/** Milliseconds for which a reading may be used: beyond that, the source may have another price by now. */
 export const readingLife = 120_000

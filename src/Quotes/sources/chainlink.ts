@@ -7,7 +7,7 @@ import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
 
-/** How much longer than its heartbeat an update may take, while the chain is congested; and how far clocks may differ. */
+/** Added to a feed's heartbeat, for updates on a congested chain; also how far clocks may differ. */
 const patience = Duration.toMillis("10 minutes")
 
 /** https://docs.chain.link/data-feeds/api-reference */
@@ -27,7 +27,7 @@ const decoded = <A>(returned: ViewResult | undefined, decode: (data: Hex) => A):
     Either.try({ try: () => decode(data), catch: () => "what it returns is no answer of a price feed" })
   )
 
-/** The feed, as it was checked once, and the decimals of its answers. */
+/** Checks that a contract is the expected feed, by its description, and gives the decimals of its answers. */
 const decodeKind = (feed: Feed, decimals: ViewResult | undefined, description: ViewResult | undefined) =>
   Either.flatMap(
     decoded(description, (data) => decodeFunctionResult({ abi, functionName: "description", data })),
@@ -46,7 +46,7 @@ interface Quotation {
 
 const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
 
-/** What a feed says at `now`, Unix milliseconds; on the left, why that is no price. */
+/** The price of a feed at `now`, Unix milliseconds; on the left, why it has none. */
 const decodeRound = (
   feed: Feed,
   decimals: number,
@@ -77,19 +77,19 @@ const decodeUptime = (returned: ViewResult | undefined): Either.Either<void, str
       answer === 0n && startedAt > 0n ? Either.void : Either.left("the chain's sequencer is down")
   )
 
-/** The product of quotations, which is as old as the oldest and may be used as long as each of them. */
+/** The product of quotations: as old as the oldest of them, and usable as long as all of them are. */
 const pointOf = (symbol: QuoteCurrency, quotations: ReadonlyArray<Quotation>): PricePoint => {
   const observedAt = Math.min(...quotations.map((one) => one.observedAt))
   const price = quotations.reduce((product, one) => BigDecimal.multiply(product, one.price), BigDecimal.make(1n, 0))
   return { symbol, price, observedAt, maxAge: Math.min(...quotations.map((one) => one.usableUntil)) - observedAt }
 }
 
-/** Chainlink's feeds on a chain, through the operator's own providers: one call for all of them. */
+/** Chainlink's feeds on a chain, read through the operator's own providers in one batch. */
 export const makeChainlink = (chain: ChainName, providers: Providers, feeds: ChainFeeds): PriceSource => {
   const name = `chainlink on ${chain}`
   const prices = Object.entries(feeds.prices) as ReadonlyArray<[QuoteCurrency, ReadonlyArray<Feed>]>
   const all = prices.flatMap(([, list]) => list)
-  /** Decimals by address, of feeds that are what they should be. */
+  /** By address, the decimals of feeds that have been checked. */
   const checked = new Map<string, number>()
 
   const readFrom = Effect.fn("Chainlink.read")(function* (client: Parameters<typeof readContractViews>[0]) {

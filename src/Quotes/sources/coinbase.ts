@@ -7,7 +7,7 @@ import { rateOf } from "./rate.ts"
 
 const name = "coinbase"
 
-/** Coinbase's names, the first one that it has. MATIC became POL, one for one. */
+/** Coinbase's names of each currency; the first one that it has counts. MATIC became POL, one for one. */
 const names: Readonly<Record<Exclude<QuoteCurrency, "USD">, ReadonlyArray<string>>> = {
   ETH: ["ETH"],
   USDC: ["USDC"],
@@ -27,7 +27,7 @@ const ratesIn = (json: unknown): Readonly<Record<string, unknown>> | undefined =
 
 const one = BigDecimal.make(1n, 0)
 
-/** What Coinbase gives for a dollar, in one answer: `{ data: { currency, rates } }`, docs.cdp.coinbase.com. */
+/** Coinbase's rates for a dollar, in one response: `{ data: { currency, rates } }`, docs.cdp.coinbase.com. */
 export const makeCoinbase = (get: Get, url: string): PriceSource => ({
   name,
   kind: "http",

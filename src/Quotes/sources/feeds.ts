@@ -3,18 +3,18 @@ import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { presets } from "../../Settings/presets.ts"
 import type { ChainSettings } from "../../Settings.ts"
 
-/** A contract of Chainlink's that tells a price. */
+/** A price feed contract of Chainlink. */
 export interface Feed {
-  /** What it calls itself. */
+  /** What its `description()` returns. */
   readonly description: string
   readonly address: string
-  /** Seconds after which it is updated at the latest. */
+  /** It is updated at least this often, in seconds. */
   readonly heartbeat: number
 }
 
 /** The feeds of a chain. */
 export interface ChainFeeds {
-  /** Tells whether the chain's sequencer is up: while it is not, nothing is updated. */
+  /** The feed that reports whether the chain's sequencer is up: while it is down, no feed is updated. */
   readonly sequencerUptime?: string
   /** The price in USD is the product of the feeds. */
   readonly prices: Readonly<Partial<Record<QuoteCurrency, ReadonlyArray<Feed>>>>
@@ -53,6 +53,6 @@ const feeds: Readonly<Partial<Record<ChainName, ChainFeeds>>> = {
   }
 }
 
-/** The feeds of a configured chain, if it is the public network that they are on. */
+/** The feeds of a configured chain; undefined unless it is the public network that they are on. */
 export const feedsOf = ({ chain, chainId, mode }: ChainSettings): ChainFeeds | undefined =>
   mode === "live" && chainId === presets.live[chain].chainId ? feeds[chain] : undefined

@@ -3,24 +3,24 @@ import { Agent } from "undici"
 import { parseWithTexts } from "../../Domain/Json.ts"
 import { PriceSourceError } from "./PriceSource.ts"
 
-/** For one request: connecting, sending, waiting and reading the answer to its end. */
+/** For one request: connecting, sending, and reading the response to its end. */
 const deadline = Duration.seconds(5)
 /** Coinbase sends 20 KB for all its currencies. */
 const maxAnswerBytes = 1024 * 1024
 
-/** A JSON answer whose numbers are texts, as they were sent. */
+/** A JSON response, its numbers as strings, digit by digit as they were sent. */
 export interface HttpAnswer {
   readonly json: unknown
-  /** When it was made, Unix milliseconds: what a cache has kept is older than its arrival. */
+  /** When the source made it, Unix milliseconds: a cached response is older than its arrival. */
   readonly observedAt: number
 }
 
-/** Asks a source by GET. */
+/** Sends a GET request to a source. */
 export type Get = (source: string, url: string) => Effect.Effect<HttpAnswer, PriceSourceError>
 
 const text = (header: unknown): string => (typeof header === "string" ? header : "")
 
-/** RFC 9111, 4.2.3: how old an answer is that was asked for at `asked` and came at `came`. All in milliseconds. */
+/** RFC 9111, 4.2.3: the age of a response that was requested at `asked` and arrived at `came`. All in milliseconds. */
 const ageOf = (headers: Readonly<Record<string, unknown>>, asked: number, came: number): number => {
   const date = Date.parse(text(headers.date))
   const apparent = Number.isNaN(date) ? 0 : Math.max(0, came - date)

@@ -6,7 +6,7 @@ import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError,
 
 const name = "kraken"
 
-/** Pairs as they are asked for, and as the answer names those that have an X or a Z before their currencies. */
+/** Pairs as they are requested, and as the response names them: some with an X or Z before their currencies. */
 const pairs: ReadonlyArray<readonly [symbol: QuoteCurrency, pair: string, answered: string]> = [
   ["ETH", "ETHUSD", "XETHZUSD"],
   ["USDC", "USDCUSD", "USDCUSD"],
@@ -32,7 +32,7 @@ const Book = Schema.Struct({
 const decodeBook = Schema.decodeUnknownEither(Book)
 
 const half = BigDecimal.make(5n, 1)
-/** A market whose two sides are further apart tells no price. */
+/** ask / bid at most: a market with a wider spread has no usable price. */
 const widest = BigDecimal.make(102n, 2)
 
 const priceIn = (market: unknown): Either.Either<BigDecimal.BigDecimal, string> =>
@@ -48,7 +48,7 @@ const priceIn = (market: unknown): Either.Either<BigDecimal.BigDecimal, string> 
     }
   )
 
-/** The middle of Kraken's best bids and asks, in one answer: docs.kraken.com/api/docs/rest-api/get-ticker-information. */
+/** The middle between Kraken's best bid and ask, in one response: docs.kraken.com/api/docs/rest-api/get-ticker-information. */
 export const makeKraken = (get: Get, url: string): PriceSource => ({
   name,
   kind: "http",

@@ -22,9 +22,9 @@ export const ratio = (
   return shift >= 0n ? [a.value * pow10(shift), b.value] : [a.value, b.value * pow10(-shift)]
 }
 
-/** The scale at which the quotient's integer part has exactly the digits of a rate. */
+/** The scale at which the quotient has exactly the significant digits of a rate in its integer part. */
 const scaleOf = (numerator: bigint, denominator: bigint): bigint => {
-  // Right, or one too small: the first digits decide.
+  // Exact, or one too small: that depends on the leading digits.
   const guess = significantDigits - BigInt(numerator.toString().length - denominator.toString().length) - 1n
   const scaled = (scale: bigint) =>
     scale >= 0n ? (numerator * pow10(scale)) / denominator : numerator / (denominator * pow10(-scale))
