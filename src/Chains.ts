@@ -1,3 +1,7 @@
+/**
+ * The watchers of all configured chains, and what the rooms above need of them: health, gas prices, and how far this
+ * machine's clock is behind a chain's. `App.ts` runs them; payments call `refresh`, `behind` and `wake`, quotes call `gas`.
+ */
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { lastPayment } from "./Chains/ledger/WatchedAddressesRepo.ts"
@@ -12,22 +16,24 @@ import { Reader } from "./Sql.ts"
 
 export type { ChainHealth } from "./Chains/watcher/watcherState.ts"
 
-/** Everything that is read from the chains: a watcher for each one that is configured. */
 export class Chains extends Context.Tag("tilld/Chains")<
   Chains,
   {
-    /** The watchers, until they are interrupted. A chain that cannot be read holds up no other; a defect ends all. */
+    /** Runs the watchers until they are interrupted. A chain that cannot be read delays no other; a defect ends all. */
     readonly run: Effect.Effect<never>
     readonly health: Effect.Effect<ReadonlyArray<ChainHealth>>
-    /** What a transfer costs; undefined when it is not known, or older than two minutes. */
+    /** The gas price; undefined where it is not known, or older than two minutes. */
     readonly gas: (network: Network) => Effect.Effect<Gas | undefined>
-    /** Works on a configured network's rows between two ticks of its watcher; anything else is a bug. */
+    /** Runs an effect between two ticks of a network's watcher, for repairs. Throws for a network that is not configured. */
     readonly exclusively: (network: Network) => Watcher["exclusively"]
-    /** To be called when a payment was made: its chain's watcher looks at once, unless it is busy anyway. */
+    /** Called when a payment was created: its chain's watcher polls at once, unless it is busy anyway. */
     readonly wake: (network: Network) => void
-    /** Milliseconds by which this machine's clock is behind a chain's, as its last head has shown. */
+    /** Milliseconds by which this machine's clock is behind a chain's, by the time of its last head. */
     readonly behind: (network: Network) => number
-    /** To be called before a payment is made: what came to its address before counts nothing. Two seconds at most. */
+    /**
+     * Called before a payment is created: reads a new head, because only money above the creation head counts. Two seconds at
+     * most.
+     */
     readonly refresh: (network: Network) => Effect.Effect<void>
   }
 >() {

@@ -1,3 +1,7 @@
+/**
+ * The events of an account and mode as server-sent events, from any event that is kept or from now on. Each stream reads the
+ * committed events from the store in order, so that it misses none and repeats none. Called by `GET /v1/events`.
+ */
 import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
@@ -11,18 +15,18 @@ import { Outbox } from "./Outbox.ts"
 /** Streams that an account may have open, in both modes together. */
 const mostStreams = 20
 
-/** Events that one piece of a stream has at most: what a client that reads slowly keeps in memory. */
+/** Events in one chunk of a stream at most: it stays in memory for a client that reads slowly. */
 const pageSize = 32
 
-/** How often something comes, so that proxies and clients can tell a quiet stream from a dead one. */
+/** Interval of keep-alive comments, so that proxies and clients can tell a quiet stream from a dead one. */
 const heartbeat = "15 seconds"
 
-/** The account has as many streams as it may have. */
+/** The account has the maximum of streams open. */
 export class TooManyStreams extends Data.TaggedError("TooManyStreams")<{ readonly limit: number }> {}
 
 const message = ({ body, id, kind }: EventsRepo.StoredEvent): string => `id: ${id}\nevent: ${kind}\ndata: ${body}\n\n`
 
-/** Where a stream begins, and what it says of that: an id without data is remembered and is no event. */
+/** Where a stream begins, and its first message: clients remember an id without data and raise no event. */
 interface Beginning {
   readonly after: number
   readonly said: string
@@ -30,13 +34,12 @@ interface Beginning {
 
 const atPosition = (id: string): string => `id: ${id}\n\n`
 
-/** The events of an account and mode as they come, as server-sent events. */
 export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
   EventStreams,
   {
     /**
-     * Every event of the key's owner behind a position, once and in order; without one, from now on. Ends when the key
-     * does, and when the store cannot be read: a client then comes again.
+     * Every event of the key's owner after a position, once and in order; without a position, from now on. The stream ends
+     * when the key is revoked or expires, and when the store cannot be read: the client then reconnects.
      */
     readonly open: (
       key: ApiKey,
@@ -64,10 +67,10 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
       const beginning = Effect.fnUntraced(function* (key: ApiKey, position: Position | undefined) {
         if (position === streamStart) return { after: 0, said: atPosition(streamStart) } satisfies Beginning
         const { id, sequence } = (yield* EventsRepo.newest(reader, key)) ?? { id: streamStart, sequence: 0 }
-        // The newest is never forgotten: behind it there is nothing that could be, however old it is.
+        // The newest event is always a valid position: after it nothing can have been deleted, however old it is.
         if (position === undefined || position === id)
           return { after: sequence, said: atPosition(id) } satisfies Beginning
-        // Of those behind an older one some may be forgotten, and others not that have deliveries ahead.
+        // After an older event some may have been deleted, while others with pending deliveries are kept.
         const since = (yield* Clock.currentTimeMillis) - retention
         const place = yield* EventsRepo.placeOf(reader, key, position, since)
         if (place !== undefined) return { after: place.sequence, said: atPosition(position) } satisfies Beginning
@@ -77,13 +80,13 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
 
       const open = Effect.fn("EventStreams.open")(function* (key: ApiKey, position: Position | undefined) {
         const { after, said } = yield* beginning(key, position)
-        // Last, so that no others are opened between this and the count.
+        // Checked last, so that no other stream is opened between this check and the count.
         if (countOf(key.account) >= mostStreams) return yield* new TooManyStreams({ limit: mostStreams })
         const follow = Effect.gen(function* () {
           yield* Effect.acquireRelease(change(key.account, 1), () => change(key.account, -1))
           const changed = yield* outbox.listen(key)
 
-          /** What comes behind a place, when it comes: events, or a sign of life. */
+          /** Waits for the next chunk after a sequence number: events, or a keep-alive comment. */
           const next = (behind: number): Effect.Effect<Option.Option<readonly [string, number]>, StoreUnavailable> =>
             Effect.gen(function* () {
               if (!(yield* keys.isLive(key.id))) return Option.none()

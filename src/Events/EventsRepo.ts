@@ -4,7 +4,7 @@ import type { EventId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Db } from "../Sql.ts"
 
-/** An event as it was told. `body` is what its webhooks carry, `sequence` its place in the order of all commits. */
+/** A stored event. `body` is the body of its webhooks, `sequence` its position in the order of all commits. */
 export interface StoredEvent {
   readonly sequence: number
   readonly id: EventId
@@ -12,7 +12,7 @@ export interface StoredEvent {
   readonly body: string
 }
 
-/** The owner's events behind a place, in the order of their commits. */
+/** The owner's events after a sequence number, in commit order. */
 export const page = (db: Db, { account, mode }: Owner, after: number, limit: number) =>
   db.all<StoredEvent>(
     `SELECT sequence, id, kind, body FROM events INDEXED BY events_owner
@@ -20,7 +20,7 @@ export const page = (db: Db, { account, mode }: Owner, after: number, limit: num
     [account, mode, after, limit]
   )
 
-/** An event and its place. */
+/** The id of an event and its sequence number. */
 export type Place = Pick<StoredEvent, "sequence" | "id">
 
 /** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */

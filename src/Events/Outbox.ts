@@ -1,3 +1,8 @@
+/**
+ * The transactional outbox: stores the event of each payment's new status, with its webhook deliveries, in the transaction
+ * that stores the status. An event is therefore never lost and never reports a status that was rolled back. Called by
+ * `Payments.create` and `applySteps`; the event streams listen here.
+ */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import { kindOf, type WebhookEvent } from "../Domain/Event.ts"
 import { eventId } from "../Domain/Ids.ts"
@@ -8,13 +13,12 @@ import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 
-/** Where a transition becomes an event and its deliveries, in the transaction of the transition itself. */
 export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   Outbox,
   {
-    /** Tells of the status that `payment` has now reached, `at` Unix milliseconds. */
+    /** Stores the event of the status that `payment` has now, and its deliveries. `at` in Unix milliseconds. */
     readonly publish: (tx: Tx["Type"], payment: Payment, at: number) => Effect.Effect<void, StoreUnavailable>
-    /** Listens until the scope closes: what it gives completes once events of the owner have been committed since it last did. */
+    /** Listens until the scope closes. The inner effect waits until further events of the owner have been committed. */
     readonly listen: (owner: Owner) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
 >() {
@@ -55,11 +59,11 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
   )
 }
 
-/** Who waits for events of whom. */
+/** The listeners of each owner. */
 const makeListeners = () => {
   const bells = new Map<string, Set<Queue.Queue<void>>>()
   const nameOf = ({ account, mode }: Owner) => `${mode} ${account}`
-  // What a command that failed has added wakes somebody for nothing, which does no harm.
+  // A transaction that is rolled back may leave an owner here: its listeners wake for nothing, which does no harm.
   const changed = new Set<string>()
 
   const add = (name: string, bell: Queue.Queue<void>) =>
@@ -89,8 +93,7 @@ const makeListeners = () => {
   }
 }
 
-// Counted by the transitions, which stay when old events are forgotten: an id that was used is never given to another
-// event.
+// Counted by the transitions, which stay when old events are deleted: an event id is never used twice.
 const ordinalOf = (tx: Tx["Type"], payment: Payment) =>
   Effect.map(
     tx.get<{ count: number }>("SELECT count(*) AS count FROM transitions WHERE payment_id = ? AND to_status = ?", [
