@@ -1,4 +1,4 @@
-/** Who may ask, how often, and what was answered. */
+/** Accounts, API keys, rate limits, idempotent responses and the audit log. */
 export const accounts = [
   `CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -25,7 +25,7 @@ export const accounts = [
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
 
-  // Requests of keys that were active within the hour.
+  // Request counts of keys that were active within the hour.
   `CREATE TABLE rate_windows (
     key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
     minute_start INTEGER NOT NULL,
@@ -34,8 +34,8 @@ export const accounts = [
     hour_count INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
-  // Answers that are given again to a request with the same Idempotency-Key. The hash of its body is made with a key of
-  // the master key's, since the body may hold a secret; it is gone when that key has changed.
+  // Responses that are repeated for a request with the same Idempotency-Key. The body's hash is keyed with a key derived from
+  // the master key, since the body may hold a secret; after a change of that key it matches nothing.
   `CREATE TABLE idempotent_responses (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),

@@ -3,8 +3,8 @@ const appendOnly = (statement: string, when = "") =>
    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END`
 
 /**
- * Administrative acts: who did what, when. Rows are added, and neither changed nor removed, so that each is bounded. Those
- * of an account's own acts have its id, and count towards its quota.
+ * The audit log: who did what, when. Rows are never changed or removed; the size of each is bounded. Acts of an account have
+ * its id and count towards its quota.
  */
 export const audit = [
   `CREATE TABLE audit (
@@ -21,6 +21,6 @@ export const audit = [
   "CREATE INDEX audit_time ON audit (at)",
   appendOnly("UPDATE"),
   appendOnly("DELETE"),
-  // INSERT OR REPLACE would delete a row, and no trigger would hear of it.
+  // INSERT OR REPLACE would delete a row without firing the delete trigger.
   appendOnly("INSERT", "WHEN EXISTS (SELECT 1 FROM audit WHERE sequence = NEW.sequence)")
 ]

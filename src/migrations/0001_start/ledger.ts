@@ -1,15 +1,16 @@
-/** What came, up to which block that is known, and what of it needs a person. */
+/** The ledger: receipts, blocks, checkpoints, balances, and exceptions. */
 export const ledger = [
-  // The ledger. A row is never changed but for `canonical` and `corroborated`; sums count canonical rows only. `tx_hash` is null
-  // while nobody can tell which transaction brought the money; `payment_id` where the address was handed out by a copy of
-  // this database that is lost. `corroborated`: two providers have the transaction in the same block, as deep as the confirmations,
-  // or only one is configured. `denied_by`: the host of a provider that has the block's height, and not the receipt: no sole
-  // provider decides on it. `reported_by`: the host of the one that told of it. `unverifiable`: no
-  // other provider has what it takes to tell whether the money came, for long. `refuted`: two providers deny it; it is not canonical and does not become so again.
-  // `since_*`: money without a transaction came with that block or a later one, and at the latest with the row's own block.
+  // The receipts. Amounts and places never change, only what is known of a row; sums count canonical rows only.
+  // `tx_hash`: null while no provider can name the transaction. `payment_id`: null where a lost copy of this database handed
+  // out the address. `corroborated`: two providers have the transaction in the same block, with its confirmations, or only
+  // one is configured. `denied_by`: the host of a provider whose head has reached the block and which does not have the
+  // receipt: no sole provider decides on it. `reported_by`: the host of the provider that reported it. `unverifiable`: for
+  // long no other provider has had the state or traces to check it. `refuted`: two providers deny it; it is not canonical and
+  // never becomes so again.
+  // `since_*`: money without a transaction arrived in that block at the earliest, and in the row's own at the latest.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
-  // `dust`: it is part of a sum in `dust_sums`, of the kind that it names ('none': of no sum), and settlement does not read
-  // the row itself. `settled`: what settlement has taken the row for; `unsettled`: that is not what it is by now.
+  // `dust`: the row is part of a sum in `dust_sums`, of the kind named ('none': of no sum), and settlement does not read the
+  // row itself. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -44,21 +45,20 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX receipts_payment ON receipts (payment_id, dust, currency)",
   "CREATE INDEX receipts_lost ON receipts (address, dust) WHERE payment_id IS NULL",
-  // What belongs to no payment is found by chain and mode too: they follow, being part of the primary key.
+  // Receipts without a payment are also found by chain and mode, which follow in the index as part of the primary key.
   "CREATE INDEX receipts_unsettled ON receipts (payment_id) WHERE unsettled = 1",
   "CREATE INDEX receipts_replaced ON receipts (payment_id, tx_hash, currency, amount) WHERE canonical = 0",
   "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
-  // The coins of a chain by address: what its balance is compared with.
+  // The native receipts of a chain by address, for balance reconciliation.
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
   "CREATE INDEX receipts_denied ON receipts (chain, mode, tx_hash) WHERE denied_by IS NOT NULL",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
   `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, block_number)
    WHERE canonical = 1 AND corroborated = 0 AND dust IS NULL`,
 
-  // The running sums of an address's dust: of each currency of a chain, of each kind, and by whether it is corroborated. Only
-  // canonical rows are in them. `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block
-  // that a reorg has taken some from; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it
-  // ended.
+  // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
+  // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg
+  // orphaned; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it ended.
   `CREATE TABLE dust_sums (
     address TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -78,7 +78,7 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX dust_sums_payment ON dust_sums (payment_id, chain) WHERE payment_id IS NOT NULL",
 
-  // Ends of scanned ranges and blocks with receipts: what a reorg is measured against.
+  // Ends of scanned ranges and blocks with receipts: reorgs are detected by their hashes.
   `CREATE TABLE blocks (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -89,9 +89,9 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX blocks_time ON blocks (chain, mode, time)",
 
-  // The checkpoint: every block up to head_number has been read. Behind it: `checked`, the block at which the balances of
-  // all open native payments, and of every payment that was over by then, were last compared; `verified_number`, up to
-  // which a second pass has read the chain once it was final; the chain's own tags, where it has them.
+  // The checkpoint: every block up to head_number has been read. Further: `checked`, the block of the last balance
+  // reconciliation, of all open native payments and of every payment that was over by then; `verified_number`, up to which the
+  // verification pass has read final blocks again; the chain's own tags, where it has them.
   `CREATE TABLE scans (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -108,8 +108,8 @@ export const ledger = [
     PRIMARY KEY (chain, mode)
   ) STRICT, WITHOUT ROWID`,
 
-  // Payments whose end another provider has been asked about, and the block up to which it has no money for them that the
-  // ledger lacks: without it nothing expires, fails or is undone where several providers are configured.
+  // Payments for which a second provider was searched before their end, and up to which block: it has no money for them that
+  // the ledger lacks. Where several providers are configured, nothing expires, fails or is undone without it.
   `CREATE TABLE searches (
     payment_id TEXT PRIMARY KEY REFERENCES payments (id),
     chain TEXT NOT NULL,
@@ -118,8 +118,8 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX searches_block ON searches (chain, mode, number)",
 
-  // What an address held, by the block where that was seen first: a row for each change, so that the difference to the
-  // receipts since is money that no log and no transaction to the address has told of. `nonce`: transactions it has sent.
+  // Balances by the block where they were first seen, a row for each change: a difference to the receipts since is money that
+  // no log and no transaction to the address shows. `nonce`: transactions that the address has sent.
   `CREATE TABLE balances (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -131,7 +131,7 @@ export const ledger = [
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX balances_block ON balances (chain, mode, number)",
 
-  // Addresses that a lost newer copy of this database may have handed out: money there belongs to a payment nobody knows.
+  // Addresses that a lost newer copy of this database may have handed out: money there belongs to a lost payment.
   `CREATE TABLE gap_addresses (
     address TEXT PRIMARY KEY,
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
@@ -141,17 +141,17 @@ export const ledger = [
     UNIQUE (wallet, wallet_index)
   ) STRICT, WITHOUT ROWID`,
 
-  // On which chains a skipped address has been looked at for money from before it was watched.
+  // The chains on which a skipped address has been searched for money from before it was watched.
   `CREATE TABLE gap_looks (
     chain TEXT NOT NULL,
     address TEXT NOT NULL REFERENCES gap_addresses (address),
     PRIMARY KEY (chain, address)
   ) STRICT, WITHOUT ROWID`,
 
-  // Money that needs a person. One row for what one transaction did to one address; `key` names it whatever block it is
-  // in, so that a reorg that mines it again opens nothing new. `gone`: a reorg took the money back. `sent_back`: how much
-  // of it was, in all; while the row is open, `amount` is what is left. `rank`: the order in which they are listed, so that
-  // nothing buries what is open and may have cost somebody a delivery.
+  // Money that needs a person's decision, one row for the money of one transaction at one address. `key` identifies it
+  // independent of the block, so that a reorg that mines it again opens nothing new. `gone`: a reorg orphaned the money.
+  // `sent_back`: the refunded total; while the row is open, `amount` is what is left. `rank`: the order of the list, in which
+  // open rows that may have cost somebody a delivery come first.
   `CREATE TABLE exceptions (
     id TEXT PRIMARY KEY,
     address TEXT NOT NULL,

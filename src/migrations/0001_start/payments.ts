@@ -1,4 +1,4 @@
-/** What is to be paid, and where. */
+/** Wallets, quotes, payments and their transitions. */
 export const payments = [
   // The counter belongs to the wallet (public key and chain code, hashed), never to an account or a mode: two accounts
   // on one extended public key must never be given the same address.
@@ -9,8 +9,8 @@ export const payments = [
     jump INTEGER NOT NULL DEFAULT 0 CHECK (jump >= 0)
   ) STRICT, WITHOUT ROWID`,
 
-  // One row. `token`: of the last start, against which the mark outside the database's folder is held; empty before the
-  // first. `jump`: what a wallet that is new here jumps over, since a lost newer copy may have known it.
+  // One row. `token`: of the last start, compared with the mark outside the database's folder; empty before the first.
+  // `jump`: indexes that a wallet which is new here jumps over, since a lost newer copy may have used it.
   `CREATE TABLE numbering (
     token TEXT NOT NULL,
     jump INTEGER NOT NULL CHECK (jump >= 0)
@@ -34,11 +34,11 @@ export const payments = [
     created_at INTEGER NOT NULL,
     valid_until INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID`,
-  // What is old enough to be forgotten.
+  // For deletion by age.
   "CREATE INDEX quotes_age ON quotes (created_at)",
 
-  // `due_at`: where the machine's clock was behind the chain's when the payment was made, the time on the chain's clock until
-  // which money is on time; else that is `expires_at`.
+  // `due_at`: the due time by the chain's clock, where the machine's clock was behind that when the payment was created; else
+  // the payment is due at `expires_at`.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -77,7 +77,7 @@ export const payments = [
   "CREATE INDEX payments_list_status ON payments (account_id, mode, status, created_at, sequence)",
   "CREATE INDEX payments_list_chain ON payments (account_id, mode, chain, created_at, sequence)",
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",
-  // What settlement looks at after a scan, and what a start loads into the match set.
+  // For settlement after a scan, and for loading the watched addresses at a start.
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
   "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at)) WHERE status IN ('pending', 'detecting')",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",

@@ -1,9 +1,9 @@
-/** What rows of so many bytes take of pages of 4,096 each: as many as fit share one. */
+/** Bytes on disk of a row of this size: as many as fit share a page of 4,096 bytes. */
 const shared = (bytes: string) => `4096 / (4080 / ${bytes})`
 
 /**
- * The same for rows that may be larger than a page: they go on in whole pages of 4,092, and what is left in the table's own
- * is the rest or, where that does not fit either, 489 bytes (https://www.sqlite.org/fileformat2.html, section 1.6).
+ * The same for rows that may be larger than a page: they overflow into whole pages of 4,092 bytes; the rest stays in the
+ * table's page or, where it does not fit, 489 bytes do (https://www.sqlite.org/fileformat2.html, section 1.6).
  */
 const onPages = (bytes: string) =>
   `(SELECT iif(p <= 4061, ${shared("min(p, 4061)")}, (p - kept + 4091) / 4092 * 4096 + ${shared("kept")})
@@ -13,7 +13,7 @@ const onPages = (bytes: string) =>
 const octets = (row: string, ...columns: ReadonlyArray<string>) =>
   columns.map((column) => `coalesce(octet_length(${row}.${column}), 0)`).join(" + ")
 
-// A row's size in the file with its indexes: constants as measured, and what a merchant or a receiver can make long.
+// A row's size in the file with its indexes: measured constants, and the fields that a merchant or receiver can make long.
 const sizes = {
   payments: (row: string) =>
     `${onPages(`270 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
@@ -34,7 +34,7 @@ const auditSize = `70 + ${octets("NEW", "who", "account_id", "act", "detail")}`
 const counters = ["bytes", "open_payments", "open_bytes", "endpoints", "endpoint_bytes", "unfinished"] as const
 type Change = Partial<Record<(typeof counters)[number], string>>
 
-/** Adds to what an owner has; `from` says where the row comes from. */
+/** Adds to an owner's usage; `from` says where the row comes from. */
 const adding = (owner: string, change: Change, from = "WHERE true") =>
   `INSERT INTO usage (account_id, mode, ${counters.join(", ")})
    SELECT ${owner}, ${counters.map((counter) => change[counter] ?? "0").join(", ")} ${from}
@@ -52,7 +52,7 @@ const rowTriggers = Object.entries(sizes).flatMap(([table, size]) => [
   trigger(`${table}_gone`, `DELETE ON ${table}`, adding(ownerOf("OLD"), { bytes: less(size("OLD")) }))
 ])
 
-/** What each of an open payment's next events has to store, its delivery to the payment's own URL with it but for attempts. */
+/** What each further event of an open payment will store, with its delivery to the payment's own URL, without attempts. */
 const payload = (row: string) =>
   `900 + 11 * (${octets(row, "metadata", "redirect_url", "merchant_ref", "webhook_url")}) / 10 + 2 * ${octets(row, "webhook_url")}`
 
@@ -60,9 +60,9 @@ const attemptSize = (row: string) => shared(`(30 + ${octets(row, "address", "err
 const ofDelivery = (row: string) => `FROM deliveries WHERE sequence = ${row}.delivery`
 
 /**
- * What each account takes of the disk, kept by the statements that change it, so that nobody has to count. Besides what is
- * stored: what a payment that is open, and a delivery that is not over, may still have to store, since these always go on.
- * Sums may be wrong by a few percent and must never be a reason that something fails: they have no CHECK.
+ * The disk usage of each account, kept by triggers on the statements that change it, so that nothing is ever counted. It
+ * includes what open payments and unfinished deliveries may still have to store, since these always continue. Sums may be
+ * wrong by a few percent and must never make a statement fail: they have no CHECK.
  */
 export const usage = [
   `CREATE TABLE usage (

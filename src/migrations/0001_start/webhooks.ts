@@ -1,4 +1,4 @@
-// Whoever writes a delivery, its lane hears of it.
+// Every change of a delivery updates its lane.
 const laneTrigger = (name: string, change: string) =>
   `CREATE TRIGGER deliveries_${name} AFTER ${change} ON deliveries WHEN NEW.next_attempt_at IS NOT NULL
   BEGIN
@@ -6,10 +6,10 @@ const laneTrigger = (name: string, change: string) =>
     ON CONFLICT (target) DO UPDATE SET next_at = excluded.next_at WHERE excluded.next_at < lanes.next_at;
   END`
 
-/** What is told of payments, to whom, and how that went. */
+/** Events, webhook endpoints, deliveries and their attempts. */
 export const webhooks = [
-  // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the order of their commits, and no number
-  // comes twice: the newest event of an owner is never forgotten.
+  // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the commit order, and no number is used
+  // twice: the newest event of an owner is never deleted.
   `CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -21,9 +21,9 @@ export const webhooks = [
     created_at INTEGER NOT NULL
   ) STRICT`,
   "CREATE INDEX events_payment ON events (payment_id)",
-  // The streams: an owner's events in the order of their commits, since `sequence` follows.
+  // For the streams: an owner's events in commit order, since `sequence` follows in the index.
   "CREATE INDEX events_owner ON events (account_id, mode)",
-  // What is old enough to be forgotten.
+  // For deletion by age.
   "CREATE INDEX events_age ON events (created_at)",
 
   `CREATE TABLE endpoints (
@@ -39,7 +39,7 @@ export const webhooks = [
   "CREATE INDEX endpoints_owner ON endpoints (account_id, mode) WHERE deleted_at IS NULL",
   "CREATE INDEX endpoints_deleted ON endpoints (deleted_at) WHERE deleted_at IS NOT NULL",
 
-  // The secret that signs for a payment's own webhookUrl, and until `previous_until` the one before it. Sealed, as every
+  // The secret that signs for a payment's own webhookUrl, and until `previous_until` the previous one. Sealed, like every
   // secret here.
   `CREATE TABLE default_secrets (
     account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -52,12 +52,12 @@ export const webhooks = [
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
   ) STRICT, WITHOUT ROWID`,
 
-  // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL is
-  // owed the event whatever becomes of the endpoint. `target` is the lane it is sent in: the endpoint's id, or the origin
-  // of the URL, the account and the mode. A row with `next_attempt_at` is due then; one without waits for the first attempt
-  // of `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
-  // `attempts` counts those of the schedule, `redeliveries` those that somebody asked for besides. While `redelivery` is 1
-  // the next attempt is one of the latter, and after it the schedule goes on at `resume_at`.
+  // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL gets
+  // the event even if the endpoint is deleted. `target` is the lane it is sent in: the endpoint's id, or the origin of the
+  // URL, the account and the mode. A row with `next_attempt_at` is due then; one without waits for the first attempt of
+  // `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
+  // `attempts` counts the scheduled attempts, `redeliveries` the ones ordered by hand. While `redelivery` is 1 the next
+  // attempt is one of the latter, and after it the schedule continues at `resume_at`.
   `CREATE TABLE deliveries (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -87,7 +87,7 @@ export const webhooks = [
     CHECK (status <> 'pending' OR done_at IS NULL)
   ) STRICT`,
   "CREATE INDEX deliveries_event ON deliveries (event_id)",
-  // What somebody ordered again has a queue of its own, behind that of the schedule.
+  // Redeliveries have a queue of their own, behind the scheduled one.
   `CREATE INDEX deliveries_due ON deliveries (target, redelivery, next_attempt_at)
     WHERE next_attempt_at IS NOT NULL`,
   "CREATE INDEX deliveries_unattempted ON deliveries (payment_id) WHERE status = 'pending' AND attempts = 0",
@@ -97,7 +97,7 @@ export const webhooks = [
   // The lists: of an account's, and of one endpoint's.
   "CREATE INDEX deliveries_list ON deliveries (account_id, mode, status, created_at)",
   "CREATE INDEX deliveries_list_endpoint ON deliveries (endpoint_id, status, created_at) WHERE endpoint_id IS NOT NULL",
-  // What is old enough to be forgotten.
+  // For deletion by age.
   "CREATE INDEX deliveries_done ON deliveries (done_at) WHERE done_at IS NOT NULL",
 
   // One row per target that has something due or scheduled, so that a million rows of one dead target hide no other.
