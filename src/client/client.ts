@@ -17,34 +17,34 @@ export interface ClientOptions {
   readonly baseUrl: string
   /** `svc_live_…` or `svc_test_…`. */
   readonly apiKey: string
-  /** In place of the global `fetch`: to go through a proxy, to trust an authority, to watch what is sent. */
+  /** Replaces the global `fetch`: to use a proxy, to trust a certificate authority, to trace requests. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
-  /** Milliseconds for each attempt, from its start to the end of the answer. Default 30,000. */
+  /** Milliseconds for each attempt, from its start to the end of the response. Default 30,000. */
   readonly timeoutMs?: number | undefined
   /**
-   * How often a request is repeated when it may succeed then. Default 2. Each may take `timeoutMs`, after a wait of up to
-   * a minute: give a `signal` where somebody waits for you.
+   * Retries of a request that may succeed later. Default 2. Each may take `timeoutMs`, after a wait of up to a minute: pass a
+   * `signal` where your caller does not wait that long.
    */
   readonly maxRetries?: number | undefined
 }
 
 export interface RequestOptions {
-  /** Gives up, also while waiting for a retry: the promise rejects with the signal's reason. */
+  /** Aborts the request, also while it waits for a retry: the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface CreateOptions extends RequestOptions {
   /**
-   * 1 to 255 printable ASCII characters; a random one unless given. Within 24 hours the same request with the same key
-   * is answered as the first time. Give one that you have stored, and a request can be repeated by another process too.
+   * 1 to 255 printable ASCII characters; random by default. For 24 hours the same request with the same key gets the first
+   * response again. Pass one that you have stored, so that another process can repeat the request too.
    */
   readonly idempotencyKey?: string | undefined
 }
 
-/** Every method rejects with a `TilldError` when tilld refuses, and with a `TilldConnectionError` without an answer. */
+/** Every method rejects with a `TilldError` for an error response, and with a `TilldConnectionError` without a response. */
 export interface TilldClient {
   readonly quotes: {
-    /** Asks for a price, which holds for 30 seconds. A retry asks anew. */
+    /** Requests a price, which holds for 30 seconds. A retry requests a new quote. */
     readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
   }
   readonly payments: {
@@ -52,7 +52,7 @@ export interface TilldClient {
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
     /** One page, newest first. */
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
-    /** All payments from the newest on, or from `cursor` on. Pages, of 100 unless `limit` says, are asked for as needed. */
+    /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */
     readonly listAll: (query?: ListPayments, options?: RequestOptions) => AsyncGenerator<AccountedPayment, void, void>
   }
   readonly webhooks: {

@@ -1,10 +1,10 @@
 import type { ErrorCode } from "./types.ts"
 
-/** What an answer that is not a success says. */
+/** The content of an error response. */
 export interface Refusal {
   /** HTTP status. */
   readonly status: number
-  /** `INVALID_RESPONSE`: the answer is not one of tilld, but of something between here and there, such as a proxy. */
+  /** `INVALID_RESPONSE`: the response is not tilld's, but that of something in between, such as a proxy. */
   readonly code: ErrorCode | "INVALID_RESPONSE" | (string & Record<never, never>)
   /** What was wrong and what to do, for developers. */
   readonly message: string
@@ -12,11 +12,11 @@ export interface Refusal {
   readonly details?: unknown
   /** Names the request in the operator's log. */
   readonly requestId: string | undefined
-  /** Seconds to wait before it may be asked again. */
+  /** Seconds to wait before the request may be repeated. */
   readonly retryAfter: number | undefined
 }
 
-/** The request was answered, and not with a success. */
+/** The request got an error response. */
 export class TilldError extends Error implements Refusal {
   override readonly name: string = "TilldError"
   readonly status: number
@@ -35,19 +35,19 @@ export class TilldError extends Error implements Refusal {
   }
 }
 
-/** There was no answer: whether the request was carried out is not known. `cause` is what `fetch` threw, if it did. */
+/** There was no response: the request may have been carried out or not. `cause` is what `fetch` threw, if it did. */
 export class TilldConnectionError extends Error {
   override readonly name: string = "TilldConnectionError"
 }
 
-/** The request is not a webhook of tilld: answer it with a 400, and do nothing of what it says. */
+/** The request is not a webhook of tilld: respond with a 400, and ignore its content. */
 export class WebhookVerificationError extends Error {
   override readonly name: string = "WebhookVerificationError"
 }
 
 /**
- * A webhook that tilld signed, but not now: somebody sends a recorded one again, or one of the two clocks is wrong. Answer
- * it as any other `WebhookVerificationError`: tilld signs each of its attempts anew.
+ * A webhook that tilld signed, but not recently: it is a replay, or one of the two clocks is wrong. Respond as to any other
+ * `WebhookVerificationError`: tilld signs each attempt anew.
  */
 export class WebhookTimestampError extends WebhookVerificationError {
   override readonly name: string = "WebhookTimestampError"
@@ -55,7 +55,7 @@ export class WebhookTimestampError extends WebhookVerificationError {
   /** Unix milliseconds. */
   readonly signedAt: number
 
-  /** `age` and `tolerance` in seconds; an age below 0 is a time to come. */
+  /** `age` and `tolerance` in seconds; a negative age is in the future. */
   constructor(signedAt: number, age: number, tolerance: number) {
     const seconds = Math.round(Math.abs(age))
     super(

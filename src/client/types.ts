@@ -1,18 +1,18 @@
-// What travels over the wire, written out so that whoever installs the package needs no other package for its types.
-// test/client/types.test.ts holds each of them against the schema that the server decodes and encodes with.
+// The wire types, written out so that the package needs no other package for its types.
+// test/client/types.test.ts compares each with the schema that the server uses.
 
 /** The blockchains that a payment can be made on. */
 export type Chain = "ethereum" | "polygon" | "arbitrum" | "optimism" | "base"
 
-/** What a payment can ask for. */
+/** The tokens that a payment can be made in. */
 export type PaymentCurrency = "ETH" | "USDC" | "USDT" | "DAI" | "WBTC"
 
-/** What a quote can convert. */
+/** The currencies that a quote can convert. */
 export type QuoteCurrency = PaymentCurrency | "MATIC" | "USD" | "EUR" | "GBP" | "MXN"
 
 /**
- * `pending` until money is seen, `detecting` until it is deep enough, then `confirmed`; `expired` when nothing came in
- * time, `failed` when what came does not do.
+ * `pending` until money is seen, `detecting` until it has its confirmations, then `confirmed`; `expired` when nothing arrived
+ * in time, `failed` for a `failureReason`.
  */
 export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
 
@@ -36,7 +36,7 @@ export interface Payment {
   readonly amount: string
   readonly currency: PaymentCurrency
   readonly chain: Chain
-  /** Where the customer sends the money: an address of this payment alone, in EIP-55 form. */
+  /** The receiving address, made for this payment alone, in EIP-55 form. */
   readonly address: string
   readonly status: PaymentStatus
   /** ISO 8601, UTC. */
@@ -44,7 +44,7 @@ export interface Payment {
   /** ISO 8601, UTC. */
   readonly expiresAt: string
   readonly metadata: Metadata
-  /** Smallest units that came on time so far, confirmed or not. */
+  /** Smallest units that have arrived on time, confirmed or not. */
   readonly amountReceived?: string
   /** From `detecting` on. Once confirmed, the transaction that completed the amount. */
   readonly txHash?: string
@@ -53,7 +53,7 @@ export interface Payment {
   readonly failureReason?: FailureReason
 }
 
-/** Money that does not fit its payment, and needs or needed a person. */
+/** Money that does not fit its payment, and needs or needed a person's decision. */
 export interface PaymentException {
   readonly kind: "overpaid" | "late" | "wrong_token" | "wrong_chain" | "unattributed" | "found_late" | "reorged"
   readonly chain: Chain
@@ -61,15 +61,15 @@ export interface PaymentException {
   /** Smallest units. */
   readonly amount: string
   readonly txHash?: string
-  /** Set on what many small transfers come to together. It grows while it is open. */
+  /** Set on the sum of many small transfers. It may grow while it is open. */
   readonly dust?: true
   /** ISO 8601, UTC. */
   readonly detectedAt: string
-  /** Absent while nobody has decided. `gone`: a reorg took the money back, or it turned out to be something else. */
+  /** Absent while it is open. `gone`: a reorg removed the money, or it turned out to be something else. */
   readonly resolution?: "accepted" | "refunded" | "gone"
 }
 
-/** A payment as it is looked up and listed. */
+/** A payment as `get` and `list` return it. */
 export interface AccountedPayment extends Payment {
   /** Only where there are any. */
   readonly exceptions?: ReadonlyArray<PaymentException>
@@ -78,9 +78,9 @@ export interface AccountedPayment extends Payment {
 }
 
 export interface CreatePayment {
-  /** Your own reference, 1 to 128 characters. It can be used once for ever. */
+  /** Your own reference, 1 to 128 characters. It can be used only once, ever. */
   readonly merchantRef: string
-  /** Smallest units of the token, as decimal digits. `toBaseUnits` makes them of a decimal amount. */
+  /** Smallest units of the token, as decimal digits. `toBaseUnits` converts a decimal amount. */
   readonly amount: string
   readonly currency: PaymentCurrency
   readonly chain: Chain
@@ -107,7 +107,7 @@ export interface ListPayments {
 /** Newest first. */
 export interface PaymentPage {
   readonly data: ReadonlyArray<AccountedPayment>
-  /** Asks for the next page; null at the end. */
+  /** Pass it for the next page; null at the end. */
   readonly cursor: string | null
 }
 
@@ -125,7 +125,7 @@ export interface Quote {
   readonly chain: Chain
   /** ISO 8601, UTC. */
   readonly validUntil: string
-  /** Decimals, in `toCurrency`, already taken off `toAmount`. */
+  /** Decimals, in `toCurrency`, already subtracted from `toAmount`. */
   readonly fees: { readonly network: string; readonly service: string }
 }
 
@@ -134,7 +134,7 @@ export interface CreateQuote {
   readonly toCurrency: QuoteCurrency
   /** Decimal, in `fromCurrency`: `"49.90"`. */
   readonly amount: string
-  /** Ethereum unless given, or the token's only chain. */
+  /** By default ethereum, or the token's only chain. */
   readonly chain?: Chain | undefined
 }
 
@@ -167,7 +167,7 @@ export interface DeletedWebhookEndpoint {
 
 /** The body of a webhook. */
 export interface WebhookEvent {
-  /** The same each time that the event comes: skip what you know. */
+  /** The same for every delivery of the event: skip ids that you have already processed. */
   readonly id: string
   readonly event: EventKind
   /** ISO 8601, UTC. */
@@ -176,7 +176,7 @@ export interface WebhookEvent {
   readonly data: Payment
 }
 
-/** The body of what `tilld webhooks test` sends: it tells of no payment. Answer it with a 2xx, and do nothing else. */
+/** The body that `tilld webhooks test` sends, without a payment. Respond with a 2xx, and do nothing else. */
 export interface WebhookTest {
   /** `test_…`. */
   readonly id: string
@@ -188,7 +188,7 @@ export interface WebhookTest {
   readonly message: string
 }
 
-/** Codes of the errors that tilld answers with. `/v1` may get more of them. */
+/** The codes of tilld's error responses. Later versions of `/v1` may have more. */
 export type ErrorCode =
   | "VALIDATION_ERROR"
   | "INVALID_JSON"

@@ -1,6 +1,6 @@
 import type { PaymentCurrency } from "./types.ts"
 
-/** Of the tokens on the public networks. */
+/** Decimals of the tokens on the public networks. */
 const decimals: Readonly<Record<PaymentCurrency, number>> = { ETH: 18, USDC: 6, USDT: 6, DAI: 18, WBTC: 8 }
 
 /**

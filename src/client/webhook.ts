@@ -6,7 +6,7 @@ import { WebhookTimestampError, WebhookVerificationError } from "./errors.ts"
 import { type CheckingKey, checkingKey, type StandardHeaders, signerOf, standardTime } from "./signatures.ts"
 import type { WebhookEvent, WebhookTest } from "./types.ts"
 
-/** Seconds, as the libraries of Standard Webhooks have it. */
+/** Seconds, as in the libraries of Standard Webhooks. */
 const defaultTolerance = 300
 
 /** The header's value, as frameworks give it. */
@@ -20,9 +20,9 @@ interface FetchHeaders {
 export type WebhookHeaders = FetchHeaders | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 export interface VerifyWebhookOptions {
-  /** How far the signed time may be from now, in seconds, both ways; otherwise 300. */
+  /** Maximum distance of the signed time from now, in seconds, both ways. Default 300. */
   readonly toleranceSeconds?: number
-  /** Now, in Unix milliseconds; otherwise this machine's clock. */
+  /** The current time, Unix milliseconds. By default this machine's clock. */
   readonly now?: () => number
 }
 
@@ -62,13 +62,13 @@ const standardOf = (header: (name: string) => HeaderValue): StandardHeaders | un
 
 const checkTime = (signedAt: number, tolerance: number, now: number) => {
   const age = (now - signedAt) / 1000
-  // Written so that a clock which tells no number lets nothing through.
+  // Negated, so that a clock that returns NaN is refused.
   if (!(Math.abs(age) <= tolerance)) throw new WebhookTimestampError(signedAt, age, tolerance)
 }
 
 /**
- * Finds the secret that signed, and checks the time where it was signed too. What was recorded must not get by as a
- * request that never had a signed time: with a secret that signs it, tilld always sends it.
+ * Checks the signature, and the time where that is signed too. A replay must not pass as a request without a signed time:
+ * with a secret that can sign the time, tilld always does.
  */
 const checkHeaders = async (
   keys: ReadonlyArray<CheckingKey>,
@@ -108,7 +108,7 @@ const checkSignature = async (
   )
 }
 
-/** Its maker knows the secret: the rest of it is what `WebhookEvent` or `WebhookTest` says. */
+/** Only a few fields are checked: the body is signed, so that the rest has the shape of `WebhookEvent` or `WebhookTest`. */
 const isEvent = (
   content: Readonly<Record<string, unknown>> | undefined
 ): content is typeof content & (WebhookEvent | WebhookTest) => {
@@ -118,15 +118,15 @@ const isEvent = (
 }
 
 /**
- * The event that a webhook request carries, or the test of an endpoint, when one of the `secrets` signed it. `body` is the
- * request's body as it came: parsed and written again it would be other bytes. `headers` are those of the request: where
- * the secret signs the time too, a request that was signed more than five minutes ago, or from now, is refused. Given the
- * value of `X-Service-Signature` alone, it takes a recorded request at any time: remember the ids of events then.
- * Give the old and the new secret while you change it. Compares in constant time.
+ * Verifies a webhook request and gives its event, or the test of an endpoint. Compares in constant time.
  *
- * @throws WebhookTimestampError when the signature is right, and of another time
- * @throws WebhookVerificationError when the signature is missing, malformed or not of this body and these secrets
- * @throws TypeError when `body` is no text or bytes, or a secret or option is none: the program is wrong, not the request
+ * @param body the raw body of the request: parsed and serialised again it would have other bytes
+ * @param headers the headers of the request. Where the time is signed too, a request signed more than five minutes before or
+ *   after now is refused. With the value of `X-Service-Signature` alone a replay passes at any time: store the event ids then
+ * @param secrets one of them must have signed the request; pass the old and the new one during a rotation
+ * @throws WebhookTimestampError when the signature is valid, but of another time
+ * @throws WebhookVerificationError when the signature is missing, malformed, or not of this body and these secrets
+ * @throws TypeError when an argument is invalid: the program is wrong, not the request
  */
 export const verifyWebhook = async (
   body: string | Uint8Array,
