@@ -4,7 +4,7 @@ import { EventId, eventId, newPaymentId, PaymentId } from "../../src/Domain/Ids.
 
 const beginning = (id: string) => id.slice(4, 12)
 
-it("payments of one moment have ids of their own that begin alike, and those of a later one begin otherwise", () => {
+it("ids of payments of one millisecond differ but begin alike; later ids begin differently", () => {
   const at = 1_800_000_000_000
   const ids = Array.from({ length: 1_000 }, () => newPaymentId(at))
   expect(new Set(ids).size).toBe(1_000)

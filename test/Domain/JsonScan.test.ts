@@ -37,7 +37,7 @@ const json = fc.letrec((tie) => ({
 })).value
 
 describe("a scan of a JSON text", () => {
-  it("knows how deep a text is and how many values it has, whatever parts it comes in", () => {
+  it("counts the depth and the values of a text, in whatever parts it arrives", () => {
     void fc.assert(
       fc.property(json, sizes, (value, parts) => {
         const text = JSON.stringify(value)

@@ -69,7 +69,7 @@ const happen = (at = 0, owner: Owner = merchant, webhookUrl?: string) =>
 const heartbeat = ":\n\n"
 const day = Duration.toMillis("1 day")
 
-it.scoped("something comes every 15 seconds, counted from what came last", () =>
+it.scoped("a keep-alive comment comes 15 seconds after the last chunk", () =>
   onStore(
     Effect.gen(function* () {
       const { next, waiting } = yield* open()
@@ -89,7 +89,7 @@ it.scoped("something comes every 15 seconds, counted from what came last", () =>
   )
 )
 
-it.scoped("a stream begins now, at the start or behind an event, and tells in pieces of at most 32 events", () =>
+it.scoped("a stream begins now, at the start or after an event, in chunks of at most 32 events", () =>
   onStore(
     Effect.gen(function* () {
       const ids = yield* Effect.replicateEffect(happen(), 70)
@@ -111,7 +111,7 @@ it.scoped("a stream begins now, at the start or behind an event, and tells in pi
   )
 )
 
-it.scoped("nobody hears of another account or mode, nor goes on behind its events", () =>
+it.scoped("a stream has no events of another account or mode, and cannot continue after them", () =>
   onStore(
     Effect.gen(function* () {
       yield* addOther
@@ -128,14 +128,14 @@ it.scoped("nobody hears of another account or mode, nor goes on behind its event
   )
 )
 
-describe("what is older than events are kept", () => {
+describe("a position older than the retention of events", () => {
   const cleaned = (left: number) =>
     Effect.gen(function* () {
       const { run } = yield* Housekeeping
       yield* Effect.raceFirst(untilStored(Effect.map(storedIds, (ids) => ids.length === left)), run)
     })
 
-  it.scoped("and forgotten is gone on behind with the oldest that is kept, and says so", () =>
+  it.scoped("whose event is deleted: the stream continues with the oldest kept event, and says so", () =>
     onStore(
       Effect.gen(function* () {
         const first = yield* happen(0)
@@ -150,7 +150,7 @@ describe("what is older than events are kept", () => {
     )
   )
 
-  it.scoped("is no place to go on behind either when itself is there still: others behind it are gone", () =>
+  it.scoped("is not accepted where its own event is still kept: others after it are deleted", () =>
     onStore(
       Effect.gen(function* () {
         // Its delivery waits for an endpoint that has been down ever since.
@@ -166,7 +166,7 @@ describe("what is older than events are kept", () => {
     )
   )
 
-  it.scoped("is gone on behind where it is the newest of its owner's, which stays", () =>
+  it.scoped("is accepted where it is the owner's newest event, which is always kept", () =>
     onStore(
       Effect.gen(function* () {
         yield* addOther
@@ -190,7 +190,7 @@ describe("what is older than events are kept", () => {
 })
 
 describe("a stream ends", () => {
-  it.scoped("with the revocation of its key, and tells of nothing that came after", () =>
+  it.scoped("with the revocation of its key, without any later event", () =>
     onStore(
       Effect.gen(function* () {
         const { record } = yield* newKey()
@@ -220,7 +220,7 @@ describe("a stream ends", () => {
   )
 })
 
-it.scoped("an account has 20 streams at most, in both modes together, and another when one has ended", () =>
+it.scoped("an account has at most 20 streams, in both modes together, and one more when one has ended", () =>
   onStore(
     Effect.gen(function* () {
       yield* addOther

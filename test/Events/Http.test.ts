@@ -104,7 +104,7 @@ layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) =>
     })
   )
 
-  it.scoped("goes on with the oldest event behind an id that nobody knows, and says so", () =>
+  it.scoped("continues with the oldest event for an unknown id, and says so", () =>
     Effect.gen(function* () {
       const key = yield* (yield* TestApi).newKey()
       yield* create(key, "known")
@@ -116,7 +116,7 @@ layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) =>
     })
   )
 
-  it.scoped("ends with its key, before it tells of anything that came after", () =>
+  it.scoped("ends with its key, before any later event", () =>
     Effect.gen(function* () {
       const { newKey } = yield* TestApi
       const keys = yield* Keys

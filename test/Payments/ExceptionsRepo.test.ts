@@ -43,7 +43,7 @@ it.scoped.each([
     }).pipe(Effect.provide(tempStore))
 )
 
-it.scoped("what was sent back is taken from the ledger: what is found beside it opens the exception anew", () =>
+it.scoped("money found beyond the refunded amount opens the exception again", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* writer.write(
@@ -64,7 +64,7 @@ it.scoped("what was sent back is taken from the ledger: what is found beside it 
   }).pipe(Effect.provide(tempStore))
 )
 
-it.scoped("of what names no transaction and no block, what was sent back is the less of it that is open", () =>
+it.scoped("an exception without transaction and block is open for what was found less what was refunded", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const sum: ExceptionContent = { ...found, txHash: undefined, key: "sum" }
@@ -82,7 +82,7 @@ it.scoped("of what names no transaction and no block, what was sent back is the 
   }).pipe(Effect.provide(tempStore))
 )
 
-it.scoped("an exception whose money has grown while it was open says so, is as old as it was, and is no new one", () =>
+it.scoped("an open exception whose money grows gets the new amount, keeps its age, and is not reported as opened", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* writer.write(
@@ -95,7 +95,7 @@ it.scoped("an exception whose money has grown while it was open says so, is as o
   }).pipe(Effect.provide(tempStore))
 )
 
-it.scoped("those that nobody has decided on are listed oldest first, as many as are asked for", () =>
+it.scoped("open exceptions are listed oldest first, up to the limit", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* writer.write(

@@ -23,19 +23,21 @@ const startScanElsewhere = Effect.flatMap(Writer, (writer) =>
   writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
 )
 
-it.scoped("only money on another chain is known: failed wrong_chain at the deadline, an exception before", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* startScanElsewhere
-    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(300, 5n)] })
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    expect(yield* exceptions(payment)).toEqual(["open wrong_chain 5 0xt300"])
-    yield* scanTo(lastOnTime + confirmations)
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
-  }).pipe(Effect.provide(twoChains))
+it.scoped(
+  "money on another chain only is an exception at once, and fails the payment as wrong_chain at the deadline",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      yield* startScanElsewhere
+      yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(300, 5n)] })
+      expect((yield* look(payment)).payment?.status).toBe("pending")
+      expect(yield* exceptions(payment)).toEqual(["open wrong_chain 5 0xt300"])
+      yield* scanTo(lastOnTime + confirmations)
+      expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "wrong_chain" })
+    }).pipe(Effect.provide(twoChains))
 )
 
-it.scoped("a chain that answers is waited for; what it finds decides", () =>
+it.scoped("a payment waits for the balances of another reachable chain, and ends by what they show", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScanElsewhere
@@ -73,7 +75,7 @@ it.scoped(
     })
 )
 
-it.scoped("payments that wait for another chain hold up none behind them, however many they are", () =>
+it.scoped("payments that wait for another chain do not delay later ones, however many wait", () =>
   Effect.gen(function* () {
     yield* start
     // More than one commit ends.
@@ -94,7 +96,7 @@ it.scoped("payments that wait for another chain hold up none behind them, howeve
   }).pipe(Effect.provide(twoChains))
 )
 
-it.scoped("a chain that does not answer is not waited for; its money is an exception later", () =>
+it.scoped("a payment does not wait for an unreachable chain; money found there later is an exception", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScanElsewhere
@@ -108,7 +110,7 @@ it.scoped("a chain that does not answer is not waited for; its money is an excep
   }).pipe(Effect.provide(twoChains))
 )
 
-it.scoped("a chain whose balances cannot be compared is waited for two minutes", () =>
+it.scoped("a payment waits two minutes for a chain whose balances cannot be reconciled", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScanElsewhere

@@ -22,54 +22,60 @@ import {
   wallet
 } from "./settling.ts"
 
-it.scoped("overpaid, paid again and late: exceptions of a confirmed payment, which stays as it is", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* tick({ head: 130, transfers: [transfer(120, 1100n)] })
-    expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
-    yield* TestClock.adjust("1 second")
-    yield* tick({ head: 140, transfers: [transfer(135, 30n)] })
-    yield* TestClock.adjust("1 second")
-    yield* tick({ head: lastOnTime + 9, transfers: [transfer(lastOnTime + 5, 40n)] })
-    expect(yield* exceptions(payment)).toEqual([
-      "open overpaid 100 0xt120",
-      "open paid_again 30 0xt135",
-      `open late 40 0xt${lastOnTime + 5}`
-    ])
-    const after = yield* look(payment)
-    expect(after.payment).toMatchObject({ status: "confirmed", amountReceived: 1100n, txHash: "0xt120" })
-    expect(after.events).toHaveLength(2)
-    expect(alarms).toEqual([])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "money beyond the amount, paid again and late is an exception each and leaves a confirmed payment unchanged",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      yield* tick({ head: 130, transfers: [transfer(120, 1100n)] })
+      expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
+      yield* TestClock.adjust("1 second")
+      yield* tick({ head: 140, transfers: [transfer(135, 30n)] })
+      yield* TestClock.adjust("1 second")
+      yield* tick({ head: lastOnTime + 9, transfers: [transfer(lastOnTime + 5, 40n)] })
+      expect(yield* exceptions(payment)).toEqual([
+        "open overpaid 100 0xt120",
+        "open paid_again 30 0xt135",
+        `open late 40 0xt${lastOnTime + 5}`
+      ])
+      const after = yield* look(payment)
+      expect(after.payment).toMatchObject({ status: "confirmed", amountReceived: 1100n, txHash: "0xt120" })
+      expect(after.events).toHaveLength(2)
+      expect(alarms).toEqual([])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("an overpayment is one once the payment is confirmed, also by a scan that brings nothing new", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    yield* tick({ head: 120, transfers: [transfer(120, 1100n)] })
-    expect(yield* exceptions(payment)).toEqual([])
-    yield* tick({ head: 122 })
-    expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "an overpayment becomes an exception when the payment is confirmed, also by a scan without new receipts",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      yield* tick({ head: 120, transfers: [transfer(120, 1100n)] })
+      expect(yield* exceptions(payment)).toEqual([])
+      yield* tick({ head: 122 })
+      expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("late for an expired payment is an exception; found late is that and an alarm; neither is an event", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    const end = lastOnTime + confirmations
-    yield* scanTo(end)
-    yield* scanTo(end + 9, transfer(end + 5, 1000n))
-    expect(alarms).toEqual([])
-    yield* scanTo(end + 19, transfer(200, 1000n))
-    expect(yield* exceptions(payment)).toEqual([`open late 1000 0xt${end + 5}`, "open found_late 1000 0xt200"])
-    expect(alarms).toEqual([expect.stringContaining("found after its payment had ended")])
-    expect(alarmedAbout).toEqual([
-      { service: "settlement", payment: payment.id, chain: "base", amount: "1000", currency: "ETH", txHash: "0xt200" }
-    ])
-    const after = yield* look(payment)
-    expect(after.payment).toMatchObject({ status: "expired", amountReceived: undefined })
-    expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "late money for an expired payment is an exception, money found late also an alarm, and neither sends an event",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      const end = lastOnTime + confirmations
+      yield* scanTo(end)
+      yield* scanTo(end + 9, transfer(end + 5, 1000n))
+      expect(alarms).toEqual([])
+      yield* scanTo(end + 19, transfer(200, 1000n))
+      expect(yield* exceptions(payment)).toEqual([`open late 1000 0xt${end + 5}`, "open found_late 1000 0xt200"])
+      expect(alarms).toEqual([expect.stringContaining("found after its payment had ended")])
+      expect(alarmedAbout).toEqual([
+        { service: "settlement", payment: payment.id, chain: "base", amount: "1000", currency: "ETH", txHash: "0xt200" }
+      ])
+      const after = yield* look(payment)
+      expect(after.payment).toMatchObject({ status: "expired", amountReceived: undefined })
+      expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])
+    }).pipe(Effect.provide(layer))
 )
 
 it.scoped("a wrong token leaves the payment open, and is an exception at once", () =>
@@ -83,7 +89,7 @@ it.scoped("a wrong token leaves the payment open, and is an exception at once", 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("gas that reaches the address of a token payment that has ended is nothing", () =>
+it.scoped("native money at the address of an ended token payment is gas and no exception", () =>
   Effect.gen(function* () {
     const payment = yield* startWith({ currency: "USDC" })
     yield* scanTo(130, usdcElsewhere(120, 1000n))
@@ -93,26 +99,28 @@ it.scoped("gas that reaches the address of a token payment that has ended is not
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("an exception that a reorg took is gone, and open again with its money; a decision stays", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    const late = transfer(lastOnTime + 5, 40n)
-    yield* tick({ head: lastOnTime + 5, transfers: [late] })
-    yield* tick({ head: lastOnTime + 6, ancestor: lastOnTime + 4 })
-    expect(yield* exceptions(payment)).toEqual([`gone late 40 ${late.txHash}`])
-    yield* tick({ head: lastOnTime + 7, transfers: [{ ...transfer(lastOnTime + 7, 40n), txHash: late.txHash }] })
-    expect(yield* exceptions(payment)).toEqual([`open late 40 ${late.txHash}`])
+it.scoped(
+  "an exception whose money is orphaned is gone and opens again with the money; a decided one stays decided",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* confirmedOnce
+      const late = transfer(lastOnTime + 5, 40n)
+      yield* tick({ head: lastOnTime + 5, transfers: [late] })
+      yield* tick({ head: lastOnTime + 6, ancestor: lastOnTime + 4 })
+      expect(yield* exceptions(payment)).toEqual([`gone late 40 ${late.txHash}`])
+      yield* tick({ head: lastOnTime + 7, transfers: [{ ...transfer(lastOnTime + 7, 40n), txHash: late.txHash }] })
+      expect(yield* exceptions(payment)).toEqual([`open late 40 ${late.txHash}`])
 
-    const stored = yield* Exceptions.ofPayment(yield* Reader, payment.id)
-    const writer = yield* Writer
-    yield* writer.write(Effect.forEach(stored, (one) => Exceptions.sendBack(one, one.amount, 1)))
-    yield* tick({ head: lastOnTime + 8, ancestor: lastOnTime + 6 })
-    yield* tick({ head: lastOnTime + 8, transfers: [{ ...transfer(lastOnTime + 8, 40n), txHash: late.txHash }] })
-    expect(yield* exceptions(payment)).toEqual([`refunded late 40 ${late.txHash}`])
-  }).pipe(Effect.provide(layer))
+      const stored = yield* Exceptions.ofPayment(yield* Reader, payment.id)
+      const writer = yield* Writer
+      yield* writer.write(Effect.forEach(stored, (one) => Exceptions.sendBack(one, one.amount, 1)))
+      yield* tick({ head: lastOnTime + 8, ancestor: lastOnTime + 6 })
+      yield* tick({ head: lastOnTime + 8, transfers: [{ ...transfer(lastOnTime + 8, 40n), txHash: late.txHash }] })
+      expect(yield* exceptions(payment)).toEqual([`refunded late 40 ${late.txHash}`])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money at an address of a lost payment is an exception without one, and gone with a reorg", () =>
+it.scoped("money at the address of a lost payment is an exception without a payment, and gone after a reorg", () =>
   Effect.gen(function* () {
     yield* start
     const writer = yield* Writer
@@ -136,7 +144,7 @@ it.scoped("money at an address of a lost payment is an exception without one, an
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("what belongs to lost payments is found by an index", () =>
+it.scoped("receipts of lost payments are found by an index", () =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const asked: Array<readonly [sql: string, params: ReadonlyArray<Param> | undefined]> = []

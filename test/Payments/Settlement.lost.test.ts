@@ -14,7 +14,7 @@ const stored = Effect.flatMap(Reader, (reader) =>
   reader.all("SELECT address, chain, mode, amount, outcome FROM exceptions ORDER BY length(amount), amount")
 )
 
-it.scoped("money of lost payments is told apart by its address, its chain and its mode", () =>
+it.scoped("money of lost payments is kept apart by address, chain and mode", () =>
   Effect.gen(function* () {
     yield* start
     const writer = yield* Writer

@@ -124,7 +124,7 @@ it.scoped.each(others.map((other) => [networkKey(other), other] as const))(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("no payment waits for what another mode has not looked at", () => {
+it.scoped("no payment waits for the scan of another mode", () => {
   const elsewhereLive: Network = { chain: "optimism", mode: "live" }
   return Effect.gen(function* () {
     const payment = yield* start
@@ -137,7 +137,7 @@ it.scoped("no payment waits for what another mode has not looked at", () => {
   }).pipe(Effect.provide(withChains({}, elsewhereLive)))
 })
 
-it.scoped("a chain whose newest block is two minutes old still answers, and is waited for", () =>
+it.scoped("a chain whose newest block is two minutes old counts as reachable, and payments wait for it", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScans(100, elsewhere)
@@ -150,7 +150,7 @@ it.scoped("a chain whose newest block is two minutes old still answers, and is w
   }).pipe(Effect.provide(withChains({}, elsewhere)))
 )
 
-it.scoped("money on another chain, and its reorg, leave a payment with what it has got on its own", () =>
+it.scoped("money on another chain, and its reorg, do not change what a payment got on its own chain", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* startScans(100, elsewhere)

@@ -8,7 +8,7 @@ import { StoreUnavailable, type Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { block, confirmations, lastOnTime, layer, look, network, start, untilExpired } from "./settling.ts"
 
-it.scoped("payments that are over when the store is full end a second after it has room again", () =>
+it.scoped("payments that are over while the store is full end a second after it has room again", () =>
   Effect.gen(function* () {
     const payment = yield* start
     const writer = yield* Writer

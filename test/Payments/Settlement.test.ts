@@ -27,21 +27,23 @@ import {
   withChains
 } from "./settling.ts"
 
-it.scoped("nothing came: expired by the first scan in which a block past the deadline has the confirmations", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    const first = lastOnTime + 1
-    yield* scanTo(first + confirmations - 2)
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    yield* scanTo(first + confirmations - 1)
-    const after = yield* look(payment)
-    expect(after.payment?.status).toBe("expired")
-    expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])
-    expect(after.transitions).toEqual([{ to_status: "expired", at: (first + confirmations - 1) * 1000 }])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "a payment without money expires with the first scan in which a block past the deadline has the confirmations",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      const first = lastOnTime + 1
+      yield* scanTo(first + confirmations - 2)
+      expect((yield* look(payment)).payment?.status).toBe("pending")
+      yield* scanTo(first + confirmations - 1)
+      const after = yield* look(payment)
+      expect(after.payment?.status).toBe("expired")
+      expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])
+      expect(after.transitions).toEqual([{ to_status: "expired", at: (first + confirmations - 1) * 1000 }])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("too little came: failed by that scan, not before", () =>
+it.scoped("a payment with too little money fails with that scan, not before", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(150, transfer(120, 999n))
@@ -92,7 +94,7 @@ it.scoped("one scan that finds deep money detects and confirms in one transactio
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money that waits in its block confirms when the head has moved far enough", () =>
+it.scoped("detected money confirms the payment once the head has advanced far enough", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(120, transfer(120, 1000n))
@@ -104,7 +106,7 @@ it.scoped("money that waits in its block confirms when the head has moved far en
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a reorg takes a detected payment back without an event, and the next detection is a new one", () =>
+it.scoped("a reorg makes a detected payment pending without an event, and the next detection is a new event", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(120, transfer(120, 1000n))
@@ -121,7 +123,7 @@ it.scoped("a reorg takes a detected payment back without an event, and the next 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a crowd that ends at once ends in several commits", () =>
+it.scoped("many payments that are over at once end in several commits", () =>
   Effect.gen(function* () {
     yield* start
     const reader = yield* Reader
@@ -133,7 +135,7 @@ it.scoped("a crowd that ends at once ends in several commits", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("nor does a commit of the watcher end any of a crowd that got too little, which is the expiry's to do", () =>
+it.scoped("a commit of the watcher ends no payment that got too little: only the expiry worker does", () =>
   Effect.gen(function* () {
     yield* start
     const writer = yield* Writer
@@ -158,7 +160,7 @@ it.scoped("nor does a commit of the watcher end any of a crowd that got too litt
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a transaction on both branches of a reorg is no transition", () =>
+it.scoped("a transaction on both branches of a reorg causes no transition", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(120, transfer(120, 1000n))
@@ -173,24 +175,26 @@ it.scoped("a transaction on both branches of a reorg is no transition", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("nothing ends on a chain without a block that has its confirmations, or without a look at its balances", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    const writer = yield* Writer
-    const settlement = yield* Settlement
-    const head = block(lastOnTime + 1000)
-    const settled = <E>(change: Effect.Effect<unknown, E, Tx>) =>
-      writer.write(Effect.zipRight(change, settlement.settle({ network, head }, [payment.id])))
-    yield* settled(LedgerRepo.moveScan(network, head))
-    yield* settled(Balances.moveChecked(network, head))
-    expect((yield* look(payment)).payment?.status).toBe("pending")
-    yield* settled(LedgerRepo.keepBlocks(network, [block(lastOnTime + 900)]))
-    yield* untilExpired
-    expect((yield* look(payment)).payment?.status).toBe("expired")
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "nothing ends on a chain without a block that has the confirmations, or without a balance reconciliation",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      const writer = yield* Writer
+      const settlement = yield* Settlement
+      const head = block(lastOnTime + 1000)
+      const settled = <E>(change: Effect.Effect<unknown, E, Tx>) =>
+        writer.write(Effect.zipRight(change, settlement.settle({ network, head }, [payment.id])))
+      yield* settled(LedgerRepo.moveScan(network, head))
+      yield* settled(Balances.moveChecked(network, head))
+      expect((yield* look(payment)).payment?.status).toBe("pending")
+      yield* settled(LedgerRepo.keepBlocks(network, [block(lastOnTime + 900)]))
+      yield* untilExpired
+      expect((yield* look(payment)).payment?.status).toBe("expired")
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("nothing ends before its balances have been compared past the deadline", () =>
+it.scoped("nothing ends before a balance reconciliation past the deadline", () =>
   Effect.gen(function* () {
     const payment = yield* start
     const head = lastOnTime + 50
@@ -220,7 +224,7 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money that a second provider has not confirmed neither confirms nor fails, and does once it has", () =>
+it.scoped("uncorroborated money neither confirms nor fails a payment, and confirms it once it is corroborated", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* TestClock.setTime((lastOnTime + 500) * 1000)

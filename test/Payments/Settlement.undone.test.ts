@@ -21,7 +21,7 @@ import {
   untilExpired
 } from "./settling.ts"
 
-it.scoped("a confirmed payment whose money is gone for good: failed reorged, with its event and an alarm", () =>
+it.scoped("a confirmed payment whose money is orphaned for good fails as reorged, with its event and an alarm", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     yield* tick({ head: 131, ancestor: 119, finalized: 118 })
@@ -55,20 +55,22 @@ it.scoped("a confirmed payment whose money is gone for good: failed reorged, wit
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("without a finalized tag that takes four times the confirmations; money that comes back undoes nothing", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    yield* tick({ head: 121, ancestor: 119 })
-    yield* tick({ head: 120 + 4 * confirmations - 1 })
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    yield* tick({ head: 140, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
-    yield* tick({ head: 200 })
-    const { events } = yield* look(payment)
-    expect(events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed"])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "without a finalized tag an undo takes four times the confirmations; money that is mined again undoes nothing",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* confirmedOnce
+      yield* tick({ head: 121, ancestor: 119 })
+      yield* tick({ head: 120 + 4 * confirmations - 1 })
+      expect((yield* look(payment)).payment?.status).toBe("confirmed")
+      yield* tick({ head: 140, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
+      yield* tick({ head: 200 })
+      const { events } = yield* look(payment)
+      expect(events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed"])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a payment that was undone while nobody looked is found after a restart", () =>
+it.scoped("a payment that was undone while the daemon was down is found after a restart", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     const writer = yield* Writer
@@ -86,7 +88,7 @@ it.scoped("a payment that was undone while nobody looked is found after a restar
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a commit that fails leaves nothing behind: no alarm, and what it had looked at is looked at again", () =>
+it.scoped("a commit that fails raises no alarm, and its reorgs are looked at again", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     yield* tick({ head: 132, ancestor: 119, finalized: 118 })
@@ -109,7 +111,7 @@ it.scoped("a commit that fails leaves nothing behind: no alarm, and what it had 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a reorg of blocks that were said to be final: what replaces them has to become final first", () =>
+it.scoped("after a reorg of finalized blocks a payment is undone only once the new blocks are final", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     yield* tick({ head: 131, finalized: 125 })
@@ -120,7 +122,7 @@ it.scoped("a reorg of blocks that were said to be final: what replaces them has 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("coins whose balances are compared only once their blocks are final are looked at again then", () =>
+it.scoped("native payments are looked at again when the balance reconciliation comes after finality", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     yield* tick({ head: 131, ancestor: 119, finalized: 118, checked: 119 })

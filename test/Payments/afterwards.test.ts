@@ -77,14 +77,14 @@ const arrived = (of: Payment, blockNumber: number, amount: bigint): Receipt => (
 const exceptions = (payment: Payment, receipts: ReadonlyArray<Receipt>) =>
   exceptionsOf(payment, receipts, rules).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
 
-it("what came before the transaction that completed a payment is in its surplus, and no other", () => {
+it("money before the transaction that completed a payment counts in the surplus of that transaction only", () => {
   const payment = { ...confirmed("ETH"), txHash: "0xt102" }
   expect(exceptions(payment, [arrived(payment, 101, 1100n), arrived(payment, 102, 1000n)])).toEqual([
     "overpaid 1100 0xt102"
   ])
 })
 
-it("money that was off the chain when a payment failed, and came back, is found late however much was known", () => {
+it("money that was orphaned when a payment failed, and is mined again, is found late however much was known", () => {
   const payment: Payment = {
     ...confirmed("ETH"),
     status: "failed",
@@ -98,7 +98,7 @@ it("money that was off the chain when a payment failed, and came back, is found 
   ])
 })
 
-it("money that came back in the place that it had had is what is found late, and not what was known all the time", () => {
+it("of two transactions the one that is mined again is found late, not the one that was known all the time", () => {
   const payment: Payment = {
     ...confirmed("ETH"),
     status: "failed",
@@ -112,7 +112,7 @@ it("money that came back in the place that it had had is what is found late, and
   expect(exceptions(payment, [before, known, back])).toEqual(["found_late 300 0xt101"])
 })
 
-it("money that came back is found late beside money that nobody can attribute", () => {
+it("money that is mined again is found late beside unattributed money", () => {
   const payment: Payment = {
     ...confirmed("ETH"),
     status: "failed",
@@ -127,7 +127,7 @@ it("money that came back is found late beside money that nobody can attribute", 
   ])
 })
 
-it("what a payment lacks since a reorg undid it is not what stands without a transaction", () => {
+it("unattributed money reduces what a payment lacks since a reorg undid it", () => {
   const payment: Payment = {
     ...confirmed("ETH"),
     status: "failed",
@@ -151,7 +151,7 @@ it.each([
   expect(exceptions(payment, [stray])).toEqual(found)
 })
 
-it("gas to collect a token with stays nothing when a reorg undoes the payment", () => {
+it("gas for collecting a token stays no exception when a reorg undoes the payment", () => {
   const payment: Payment = { ...confirmed("USDC"), status: "failed", failureReason: "reorged", endedAt: 130_000 }
   const lost = { ...gone(payment), currency: "USDC", position: "log:0" }
   const gas: Receipt = { ...arrived(payment, 120, 7n), currency: "ETH", seenAt: 120_000 }

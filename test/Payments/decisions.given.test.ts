@@ -24,7 +24,7 @@ import {
   withChains
 } from "./settling.ts"
 
-it.scoped("accept: a transaction that a reorg took is asked about as any that the ledger does not know", () =>
+it.scoped("accept: an orphaned transaction is proven like any that the ledger does not have", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* tick({ head: 121, transfers: [transfer(120, 400n)] })
@@ -34,7 +34,7 @@ it.scoped("accept: a transaction that a reorg took is asked about as any that th
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: a confirmed payment keeps its transaction, and nobody is asked about another", () =>
+it.scoped("accept: a confirmed payment keeps its transaction, and no provider is asked about another", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 1500n))
@@ -46,7 +46,7 @@ it.scoped("accept: a confirmed payment keeps its transaction, and nobody is aske
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: a transaction that paid another payment is refused where the money's own is known", () =>
+it.scoped("accept: a transaction that paid another payment is refused where all money has a known transaction", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     const [other = expect.unreachable()] = yield* crowd(1)
@@ -65,7 +65,7 @@ it.scoped("accept: a transaction that paid another payment is refused where the 
 
 const live: Network = { chain: "base", mode: "live" }
 
-it.scoped("accept: a transaction is proven by the nodes of the payment's mode", () =>
+it.scoped("accept: a transaction is proven by the providers of the payment's mode", () =>
   Effect.gen(function* () {
     mined.clear()
     asked.splice(0)
@@ -108,7 +108,7 @@ it.scoped("accept: the payment ended when it was accepted; on-time money that wa
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: late money that was sent back takes nothing from what is found on time after it", () =>
+it.scoped("refunded: refunded late money does not reduce on-time money found after it", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(end)
@@ -166,7 +166,7 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: what comes after a transaction that the ledger does not know was accepted is paid again", () =>
+it.scoped("accept: money after an accepted transaction that the ledger does not have is paid again", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 1000n))
@@ -199,7 +199,7 @@ const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
     yield* scanTo(head, ...transfers)
   })
 
-it.scoped("accept: money without a transaction is what was paid: further money is paid again, and its own is not", () =>
+it.scoped("accept: further money is paid again beside accepted unattributed money, whose own transaction is not", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
@@ -213,7 +213,7 @@ it.scoped("accept: money without a transaction is what was paid: further money i
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: money without a transaction stands for what the others lacked", () =>
+it.scoped("accept: unattributed money makes up for what the other transactions lacked", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(110, 300n), transfer(120, 700n, untold))
@@ -244,7 +244,7 @@ it.scoped.each([120, 121, 122])(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: of a paid payment, money without a transaction is not again what is paid with", () =>
+it.scoped("accept: unattributed money accepted for a paid payment does not count as its payment again", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(110, 1000n), transfer(120, 700n, untold))
@@ -254,7 +254,7 @@ it.scoped("accept: of a paid payment, money without a transaction is not again w
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: money on another chain without a transaction is no new matter when that turns up", () =>
+it.scoped("accept: unattributed money on another chain opens nothing new when its transaction is found", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     const writer = yield* Writer

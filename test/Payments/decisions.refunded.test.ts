@@ -9,7 +9,7 @@ import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { end, hash, layer, look, mined, refunded, start, untold } from "./deciding.ts"
 import { block, network, scanTo, tick, transfer } from "./settling.ts"
 
-it.scoped("refunded: closes what is open, and needs something that is", () =>
+it.scoped("refunded: closes what is open, and fails where nothing is open", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(end)
@@ -60,7 +60,7 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: while nobody finds the transaction the payment expires at its deadline all the same", () =>
+it.scoped("refunded: without a known transaction the payment expires at its deadline all the same", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 1000n, untold))
@@ -86,7 +86,7 @@ it.scoped("refunded: other money than what was sent back counts", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("what was sent back is open again when it is more money by now, for what is more", () =>
+it.scoped("a refunded exception opens again for further money, with that amount", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 300n, untold))
@@ -106,7 +106,7 @@ it.scoped("what was sent back is open again when it is more money by now, for wh
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: money that was sent back is not what the payment is accepted with", () =>
+it.scoped("accept: a payment is not accepted with refunded money", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 400n, untold))
@@ -135,7 +135,7 @@ it.scoped("accept: what is left of the money counts, and where nothing is left t
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: what was paid again and sent back does not take the place of money that a reorg took", () =>
+it.scoped("refunded: refunded money that was paid again does not replace orphaned money", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(110, 1000n), transfer(120, 1000n))
@@ -158,7 +158,7 @@ it.scoped("refunded: what was paid again and sent back does not take the place o
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: what was beyond the amount and sent back does not take the place of money that a reorg took", () =>
+it.scoped("refunded: a refunded overpayment does not replace orphaned money", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(110, 400n), transfer(120, 1000n))
@@ -175,7 +175,7 @@ it.scoped("refunded: what was beyond the amount and sent back does not take the 
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("refunded: money without a transaction that stood in for what a reorg took undoes the payment", () =>
+it.scoped("refunded: refunding unattributed money that replaced orphaned money undoes the payment", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(110, 1000n, untold), transfer(120, 1000n))

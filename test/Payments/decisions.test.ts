@@ -65,7 +65,7 @@ it.scoped("accept: closes what is open of a confirmed payment and changes nothin
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: money without a transaction needs one that its chain has, deep enough and not failed", () =>
+it.scoped("accept: unattributed money needs a named transaction that the chain has, deep enough and not failed", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(end, transfer(120, 1000n, untold))
@@ -87,7 +87,7 @@ it.scoped("accept: money without a transaction needs one that its chain has, dee
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: the transaction of money without one is looked for on the chain that the money came on", () =>
+it.scoped("accept: the transaction named for unattributed money is proven on the chain of that money", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     const writer = yield* Writer
@@ -101,7 +101,7 @@ it.scoped("accept: the transaction of money without one is looked for on the cha
   }).pipe(Effect.provide(ofTwoChains))
 )
 
-it.scoped("accept: a transaction of the ledger is not asked about", () =>
+it.scoped("accept: no provider is asked about a transaction that the ledger has", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130, transfer(120, 1n), transfer(121, 2n))
@@ -110,7 +110,7 @@ it.scoped("accept: a transaction of the ledger is not asked about", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("accept: nothing where nothing came, and nobody where there is no such payment", () =>
+it.scoped("accept: fails where no money came, and gives nothing for an unknown payment", () =>
   Effect.gen(function* () {
     const { id } = yield* start
     yield* scanTo(130)
@@ -194,22 +194,24 @@ it.scoped("abandon: a payment that has got some of its money fails too, and keep
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("abandon: before the first head of a chain; money on another chain, and later on this one, is told of", () =>
-  Effect.gen(function* () {
-    const { id } = yield* startWith({ currency: "USDC" })
-    const writer = yield* Writer
-    const run = (sql: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))
-    yield* run("UPDATE payments SET created_head = NULL")
-    yield* run("DELETE FROM scans")
-    yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
-    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 1000n)] })
-    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
-    yield* abandon(network)
-    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
-    yield* writer.write(Effect.zipRight(LedgerRepo.startScan(network, block(290), undefined), startAt(network, 290)))
-    yield* scanTo(310, usdcElsewhere(305, 5n))
-    expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000", "open found_late 5"])
-    yield* accept(id, undefined)
-    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt305", amountReceived: 5n })
-  }).pipe(Effect.provide(ofTwoChains))
+it.scoped(
+  "abandon: works before a chain's first head; money on another chain, and later on this one, is an exception",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* startWith({ currency: "USDC" })
+      const writer = yield* Writer
+      const run = (sql: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))
+      yield* run("UPDATE payments SET created_head = NULL")
+      yield* run("DELETE FROM scans")
+      yield* writer.write(LedgerRepo.startScan(elsewhere, block(7), undefined))
+      yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 1000n)] })
+      expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
+      yield* abandon(network)
+      expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000"])
+      yield* writer.write(Effect.zipRight(LedgerRepo.startScan(network, block(290), undefined), startAt(network, 290)))
+      yield* scanTo(310, usdcElsewhere(305, 5n))
+      expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000", "open found_late 5"])
+      yield* accept(id, undefined)
+      expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt305", amountReceived: 5n })
+    }).pipe(Effect.provide(ofTwoChains))
 )

@@ -108,7 +108,7 @@ it.scoped("dust: it confirms only once its newest is deep, and all is corroborat
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("dust: a reorg takes out of the sums what it takes, and gives back what it mines again", () =>
+it.scoped("dust: a reorg takes orphaned receipts out of the sums, and adds those that are mined again", () =>
   Effect.gen(function* () {
     const payment = yield* begin
     yield* tick({ head: 110, transfers: dust(110, 10, 500n) })
@@ -181,7 +181,7 @@ it.scoped("dust: what came beyond the amount, late, or as another token is one e
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("dust: what was decided on stays decided, and what came since is open", () =>
+it.scoped("dust: decided dust stays decided, and dust that came since is open", () =>
   Effect.gen(function* () {
     const payment = yield* begin
     yield* tick({ head: 130, transfers: [token(120, amount)] })
@@ -276,7 +276,7 @@ it.scoped("dust: on another chain and at a lost address it is summed up from the
   }).pipe(Effect.provide(withChains({}, { chain: "optimism" })))
 )
 
-it.scoped("dust: what belongs to a payment is settled by its own rows alone, however much dust there is", () =>
+it.scoped("dust: a payment is settled by reading its own rows alone, however much dust there is", () =>
   Effect.gen(function* () {
     const payment = yield* begin
     yield* tick({ head: 110, transfers: [token(110, 500_000n), ...dust(110, 3_000)] })

@@ -28,7 +28,7 @@ it("dust: the floor is never more than a hundredth of the amount, or of what is 
   expect(floor({ status: "failed", amountReceived: 999_500n, endedAt: 1 })).toBe(1_000n)
 })
 
-it("dust: what a payment had when it ended is there once, however much came since that nobody agrees to", () => {
+it("dust: what a payment had at its end counts once, however much uncorroborated dust came since", () => {
   const { address, chain, currency, id, mode } = somePayment({})
   const sum = (over: Partial<DustSum>): DustSum => ({
     ...{

@@ -45,7 +45,7 @@ const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
 
 const after = endedAt / 1000 + 10
 
-describe("money inside contracts that one provider tells of, and no other one can tell of at all", () => {
+describe("an internal transfer that one provider reports, and no other one can check", () => {
   const told = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
   const coins = payment({ currency: "ETH" })
 
@@ -91,7 +91,7 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), before, receipt("0xa", 102, 1000n, { seenAt: endedAt }))).toEqual(["overpaid 30 0xa"])
   })
 
-  it("is not again what nobody can attribute", () => {
+  it("unattributed money is not paid_again", () => {
     const untold = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
     expect(found(confirmed(), receipt("0xa", 101, 1000n), untold)).toEqual(["unattributed 30 undefined"])
   })
@@ -134,7 +134,7 @@ describe("late", () => {
     expect(found(of, receipt("0xa", lastOnTime + 1, 400n))).toEqual(["late 400 0xa"])
   })
 
-  it("is none of what was on time in the block that a reorg took", () => {
+  it("money that was on time in an orphaned block is not late", () => {
     const onTime = receipt("0xa", lastOnTime, 400n, { canonical: false })
     expect(found(payment(), onTime, receipt("0xa", lastOnTime + 3, 400n))).toEqual([])
   })
@@ -151,7 +151,7 @@ describe("found_late", () => {
     expect(found(short, known, receipt("0xb", 301, 600n, { seenAt: endedAt + 1 }))).toEqual(["found_late 600 0xb"])
   })
 
-  it("nothing that was counted beside coins without a transaction, counted or not", () => {
+  it("nothing that was counted beside unattributed money, whether that was counted or not", () => {
     const known = receipt("0xa", 300, 400n)
     const coins = { position: "unattributed", txHash: undefined } as const
     expect(found(short, known, receipt("", 299, 50n, { ...coins, corroborated: false }))).toEqual([
@@ -218,7 +218,7 @@ describe("the wrong money", () => {
     expect(found(confirmed(), orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
   })
 
-  it("wrong_chain: anything on another chain, at any time; where nobody knows its transaction, by its block", () => {
+  it("wrong_chain: anything on another chain, at any time; without a transaction, by its block", () => {
     expect(found(payment(), receipt("0xa", 7, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     expect(found(confirmed(), receipt("0xa", after, 5n, { chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     const old = receipt("0xa", 7, 5n, { chain: "optimism" })
@@ -237,7 +237,7 @@ describe("the wrong money", () => {
     expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
   })
 
-  it("money older than the payment, and money of an orphaned block, is nobody's business", () => {
+  it("money older than the payment, and money of an orphaned block, is no exception", () => {
     expect(found(payment(), receipt("0xa", 100, 5n, { currency: "USDT" }), receipt("0xb", 90, 1000n))).toEqual([])
     expect(found(payment(), receipt("0xa", 101, 5n, { currency: "USDT", canonical: false }))).toEqual([])
     expect(found(payment({ createdHead: undefined }), receipt("0xa", 101, 5n, { currency: "USDT" }))).toEqual([])
@@ -251,7 +251,7 @@ it("two transfers of one transaction are one, and keep their key in another bloc
   expect(at(lastOnTime + 2)).toEqual(at(lastOnTime + 1))
 })
 
-it("money of a lost payment is told by transaction and currency", () => {
+it("money of a lost payment is one exception for each transaction and currency", () => {
   const all = [receipt("0xa", 101, 5n), receipt("0xa", 101, 6n, { position: "log:1" }), receipt("0xb", 102, 7n)]
   expect(unknownMoney(all).map(({ amount, kind }) => [kind, amount])).toEqual([
     ["unknown_payment", 11n],

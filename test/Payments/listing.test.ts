@@ -90,7 +90,7 @@ layer(app, { excludeTestServices: true })("the list of payments", (it) => {
     })
   )
 
-  it.effect("a cursor tells nothing of its place: it is sealed, and another each time", () =>
+  it.effect("a cursor reveals nothing: it is sealed, and different each time", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()

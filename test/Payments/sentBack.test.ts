@@ -32,7 +32,7 @@ const told = (amount: bigint, over: Partial<Receipt> = {}) =>
 const amounts = (receipts: ReadonlyArray<Receipt>, exceptions = [sentBack]) =>
   withoutSentBack(receipts, exceptions).map(({ amount }) => amount)
 
-describe("money that was sent back while nobody could tell its transaction", () => {
+describe("refunded money without a transaction", () => {
   it("is left out: what stands without a transaction, and then what was found out of it", () => {
     expect(amounts([untold(700n)])).toEqual([])
     expect(amounts([told(300n), untold(400n)])).toEqual([])
@@ -79,7 +79,7 @@ describe("money that was sent back while nobody could tell its transaction", () 
   })
 })
 
-describe("money of a transaction that was sent back", () => {
+describe("refunded money of a transaction", () => {
   const repaid: PaymentException = { ...sentBack, kind: "paid_again", txHash: "0xa", block: undefined }
   const rest = (receipts: ReadonlyArray<Receipt>, exception = repaid) =>
     withoutSentBack(receipts, [exception]).map(({ amount }) => amount)

@@ -36,7 +36,7 @@ describe("money arrives", () => {
     expect(states(run(it, [receipt(it)], scanned(head)))).toEqual(expected)
   })
 
-  it("the transaction that crosses the line is the payment's, and dust behind it holds nothing up", () => {
+  it("the transaction that completes the amount is the payment's, and dust behind it delays nothing", () => {
     const it = payment({ status: "detecting", amountReceived: 600n, txHash: "0xt101" })
     const receipts = [
       receipt(it, { blockNumber: 103, txHash: "0xdust", amount: 1n, position: "log:7" }),
@@ -92,7 +92,7 @@ describe("money that does not count", () => {
   })
 })
 
-describe("money that nobody can vouch for", () => {
+describe("unattributed and uncorroborated money", () => {
   const untold = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
   const end = scanned(lastOnTime + confirmations)
 
@@ -132,7 +132,7 @@ describe("money that nobody can vouch for", () => {
     expect(run(it, receipts, end)[0]?.payment.amountReceived).toBe(400n)
   })
 
-  it("does not help a later transaction over the line", () => {
+  it("does not help a later transaction to complete the amount", () => {
     const it = payment({ currency: "ETH" })
     const both = [
       receipt(it, { ...untold, amount: 400n, blockNumber: 110 }),

@@ -57,7 +57,7 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(late, [{ ...money, canonical: false }], scanned(9999))?.payment.failureReason).toBe("reorged")
   })
 
-  it("fails too where the transaction that crossed the line is still there, and one before it is gone", () => {
+  it("fails too where the completing transaction is still there, and one before it is orphaned", () => {
     const crossed = { ...confirmed, txHash: "0xt102" }
     const left = receipt(crossed, { blockNumber: 102, amount: 400n })
     expect(undo(crossed, [{ ...gone, amount: 600n }, left], scanned(400, { finalized: 300 }))?.payment).toMatchObject({
@@ -78,7 +78,7 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(confirmed, [newer, gone], horizon)).toBeUndefined()
   })
 
-  it("is one whose money a reorg took, and not one that has less for another reason", () => {
+  it("is one whose money was orphaned, not one that has less for another reason", () => {
     const final = scanned(400, { finalized: 300 })
     const less = receipt(confirmed, { amount: 900n })
     expect(undo(confirmed, [less], final)).toBeUndefined()

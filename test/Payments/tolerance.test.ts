@@ -18,7 +18,7 @@ it.scoped("the accepted underpayment is the configuration's, and one unit less i
   }).pipe(Effect.provide(tolerant))
 )
 
-it.scoped("accept: by the transaction with which what is enough was there", () =>
+it.scoped("accept: by the transaction that reaches the tolerated amount", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(end)
@@ -32,7 +32,7 @@ it.scoped("accept: by the transaction with which what is enough was there", () =
   }).pipe(Effect.provide(tolerant))
 )
 
-it.scoped("where a reorg took the payment's transaction, another that brings enough completes it", () =>
+it.scoped("where the payment's transaction is orphaned, another that brings enough completes it", () =>
   Effect.gen(function* () {
     const payment = yield* start
     yield* scanTo(130, transfer(120, 1000n))

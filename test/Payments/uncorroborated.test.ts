@@ -87,18 +87,20 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("it keeps its payment open at the deadline, opens nothing then, and confirms it once it is confirmed", () =>
-  Effect.gen(function* () {
-    const payment = yield* start
-    const head = lastOnTime + confirmations + 50
-    yield* tick({ head: 130, transfers: [transfer(120, 1000n)], corroborated: false })
-    yield* TestClock.setTime(head * 1000)
-    yield* tick({ head })
-    expect(yield* status(payment)).toBe("detecting")
-    expect(yield* exceptions(payment)).toEqual([])
-    yield* corroborate(head, [transfer(120, 1000n)])
-    expect(yield* status(payment)).toBe("confirmed")
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "uncorroborated money keeps its payment open at the deadline, opens no exception, and confirms it once corroborated",
+  () =>
+    Effect.gen(function* () {
+      const payment = yield* start
+      const head = lastOnTime + confirmations + 50
+      yield* tick({ head: 130, transfers: [transfer(120, 1000n)], corroborated: false })
+      yield* TestClock.setTime(head * 1000)
+      yield* tick({ head })
+      expect(yield* status(payment)).toBe("detecting")
+      expect(yield* exceptions(payment)).toEqual([])
+      yield* corroborate(head, [transfer(120, 1000n)])
+      expect(yield* status(payment)).toBe("confirmed")
+    }).pipe(Effect.provide(layer))
 )
 
 it.scoped("money found late alarms when a second provider confirms it, and once", () =>
@@ -118,7 +120,7 @@ it.scoped("money found late alarms when a second provider confirms it, and once"
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money of a lost payment is told of, with its alarm, when a second provider confirms it", () =>
+it.scoped("money of a lost payment becomes an exception, with its alarm, when a second provider confirms it", () =>
   Effect.gen(function* () {
     yield* start
     const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -158,7 +160,7 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("an invented transfer keeps no payment confirmed whose money a reorg took", () =>
+it.scoped("an invented transfer does not keep a payment confirmed whose money is orphaned", () =>
   Effect.gen(function* () {
     const payment = yield* confirmedOnce
     yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [transfer(125, 1000n)], corroborated: false })

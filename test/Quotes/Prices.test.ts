@@ -57,7 +57,7 @@ it.scoped("prices are there from the first look on, follow the source every 30 s
   })
 )
 
-it.scoped("a source that fails is left alone for longer each time, and its last price ends with its age", () =>
+it.scoped("a failing source is read less and less often, and its last price expires with its age", () =>
   Effect.gen(function* () {
     const { source, state } = model("kraken")
     const other = model("coinbase")

@@ -41,7 +41,7 @@ it.effect("base units are those of the chain's own token", () =>
   )
 )
 
-it.effect("any other payment is a mismatch that names what would do", () =>
+it.effect("any other payment is a mismatch that names the accepted amounts", () =>
   Effect.gen(function* () {
     const { id } = yield* create(eurToEth)
     const payments: ReadonlyArray<Priced> = [
@@ -65,7 +65,7 @@ it.effect("any other payment is a mismatch that names what would do", () =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
-it.effect("another account's quote, another mode's and none are the same answer", () =>
+it.effect("a quote of another account or mode gets the same response as an unknown one", () =>
   Effect.gen(function* () {
     const { id } = yield* create(eurToEth)
     const payment = { ...ethOnBase, amount: net }

@@ -123,7 +123,7 @@ it.effect("no price and no gas price known are refusals, never a guess", () =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
-it.effect("what has not been read yet gives no price, and fixed prices do not stand in for it", () =>
+it.effect("a source that has not been read yet has no price, and fixed prices do not replace it", () =>
   Effect.gen(function* () {
     const result = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "EUR", amount: "5" }))
     expect(result).toMatchObject(Either.left({ _tag: "RateUnavailable" }))

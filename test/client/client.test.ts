@@ -142,7 +142,7 @@ layer(app, { excludeTestServices: true })("a client of a server", (it) => {
     })
   )
 
-  it.scoped("never tells its key", () =>
+  it.scoped("never reveals its key", () =>
     Effect.gen(function* () {
       const { apiKey, baseUrl } = yield* connect
       const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`

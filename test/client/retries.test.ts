@@ -178,7 +178,7 @@ describe("a request", () => {
     })
   )
 
-  it.scopedLive("that nobody answers fails when its time is over, and so does an answer that does not end", () =>
+  it.scopedLive("without a response fails at the timeout, and so does a response that does not end", () =>
     Effect.gen(function* () {
       const late = { message: "tilld did not answer within 20 ms", name: "TilldConnectionError" }
       expect(yield* listing(["hang", "hang"], { timeoutMs: 20, maxRetries: 1 })).toMatchObject({
@@ -192,7 +192,7 @@ describe("a request", () => {
     })
   )
 
-  it.scopedLive("that reaches nobody says why, and not more", () =>
+  it.scopedLive("that cannot connect gives the error code, and nothing else", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.scoped(startFront())
       const closed = { baseUrl: url, apiKey, maxRetries: 0 }
@@ -205,7 +205,7 @@ describe("a request", () => {
     })
   )
 
-  it.scopedLive("is given up when its signal says so: before, while nobody answers, and while waiting", () =>
+  it.scopedLive("is aborted by its signal: before it is sent, without a response, and while waiting", () =>
     Effect.gen(function* () {
       const front = yield* startFront()
       const { tilld } = hasty(front)

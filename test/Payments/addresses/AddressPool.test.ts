@@ -39,7 +39,7 @@ const observedPool = (derive: Derive = byThread) => {
   return { pool, derived, wanted, asked, take }
 }
 
-it.live("an address is derived once, also when they are taken faster than a refill goes", () =>
+it.live("an address is derived once, also when addresses are taken faster than a refill derives them", () =>
   Effect.gen(function* () {
     const { derived, pool, take, wanted } = observedPool()
     pool.startAt(0)
@@ -69,7 +69,7 @@ it("addresses that were asked about are not derived again when they are taken", 
   expect(derived.get(7)).toBe(1)
 })
 
-it.effect("a refill soon after the last one is the thread's; what is taken meanwhile is left out", () =>
+it.effect("a refill soon after the last one runs on the thread, without the addresses taken meanwhile", () =>
   Effect.gen(function* () {
     const { asked, derived, pool, take } = observedPool((range) =>
       Effect.zipRight(
@@ -119,7 +119,7 @@ it.effect("without a thread a burst's refill is done here", () =>
   })
 )
 
-it("asks about more when few are vetted ahead, and goes on behind what has a history", () => {
+it("vets more when few are vetted ahead, and continues after addresses with a history", () => {
   const { pool, take, wanted } = observedPool()
   const range = () => pool.unvetted().map(({ index }) => index)
   pool.startAt(0)

@@ -126,7 +126,7 @@ it.live.each([
   }).pipe(Effect.scoped)
 )
 
-it.effect("addresses of which a chain could not tell are asked about again, a minute later", () =>
+it.effect("a chain that could not be asked about addresses is asked again a minute later", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let rounds = 0
@@ -187,7 +187,7 @@ it.live(
     }).pipe(Effect.scoped)
 )
 
-it.live("what the chains that answer know counts while another one does not", () =>
+it.live("histories on reachable chains count while another chain is unreachable", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { vet } = knowing(
@@ -198,7 +198,7 @@ it.live("what the chains that answer know counts while another one does not", ()
   }).pipe(Effect.scoped)
 )
 
-it.effect("the first payment waits five seconds for the chains and no longer, and is told what they have said", () =>
+it.effect("the first payment waits at most five seconds for the chains, and skips what has been found by then", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const hangs: AddressHistory["Type"]["vet"] = (_mode, _addresses, found) =>

@@ -29,7 +29,7 @@ const indexAt = (path: string) => Effect.map(Effect.provide(take, running(path))
 const gapAt = (path: string) => Effect.provide(gap, running(path))
 const token = Effect.flatMap(Reader, (reader) => reader.get<{ token: string }>("SELECT token FROM numbering"))
 
-it.live("a restored older copy hands out nothing again, and all that it skips is watched", () =>
+it.live("a restored older copy hands out no address again, and all skipped addresses are watched", () =>
   Effect.gen(function* () {
     const path = yield* threeTaken
     expect((yield* gapAt(path)).rows).toEqual([])
@@ -113,7 +113,7 @@ for (const [what, spoil] of [
   )
 }
 
-it.live("a new database where another one was hands out nothing again", () =>
+it.live("a new database in the place of another one hands out no address again", () =>
   Effect.gen(function* () {
     const path = yield* threeTaken
     for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
@@ -194,7 +194,7 @@ describe("a crash skips nothing", () => {
   )
 })
 
-it.live("a restored copy watches what it skips of an account's own wallet, in its mode", () =>
+it.live("a restored copy watches the skipped addresses of an account's own wallet, in its mode", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const own = hdWallet(liveXpub)
@@ -243,7 +243,7 @@ it.live("a wallet whose key comes back after the restore jumps then", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("without a place for the mark there is no start", () =>
+it.live("the daemon does not start without a folder for the mark", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     writeFileSync(`${path}.marks`, "no folder")

@@ -36,7 +36,7 @@ const alone = (
   return { asked, errors, layer: Layer.provideMerge(runningWith(path, vet), Logger.add(logger)) }
 }
 
-it.effect("a provider that nobody confirms skips 1,000 indexes in all, however many payments follow", () =>
+it.effect("uncorroborated reports of a provider skip 1,000 indexes in all, however many payments follow", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { asked, errors, layer } = alone(path, () => true)
@@ -58,7 +58,7 @@ it.effect("a provider that nobody confirms skips 1,000 indexes in all, however m
   }).pipe(Effect.scoped)
 )
 
-it.effect("few addresses that nobody confirms, far apart, do not draw the look-ahead on without end", () =>
+it.effect("uncorroborated addresses that are far apart do not advance the look-ahead without end", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { asked, layer } = alone(path, (index) => index % 200 === 199)
@@ -71,7 +71,7 @@ it.effect("few addresses that nobody confirms, far apart, do not draw the look-a
   }).pipe(Effect.scoped)
 )
 
-it.effect("what two providers say counts however far one of them went alone", () =>
+it.effect("corroborated histories count however far one provider alone has advanced the look-ahead", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { layer } = alone(

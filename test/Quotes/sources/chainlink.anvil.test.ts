@@ -155,7 +155,7 @@ describe("Chainlink's feeds", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("must be what they should be, whatever their decimals, and are read without Multicall3 too", () =>
+  it.scopedLive("are checked by their description, may have any decimals, and are read without Multicall3 too", () =>
     Effect.gen(function* () {
       const world = yield* start("ethereum")
       const { chain, feeds } = world
@@ -184,7 +184,7 @@ describe("Chainlink's feeds", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("tell nothing while the sequencer is down, nor from another chain, nor from a dead node", () =>
+  it.scopedLive("have no price while the sequencer is down, from another chain, or from an unreachable provider", () =>
     Effect.gen(function* () {
       const world = yield* start("base")
       const { chain, feeds, settings } = world
