@@ -14,25 +14,25 @@ import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"
 
-/** How long a stop waits for the attempts under way. What is cut off does not count, and is due at the next start. */
+/** How long a stop waits for attempts under way. An attempt that is cut off does not count and is due at the next start. */
 const stopGrace = "5 seconds"
 
-const storeBackOff = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+const storeRetry = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /**
- * Tries until the store is there again; its message names the remedy. The first try goes without the schedule: to begin
- * one costs more than what is read.
+ * Retries while the store is unavailable. The logged message names the remedy. The first try runs without the schedule:
+ * starting a schedule costs more than the read itself.
  */
 const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A> =>
   Effect.catchAll(effect, () =>
     effect.pipe(
       Effect.tapError((error) => Effect.logWarning(error.message)),
-      Effect.retry(storeBackOff),
+      Effect.retry(storeRetry),
       Effect.orDie
     )
   )
 
-/** Whether a failed attempt is the one that makes its delivery fail. */
+/** Whether this attempt, if it failed, changes its delivery's status to `failed`. */
 const isDecisive = ({ attempts, isRedelivery }: Attempt): boolean => attempts === failedAfter && !isRedelivery
 
 const logFailure = ({ eventId, endpoint }: DueDelivery, attempt: Attempt) =>
@@ -45,7 +45,7 @@ const logFailure = ({ eventId, endpoint }: DueDelivery, attempt: Attempt) =>
     })
   )
 
-const countWith = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }: Instruments) => {
+const attemptCounter = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }: Instruments) => {
   for (const outcome of outcomeClasses) webhookAttempts.add([outcome], 0)
   return (attempt: Attempt): void => {
     webhookAttempts.add([outcomeClass(attempt)])
@@ -54,7 +54,7 @@ const countWith = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }:
   }
 }
 
-/** Undefined: it cannot be read. That is one row's damage, which must not end the worker for all others. */
+/** Undefined: the secret cannot be opened. One damaged row must not end the worker for all other deliveries. */
 const keyOf = (keys: SigningKeys["Type"], delivery: DueDelivery) =>
   Effect.catchTag(
     delivery.endpoint === undefined ? keys.ofOwner(delivery) : keys.ofEndpoint(delivery.endpoint),
@@ -84,14 +84,16 @@ const makeAttempt =
     })
 
 /**
- * Sends what is due, then sleeps until something is, or until deliveries are added. The queue itself is in the store;
- * what is under way is known here alone, so that after a crash it is simply still due.
+ * The worker that sends webhooks. It makes every attempt that is due, then sleeps until the next one is due or deliveries
+ * are added. The store holds the queue: attempts under way are known to this process only, so after a crash they are still
+ * due, and a receiver may get an event twice. `main` runs the worker; /readyz and the metrics read its backlog.
  */
 export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
   Dispatcher,
   {
-    /** The worker. When it is interrupted, attempts under way have a few seconds to end. */
+    /** The worker. When it is interrupted, attempts under way have five seconds to end. */
     readonly run: Effect.Effect<never>
+    /** Deliveries that are due now, and the age of the oldest. */
     readonly health: Effect.Effect<Backlog, StoreUnavailable>
   }
 >() {
@@ -102,8 +104,8 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const reader = yield* Reader
       const writer = yield* Writer
       const bell = yield* DeliveryBell
-      const alive = (yield* Workers).worker("dispatcher", "10 seconds")
-      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, countWith(yield* Metrics))
+      const heartbeat = (yield* Workers).worker("dispatcher", "10 seconds")
+      const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, attemptCounter(yield* Metrics))
 
       const run = Effect.gen(function* () {
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer)
@@ -116,23 +118,23 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
             if (queue.end(slot, made)) changed.unsafeOffer(undefined)
           })
 
-        // A fiber for each attempt, and no children of this one: a stop lets them end what they have begun.
+        // One fiber per attempt, in a set and not as children: an interruption lets attempts under way end.
         const underWay = yield* FiberSet.make<void, never>()
-        const give = Effect.gen(function* () {
+        const startAttempts = Effect.gen(function* () {
           for (let slot = yield* queue.take; Option.isSome(slot); slot = yield* queue.take) {
             yield* FiberSet.run(underWay, send(slot.value))
           }
         })
 
         const schedule = Effect.gen(function* () {
-          const nextAt = yield* alive(untilStored(queue.step))
+          const nextAt = yield* heartbeat(untilStored(queue.step))
           const wait = nextAt - (yield* Clock.currentTimeMillis)
           if (wait <= 0) return
           const change = Queue.take(changed)
           yield* Number.isFinite(wait) ? Effect.timeoutOption(change, Duration.millis(wait)) : change
         })
 
-        const listen = Effect.map(bell.heard, () => {
+        const listen = Effect.map(bell.rung, () => {
           queue.wake()
           changed.unsafeOffer(undefined)
         })
@@ -145,8 +147,8 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
             yield* queue.flush
           }).pipe(Effect.ignoreLogged)
         )
-        // Not a race: that would not wait for its losers, and a stop would store beside them.
-        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), give, FiberSet.join(underWay)], {
+        // Not a race: a race does not wait for its losers, and the finalizer would store attempts while they still do.
+        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), startAttempts, FiberSet.join(underWay)], {
           concurrency: "unbounded",
           discard: true
         })

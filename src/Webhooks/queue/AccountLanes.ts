@@ -1,51 +1,54 @@
+/**
+ * The lanes of one account, one lane per target. Lanes take turns, and none has more than `perLane` attempts under way.
+ * Of the slots that the account is allowed, slow lanes together have at most half, lanes in probation at most half, and
+ * both together at most three quarters: receivers that hang, known or new, leave room for the account's healthy ones.
+ * `Lanes` holds one of these for each account with deliveries in memory, and says how many slots it is allowed.
+ */
 import type { Place } from "./LanesRepo.ts"
 
-/** One target's deliveries that are in memory. */
+/** The deliveries to one target that are in memory. */
 export interface Lane {
   readonly account: string
   readonly target: string
-  /** Due, and next in this order: what was ordered again comes behind all others. */
+  /** Due deliveries in the order of their attempts: redeliveries are last. */
   readonly waiting: Array<Place>
+  /** Attempts under way. */
   running: number
   /** Attempts that have ended and are not stored yet. */
   unrecorded: number
   /** Its last attempt took long. */
   slow: boolean
-  /** There may be more in the store that is due. */
+  /** The store may hold more due deliveries of this lane. */
   more: boolean
-  /** When the first delivery that is not due yet will be, in Unix milliseconds. */
+  /** When the first delivery that is not due yet will be due, in Unix milliseconds. */
   nextAt: number | undefined
 }
 
 /**
- * What is known of a target. `unproven`: it has not answered quickly since the start, or only once since it was slow.
- * Such a lane has one slot until it does.
+ * The health of a target. `slow`: its last attempt took long. `healthy`: it has answered quickly. `probation`: neither is
+ * known since the start, or one quick answer has followed a slow one. A lane in probation has one slot until the next
+ * quick answer.
  */
-type Standing = "proven" | "unproven" | "slow"
+type Standing = "healthy" | "probation" | "slow"
 
-/** One attempt's place. */
+/** The right to make one attempt. */
 export interface LaneSlot {
   readonly lane: Lane
   readonly sequence: number
-  /** What its lane was when it began: it counts for that to its end. */
+  /** The lane's standing when the attempt began. The attempt counts against that share until it ends. */
   readonly standing: Standing
 }
 
-/** Targets that are remembered as proven while nothing of theirs is in memory; those that answered last. */
-const remembered = 1_024
+/** Healthy targets that are kept while none of their deliveries is in memory: those that answered last. */
+const healthyCapacity = 1_024
 
-/**
- * The lanes of one account. They take turns, and none has more than its slots. Of the slots that the account is allowed,
- * those that are slow have at most half together, those that are unproven too, and both at most three quarters, so that
- * its receivers that hang, known ones or new ones, leave room for its others.
- */
 export class AccountLanes {
   readonly account: string
   readonly #perLane: number
-  /** In the order of their turns. */
+  /** In turn order: the lane that was served last is at the end. */
   readonly #lanes = new Map<string, Lane>()
-  readonly #proven = new Set<string>()
-  readonly #running = { slow: 0, unproven: 0, proven: 0 }
+  readonly #healthy = new Set<string>()
+  readonly #running = { slow: 0, probation: 0, healthy: 0 }
 
   constructor(account: string, perLane: number) {
     this.account = account
@@ -62,7 +65,7 @@ export class AccountLanes {
 
   /** Attempts under way. */
   get running(): number {
-    return this.#running.slow + this.#running.unproven + this.#running.proven
+    return this.#running.slow + this.#running.probation + this.#running.healthy
   }
 
   get hasWaiting(): boolean {
@@ -70,34 +73,34 @@ export class AccountLanes {
     return false
   }
 
-  /** Nothing would be lost with it. */
+  /** It holds no lane and knows no healthy target. */
   get isEmpty(): boolean {
-    return this.#lanes.size + this.#proven.size === 0
+    return this.#lanes.size + this.#healthy.size === 0
   }
 
-  /** Targets that have answered quickly, and nothing of which is in memory. */
-  get provenOutside(): ReadonlyArray<string> {
-    return [...this.#proven].filter((target) => !this.#lanes.has(target))
+  /** Healthy targets that have no lane in memory. */
+  get healthyOutside(): ReadonlyArray<string> {
+    return [...this.#healthy].filter((target) => !this.#lanes.has(target))
   }
 
   has(target: string): boolean {
     return this.#lanes.has(target)
   }
 
-  /** Lanes of a class that may still be given deliveries. */
+  /** How many more slow lanes, or lanes that are not slow, may be read into memory. */
   room(slow: boolean, allowed: number): number {
-    return this.#roomBeside((lane) => lane.slow === slow, allowed)
+    return this.#roomFor((lane) => lane.slow === slow, allowed)
   }
 
-  /** Those that are proven and may still be given deliveries although no other has a slot. */
-  provenRoom(allowed: number): number {
-    if (this.running >= allowed || this.#hasRoomFor("unproven", allowed)) return 0
-    return this.#roomBeside((lane) => this.#standingOf(lane) === "proven", allowed)
+  /** How many more healthy lanes may be read into memory while lanes in probation have used up their share. */
+  healthyRoom(allowed: number): number {
+    if (this.running >= allowed || this.#hasRoomFor("probation", allowed)) return 0
+    return this.#roomFor((lane) => this.#standingOf(lane) === "healthy", allowed)
   }
 
-  #roomBeside(isOfThem: (lane: Lane) => boolean, allowed: number): number {
+  #roomFor(belongs: (lane: Lane) => boolean, allowed: number): number {
     let active = 0
-    for (const lane of this.#lanes.values()) if (isOfThem(lane) && lane.waiting.length > 0) active++
+    for (const lane of this.#lanes.values()) if (belongs(lane) && lane.waiting.length > 0) active++
     return Math.max(0, allowed - active)
   }
 
@@ -108,7 +111,7 @@ export class AccountLanes {
     return lane
   }
 
-  /** The next delivery to attempt; undefined while there is none, or no slot among those that are allowed. */
+  /** The next delivery to attempt; undefined when none is waiting or no allowed slot is free. */
   next(allowed: number): LaneSlot | undefined {
     if (this.running >= allowed) return undefined
     for (const lane of this.#lanes.values()) {
@@ -118,7 +121,7 @@ export class AccountLanes {
       if (place === undefined) continue
       lane.running++
       this.#running[standing]++
-      // To the end of the order.
+      // To the end of the turn order.
       this.#lanes.delete(lane.target)
       this.#lanes.set(lane.target, lane)
       return { lane, sequence: place.sequence, standing }
@@ -126,38 +129,38 @@ export class AccountLanes {
     return undefined
   }
 
-  /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
+  /** An attempt has ended and is not recorded yet. `wasSlow` is undefined when no attempt was made. */
   ended({ lane, standing }: LaneSlot, wasSlow: boolean | undefined): void {
     lane.running--
     lane.unrecorded++
     this.#running[standing]--
     if (wasSlow === undefined) return
-    // One step up at a time, and all the way down at once.
-    this.#proven.delete(lane.target)
-    if (!wasSlow && !lane.slow) this.#remember(lane.target)
+    // A slow lane becomes healthy in two steps, through probation; one slow attempt makes any lane slow.
+    this.#healthy.delete(lane.target)
+    if (!wasSlow && !lane.slow) this.#addHealthy(lane.target)
     lane.slow = wasSlow
   }
 
   #standingOf({ slow, target }: Lane): Standing {
     if (slow) return "slow"
-    return this.#proven.has(target) ? "proven" : "unproven"
+    return this.#healthy.has(target) ? "healthy" : "probation"
   }
 
   #mayRun({ running }: Lane, standing: Standing, allowed: number): boolean {
-    if (running >= (standing === "unproven" ? 1 : this.#perLane)) return false
-    return standing === "proven" || this.#hasRoomFor(standing, allowed)
+    if (running >= (standing === "probation" ? 1 : this.#perLane)) return false
+    return standing === "healthy" || this.#hasRoomFor(standing, allowed)
   }
 
-  #hasRoomFor(standing: "slow" | "unproven", allowed: number): boolean {
-    const { slow, unproven } = this.#running
+  #hasRoomFor(standing: "slow" | "probation", allowed: number): boolean {
+    const { slow, probation } = this.#running
     const half = Math.max(1, Math.floor(allowed / 2))
-    return this.#running[standing] < half && slow + unproven < Math.ceil((allowed * 3) / 4)
+    return this.#running[standing] < half && slow + probation < Math.ceil((allowed * 3) / 4)
   }
 
-  #remember(target: string): void {
-    const [oldest] = this.#proven.size < remembered ? [] : this.#proven
-    if (oldest !== undefined) this.#proven.delete(oldest)
-    this.#proven.add(target)
+  #addHealthy(target: string): void {
+    const [oldest] = this.#healthy.size < healthyCapacity ? [] : this.#healthy
+    if (oldest !== undefined) this.#healthy.delete(oldest)
+    this.#healthy.add(target)
   }
 
   /** Drops the lanes that have nothing in memory. */

@@ -1,3 +1,9 @@
+/**
+ * The part of the delivery queue that is in memory: which deliveries are next, which attempts are under way, and which
+ * have ended and are not stored yet. Only the dispatcher uses it: `take` gives a delivery to attempt, `end` returns its
+ * slot, `step` stores ended attempts in batches and reads what is due. The store remains the source of truth: an attempt
+ * that was under way when the process ended is still due there.
+ */
 import { Clock, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
 import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
@@ -5,41 +11,40 @@ import * as DeliveriesRepo from "./DeliveriesRepo.ts"
 import { type LaneLimits, Lanes } from "./Lanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
 
-/** A target whose last attempt took so long counts as slow. */
+/** A target whose last attempt took this long counts as slow. */
 const slowMillis = 5_000
 
 /**
- * While so many attempts are under way, those that end wait up to `gatherMillis` for each other, or until there are
- * `gatherCount`, and share a commit: each costs a write to the disk, which holds up everything else.
+ * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit, for up to `gatherMillis`
+ * or until there are `gatherCount`: each commit costs a write to the disk, which blocks the event loop.
  */
-const busy = 8
+const busyCount = 8
 const gatherMillis = 30
 const gatherCount = 128
 
-/** Attempts that one command of the writer stores at most. */
-const storeAtOnce = 256
+/** Most attempts that one command of the writer stores. */
+const storeBatch = 256
 
 const never = Number.POSITIVE_INFINITY
 
-/** An attempt that is over. `attempt` is undefined where the delivery had been cancelled. */
+/** An ended attempt. `attempt` is undefined when none was made because the delivery had been cancelled. */
 interface Ended {
   readonly slot: LaneSlot
   readonly attempt: DeliveriesRepo.Attempt | undefined
 }
 
-/**
- * The part of the store's queue that is in memory: what is next, what is under way, and what has ended and is still to be
- * stored. Nothing here outlives the process, and nothing has to: what was under way is still due in the store.
- */
 export class DueQueue {
   readonly #lanes: Lanes
   readonly #reader: Db
   readonly #writer: Writer["Type"]
   readonly #ended: Array<Ended> = []
-  /** Lanes whose place in the store's order is wrong, since nothing of them is due. */
+  /** Lanes that the store lists as due although none of their deliveries is. Their place is corrected with the next write. */
   readonly #misplaced = new Set<Lane>()
   readonly #takers: Array<(slot: Effect.Effect<Option.Option<LaneSlot>>) => void> = []
-  /** When the last step was; a clock that is before that was set back. Before the first step it may have been. */
+  /**
+   * When the last step ran. A clock that shows an earlier time was set back. Infinity before the first step: the clock may
+   * have been set back while tilld was not running.
+   */
   #steppedAt = never
   #closed = false
 
@@ -49,21 +54,21 @@ export class DueQueue {
     this.#writer = writer
   }
 
-  /** The next delivery to attempt: waits for one, and for a slot. None: the queue was closed. */
+  /** The next delivery to attempt. Waits for a delivery and a free slot. None: the queue was closed. */
   readonly take: Effect.Effect<Option.Option<LaneSlot>> = Effect.async((resume) => {
     const slot = this.#closed ? undefined : this.#lanes.next()
     if (slot === undefined && !this.#closed) this.#takers.push(resume)
     else resume(Effect.succeed(Option.fromNullable(slot)))
   })
 
-  /** Frees the slot. Tells whether `step` has something to do now. */
+  /** Frees the slot. True when `step` has something to do now. */
   end(slot: LaneSlot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
     this.#lanes.ended(slot, attempt && attempt.endedAt - attempt.startedAt >= slowMillis)
     this.#ended.push({ slot, attempt })
-    // One answer may have opened more slots than its own.
-    this.#giveOut()
+    // A quick answer may make the lane healthy, which opens more slots than this one.
+    this.#resumeTakers()
     const count = this.#ended.length
-    return count === 1 || count === gatherCount || this.#lanes.running < busy || this.#lanes.isLow(slot.lane)
+    return count === 1 || count === gatherCount || this.#lanes.running < busyCount || this.#lanes.isLow(slot.lane)
   }
 
   /** Deliveries were added to the store. */
@@ -71,15 +76,15 @@ export class DueQueue {
     this.#lanes.wake()
   }
 
-  /** Gives nothing more out. */
+  /** Ends all `take`s, present and future, with none. */
   close(): void {
     this.#closed = true
     for (const resume of this.#takers.splice(0)) resume(Effect.succeedNone)
   }
 
   /**
-   * Stores what has ended, when it is time, and takes in what is due. Gives the time of the next step (Unix milliseconds,
-   * infinity when nothing is scheduled), which comes earlier when deliveries are added or attempts end.
+   * Stores ended attempts when it is time, and reads what is due. Returns the time of the next step (Unix milliseconds,
+   * infinity when nothing is scheduled). The caller steps earlier when deliveries are added or attempts end.
    */
   readonly step: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
     const now = yield* Clock.currentTimeMillis
@@ -93,7 +98,7 @@ export class DueQueue {
     return Math.min(this.#storeAt(now), dueAt)
   })
 
-  /** Stores all that has ended. */
+  /** Stores all ended attempts. */
   readonly flush: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() =>
     this.#ended.length > 0 ? Effect.zipRight(this.#store, this.flush) : Effect.void
   )
@@ -102,22 +107,22 @@ export class DueQueue {
     const [first] = this.#ended
     if (this.#misplaced.size > 0) return 0
     if (first === undefined) return never
-    const gathers = this.#lanes.running >= busy && this.#ended.length < gatherCount
+    const gathers = this.#lanes.running >= busyCount && this.#ended.length < gatherCount
     const endedAt = first.attempt?.endedAt ?? never
-    // One that ends later than now ended before the clock was set back, and would wait until it has caught up.
+    // An attempt with a future end time ended before the clock was set back: without this check it would wait until then.
     return gathers && endedAt <= now ? endedAt + gatherMillis : 0
   }
 
-  /** In one piece: an interruption does not let an attempt be stored twice. */
+  /** Uninterruptible, so that no attempt is stored twice. */
   readonly #store: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() => {
-    const batch = this.#ended.slice(0, storeAtOnce)
+    const batch = this.#ended.slice(0, storeBatch)
     const misplaced = [...this.#misplaced]
-    const turns = new Set([...batch.map(({ slot }) => slot.lane), ...misplaced])
+    const servedLanes = new Set([...batch.map(({ slot }) => slot.lane), ...misplaced])
     const attempts = batch.flatMap(({ attempt }) => attempt ?? [])
     const command = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       yield* DeliveriesRepo.recordAttempts(attempts, now)
-      for (const { target, slow } of turns) yield* LanesRepo.endTurn(target, slow, now)
+      for (const { target, slow } of servedLanes) yield* LanesRepo.endTurn(target, slow, now)
     })
     return Effect.map(this.#writer.write(command), () => {
       this.#ended.splice(0, batch.length)
@@ -129,8 +134,8 @@ export class DueQueue {
   readonly #fill: Effect.Effect<number, StoreUnavailable> = Effect.gen(this, function* () {
     this.#lanes.prune()
     const now = yield* Clock.currentTimeMillis
-    const inside = [...this.#lanes.accounts].map(({ account }) => account)
-    for (const account of new Set([...inside, ...(yield* LanesRepo.dueAccounts(this.#reader, now))])) {
+    const inMemory = [...this.#lanes.accounts].map(({ account }) => account)
+    for (const account of new Set([...inMemory, ...(yield* LanesRepo.dueAccounts(this.#reader, now))])) {
       yield* this.#fillAccount(this.#lanes.of(account), now)
     }
     const nextAt = (yield* LanesRepo.firstAfter(this.#reader, now)) ?? never
@@ -141,9 +146,9 @@ export class DueQueue {
     return Effect.gen(this, function* () {
       yield* this.#fillClass(lanes, false, now)
       yield* this.#fillClass(lanes, true, now)
-      this.#giveOut()
-      yield* this.#fillProven(lanes, now)
-      this.#giveOut()
+      this.#resumeTakers()
+      yield* this.#fillHealthy(lanes, now)
+      this.#resumeTakers()
     })
   }
 
@@ -152,31 +157,31 @@ export class DueQueue {
       const room = lanes.room(slow, this.#lanes.allowed(lanes))
       const order = yield* LanesRepo.dueOf(this.#reader, lanes.account, slow, now, lanes.size + room + 1)
       const outside = order.filter((target) => !lanes.has(target))
-      for (const target of outside.slice(0, room)) yield* this.#look(lanes.open(target, slow), now)
-      // Lanes that are still outside come before second helpings.
+      for (const target of outside.slice(0, room)) yield* this.#read(lanes.open(target, slow), now)
+      // Lanes in memory get more of their backlog only when no due lane is left outside.
       if (outside.length > room) return
-      for (const lane of lanes.all) if (lane.slow === slow && this.#lanes.wants(lane, now)) yield* this.#look(lane, now)
+      for (const lane of lanes.all) if (lane.slow === slow && this.#lanes.wants(lane, now)) yield* this.#read(lane, now)
     })
   }
 
-  /** Many new lanes must not hide those that slots are kept for. */
-  #fillProven(lanes: AccountLanes, now: number) {
+  /** Reads healthy lanes although lanes in probation fill the account's room: slots are kept for the healthy ones. */
+  #fillHealthy(lanes: AccountLanes, now: number) {
     return Effect.gen(this, function* () {
-      const room = lanes.provenRoom(this.#lanes.allowed(lanes))
+      const room = lanes.healthyRoom(this.#lanes.allowed(lanes))
       if (room === 0) return
-      const targets = yield* LanesRepo.dueAmong(this.#reader, lanes.provenOutside, now, room)
-      for (const target of targets) yield* this.#look(lanes.open(target, false), now)
+      const targets = yield* LanesRepo.dueAmong(this.#reader, lanes.healthyOutside, now, room)
+      for (const target of targets) yield* this.#read(lanes.open(target, false), now)
     })
   }
 
-  #look(lane: Lane, now: number) {
+  #read(lane: Lane, now: number) {
     const window = this.#lanes.window(lane)
     return Effect.map(LanesRepo.head(this.#reader, lane.target, window, now), (places) => {
       if (!this.#lanes.fill(lane, places, window, now)) this.#misplaced.add(lane)
     })
   }
 
-  #giveOut(): void {
+  #resumeTakers(): void {
     while (this.#takers.length > 0) {
       const slot = this.#lanes.next()
       if (slot === undefined) return

@@ -1,30 +1,31 @@
+/**
+ * Decides which delivery is sent next. A lane holds the deliveries to one target; a slot is the right to make one attempt.
+ * Slots go to accounts first, the account with the fewest attempts under way before the others, and within an account to
+ * its lanes. An account may use every slot that the other accounts leave, and always its reserve of `perLane`: no account
+ * waits because receivers of other accounts hang. Memory holds a bounded number of deliveries of each account; the rest
+ * of a backlog stays in the store. A pure data structure: `DueQueue` fills it from the store and takes slots from it.
+ */
 import { AccountLanes, type Lane, type LaneSlot } from "./AccountLanes.ts"
 import type { Place } from "./LanesRepo.ts"
 
 export interface LaneLimits {
-  /** Attempts at once that accounts share. */
+  /** Attempts at once of all accounts together. */
   readonly concurrency: number
-  /** Attempts at once to one target, and those that every account may have whatever the others do. */
+  /** Attempts at once to one target. It is also each account's reserve: slots it has whatever the other accounts use. */
   readonly perLane: number
 }
 
-/** So many deliveries of a lane are read ahead for each of its slots: a slot is filled without waiting for the store. */
+/** Deliveries read ahead per slot of a lane, so that a free slot is filled without waiting for the store. */
 const readAhead = 4
 
-/** From so many times `concurrency` attempts on, an account that has none is still given one, and no more. */
+/** From this many times `concurrency` attempts under way, each account's reserve is one slot. */
 const ceilingFactor = 4
 
-/**
- * Which delivery is next. Slots go to accounts first, the one with the fewest attempts under way before the others, and
- * within an account to its lanes. An account may have what the others leave of all slots, and its reserve of `perLane` in
- * any case: however many receivers of other accounts hang, no account waits for them. Holds a bounded number of deliveries
- * of each account: the rest of a backlog stays in the store.
- */
 export class Lanes {
   readonly #limits: LaneLimits
-  /** In the order of their turns. */
+  /** In turn order: the account that was served last is at the end. */
   readonly #accounts = new Map<string, AccountLanes>()
-  /** What the store still calls due and is in memory already. */
+  /** Sequences of deliveries that are in memory. The store still lists them as due until their attempt is recorded. */
   readonly #taken = new Set<number>()
   #running = 0
 
@@ -51,59 +52,59 @@ export class Lanes {
     return found
   }
 
-  /** Attempts that an account may have under way now: what the others leave, and its reserve. */
+  /** Attempts that an account may have under way now: all slots that others leave, but at least its reserve. */
   allowed(account: AccountLanes): number {
     const { concurrency, perLane } = this.#limits
     const reserve = this.#running < concurrency * ceilingFactor ? Math.min(perLane, concurrency) : 1
     return Math.max(concurrency - (this.#running - account.running), reserve)
   }
 
-  /** Whether a look into the store may bring a lane something that it has a use for. */
+  /** Whether a lane should be read from the store: it is low, or a delivery that was in the future is due by now. */
   wants(lane: Lane, now: number): boolean {
     return this.isLow(lane) || (lane.nextAt !== undefined && lane.nextAt <= now && lane.waiting.length === 0)
   }
 
-  /** Whether a lane has a use for more of its backlog. */
+  /** Whether the store may hold more due deliveries of a lane, and fewer than half of the read-ahead are in memory. */
   isLow(lane: Lane): boolean {
     return lane.more && lane.waiting.length < (this.#limits.perLane * readAhead) / 2
   }
 
-  /** How many deliveries to look at: as many as are taken, as many as are wanted, and one to tell whether there is more. */
+  /** How many deliveries to read: those in memory already, the read-ahead, and one that shows whether there are more. */
   window(lane: Lane): number {
     return lane.waiting.length + lane.running + lane.unrecorded + this.#limits.perLane * readAhead + 1
   }
 
   /**
-   * Takes what is due of a lane's first deliveries, `window` of which were asked for. False when it has nothing in memory
-   * after that because nothing is due: then its place in the store's order of lanes is wrong.
+   * Adds what is due of a lane's first deliveries, which were read with the limit `window`. False when nothing of the lane
+   * is due or in memory: its place in the store's order of lanes is wrong.
    */
   fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-    // No more than there are slots: a lane that holds nothing else is low, so that what comes before them is seen.
+    // At most `perLane` redeliveries: a lane that holds only redeliveries stays low, so that newer events are read and go first.
     let room = this.#limits.perLane - lane.waiting.filter(({ isRedelivery }) => isRedelivery).length
     let taken = 0
     for (const place of due) {
       if (place.isRedelivery && room-- <= 0) continue
       taken++
       this.#taken.add(place.sequence)
-      const behind = place.isRedelivery ? -1 : lane.waiting.findIndex(({ isRedelivery }) => isRedelivery)
-      lane.waiting.splice(behind === -1 ? lane.waiting.length : behind, 0, place)
+      const firstRedelivery = place.isRedelivery ? -1 : lane.waiting.findIndex(({ isRedelivery }) => isRedelivery)
+      lane.waiting.splice(firstRedelivery === -1 ? lane.waiting.length : firstRedelivery, 0, place)
     }
     lane.more = taken < due.length || (due.length === untaken.length && places.length === window)
     lane.nextAt = untaken[due.length]?.nextAttemptAt
     return untaken.length < places.length || due.length > 0
   }
 
-  /** The next delivery to attempt; undefined while there is none, or no slot. */
+  /** The next delivery to attempt; undefined when none is waiting or no slot is free. */
   next(): LaneSlot | undefined {
     const waiting = [...this.#accounts.values()].filter(({ hasWaiting }) => hasWaiting)
-    // A stable sort: those with as many take turns.
+    // A stable sort: accounts with equally many attempts take turns.
     for (const account of waiting.sort((a, b) => a.running - b.running)) {
       const slot = account.next(this.allowed(account))
       if (slot === undefined) continue
       this.#running++
-      // To the end of the order.
+      // To the end of the turn order.
       this.#accounts.delete(account.account)
       this.#accounts.set(account.account, account)
       return slot
@@ -111,25 +112,25 @@ export class Lanes {
     return undefined
   }
 
-  /** An attempt has ended, and is still to be recorded. `wasSlow` is undefined where none was made after all. */
+  /** An attempt has ended and is not recorded yet. `wasSlow` is undefined when no attempt was made. */
   ended(slot: LaneSlot, wasSlow: boolean | undefined): void {
     this.#running--
     this.of(slot.lane.account).ended(slot, wasSlow)
   }
 
-  /** The store knows how the attempt ended. */
+  /** The attempt is recorded in the store. */
   recorded({ lane, sequence }: LaneSlot): void {
     lane.unrecorded--
     lane.more = true
     this.#taken.delete(sequence)
   }
 
-  /** Something was added to the store. */
+  /** Deliveries were added to the store. */
   wake(): void {
     for (const lane of this.all) lane.more = true
   }
 
-  /** Drops what has nothing in memory. */
+  /** Drops lanes and accounts that have nothing in memory. */
   prune(): void {
     for (const account of this.#accounts.values()) {
       account.prune()

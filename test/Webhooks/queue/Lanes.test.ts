@@ -63,7 +63,7 @@ describe("a lane's slots", () => {
       lanes.recorded(slot)
     }
     lanes.prune()
-    expect([lanes.of(shop).size, lanes.of(shop).provenOutside]).toEqual([0, ["shop"]])
+    expect([lanes.of(shop).size, lanes.of(shop).healthyOutside]).toEqual([0, ["shop"]])
     expect(lanes.of(shop).open("shop", false).waiting).toEqual([])
     const places = [7, 8, 9].map((sequence) => ({ sequence, nextAttemptAt: 0, isRedelivery: false }))
     for (const lane of lanes.all) lanes.fill(lane, places, 3, 0)
@@ -91,12 +91,12 @@ describe("all slots together", () => {
     lanes.ended(first, false)
     const more = [6_000, 6_001].map((sequence) => ({ sequence, nextAttemptAt: 0, isRedelivery: false }))
     lanes.fill(first.lane, more, 2, 0)
-    // One takes the place that became free, and two are the proven one's.
+    // One takes the slot that became free, and two belong to the lane that is healthy now.
     expect(
       takeAll(lanes)
         .map(({ standing }) => standing)
         .toSorted()
-    ).toEqual(["proven", "proven", "unproven"])
+    ).toEqual(["healthy", "healthy", "probation"])
   })
 
   it("hold with one slot too", () => {
