@@ -1,3 +1,8 @@
+/**
+ * Deliveries in the store: queued with their event, read for an attempt, moved on when an attempt has ended. To one target
+ * the first attempts of a payment's events keep the order of the events. The outbox calls `enqueue` in the transaction of
+ * the event; `DueQueue` records attempts; the other repositories of this folder release, list and redeliver.
+ */
 import { Duration, Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EventKind } from "../../Domain/Event.ts"
@@ -8,7 +13,7 @@ import { type DeliveryTarget, targetsOf } from "../transport/targets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
 
-/** What a delivery needs to know of its event. */
+/** The parts of an event that a delivery stores or is chosen by. */
 export interface EventRef {
   readonly id: EventId
   readonly account: AccountId
@@ -17,7 +22,7 @@ export interface EventRef {
   readonly kind: EventKind
 }
 
-// It begins with the event's own token, so that the event's index finds it.
+// The id begins with the event's token, so that the index on event_id finds a delivery by its id.
 const deliveryId = (event: EventId, endpoint: EndpointId | undefined): DeliveryId =>
   DeliveryId.make(`dlv_${event.slice(4)}_${endpoint === undefined ? "own" : endpoint.slice(3, 15)}`, true)
 
@@ -39,9 +44,9 @@ const isSameTarget = (row: Unattempted, target: DeliveryTarget) =>
   (row.own_url === 1 && target.isOwnUrl) || (row.endpoint_id !== null && row.endpoint_id === target.endpoint)
 
 /**
- * Queues an event for every target it is owed to, and tells for how many. `at` in Unix milliseconds. To one target the
- * first attempts of a payment's events keep the order of the events: each waits until the one before has ended,
- * whatever its outcome.
+ * Queues an event for every target that gets it; returns the number of targets. `at` in Unix milliseconds. To one target
+ * the first attempts of a payment's events keep the order of the events: each waits until the first attempt before it has
+ * ended, whatever its outcome.
  */
 export const enqueue = (
   tx: Db,
@@ -56,10 +61,10 @@ export const enqueue = (
 
 const enqueueTo = (tx: Db, targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
   Effect.gen(function* () {
-    // Nothing comes before a payment's creation.
-    const before = event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
+    // payment.created is a payment's first event: no delivery can be before it.
+    const earlier = event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
     for (const target of targets) {
-      const previous = before.find((row) => isSameTarget(row, target))
+      const previous = earlier.find((row) => isSameTarget(row, target))
       yield* tx.run(
         `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
            attempts, next_attempt_at, after_sequence, created_at)
@@ -83,19 +88,19 @@ const enqueueTo = (tx: Db, targets: ReadonlyArray<DeliveryTarget>, event: EventR
     return targets.length
   })
 
-/** A delivery and what is to be sent, byte for byte. */
+/** A delivery with the exact body to send. */
 export interface DueDelivery {
   readonly sequence: number
   readonly eventId: EventId
   readonly account: AccountId
   readonly mode: Mode
-  /** Whose secret signs; undefined: the account's default secret. */
+  /** The endpoint whose secret signs; undefined: the account's default secret. */
   readonly endpoint: EndpointId | undefined
   readonly url: string
   readonly body: string
-  /** Attempts of the schedule made so far. */
+  /** Scheduled attempts made so far. */
   readonly attempts: number
-  /** The attempt that is due was asked for by somebody, besides the schedule. */
+  /** The due attempt is a redelivery that an operator ordered, outside the retry schedule. */
   readonly isRedelivery: boolean
 }
 
@@ -111,7 +116,7 @@ interface DueRow {
   readonly redelivery: 0 | 1
 }
 
-/** The delivery, undefined when no attempt of it is ahead: it was cancelled meanwhile. */
+/** The delivery; undefined when it has no attempt ahead because it was cancelled meanwhile. */
 export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     db.get<DueRow>(
@@ -137,26 +142,27 @@ export const dueDelivery = (db: Db, sequence: number) =>
 /** An attempt that has ended. Times in Unix milliseconds. */
 export interface Attempt extends AttemptOutcome {
   readonly sequence: number
-  /** Attempts of the schedule, with this one if it is one. */
+  /** Scheduled attempts, including this one unless it is a redelivery. */
   readonly attempts: number
   readonly isRedelivery: boolean
   readonly startedAt: number
   readonly endedAt: number
 }
 
-/** So much of an answer's body is stored, and of the addresses that were tried; bytes. */
+/** How much is stored of a response's body and of the addresses that were tried. Bytes. */
 const storedBody = 512
 const storedAddress = 128
 
-/** The start of a text, of at most so many bytes in UTF-8. */
+/** The longest start of a text that has at most `bytes` bytes in UTF-8. */
 const startOf = (text: string | undefined, bytes: number): string | null => {
   if (text === undefined) return null
   const encoded = Buffer.from(text, "utf8")
-  // A character that the limit cuts is left out, and so is what stands in the place of its half.
+  // `stream: true` leaves out a character that the limit cuts in half, instead of decoding it to U+FFFD.
   return encoded.length <= bytes ? text : new TextDecoder().decode(encoded.subarray(0, bytes), { stream: true })
 }
 
-// The log counts every attempt; the delivery's own row is as it was before this one.
+// Runs before the delivery's row is updated: its counts are still without this attempt. `number` counts all attempts,
+// redeliveries too. A body that an earlier attempt has is stored once, by reference.
 const logAttempt = (tx: Db, attempt: Attempt) => {
   const body = startOf(attempt.bodyStart, storedBody)
   return tx.run(
@@ -179,11 +185,11 @@ const logAttempt = (tx: Db, attempt: Attempt) => {
   )
 }
 
-/** Attempts of a delivery that are kept besides its first, and those whose answer a later one repeats. */
+/** Latest attempts that are kept of a delivery, in addition to its first and to those whose body a later one refers to. */
 const keptAttempts = 10
 
-/** Redeliveries can be many: only the first attempt and the last ones tell anything. */
-const forgetMiddle = (tx: Db, { sequence }: Attempt) =>
+/** Redeliveries can be many. Only the first attempt and the last ones are useful. */
+const deleteMiddleAttempts = (tx: Db, { sequence }: Attempt) =>
   tx.run(
     `DELETE FROM attempts WHERE delivery = ? AND number > 1
        AND number <= (SELECT attempts + redeliveries - ${keptAttempts} FROM deliveries WHERE sequence = ?)
@@ -192,8 +198,8 @@ const forgetMiddle = (tx: Db, { sequence }: Attempt) =>
   )
 
 /**
- * Moves a delivery on in its schedule. One that was cancelled during the attempt has no further one; a redelivery that
- * was asked for during it has been made with it.
+ * Moves a delivery on in its retry schedule. If the delivery was cancelled during the attempt, no attempt follows. If a
+ * redelivery was ordered during the attempt, this attempt counts as that redelivery.
  */
 const advance = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
   const next = afterAttempt(attempts, status, endedAt)
@@ -208,15 +214,15 @@ const advance = (tx: Db, { attempts, endedAt, sequence, status }: Attempt) => {
   )
 }
 
-/** How long the schedule waits for the next attempt at most, by those that were made, in SQL; milliseconds. */
+/** The schedule's delay before the next attempt, by the attempts made so far, in SQL. Milliseconds. */
 const scheduledWait = `CASE attempts
   ${retryDelays.map((delay, i) => `WHEN ${i + 1} THEN ${Duration.toMillis(delay)}`).join(" ")} ELSE 0 END`
 
-/** The same, and what was ordered besides waits for nothing. */
+/** The delay before the next attempt: none for a redelivery. */
 const nextWait = `iif(redelivery = 1, 0, ${scheduledWait})`
 
-/** A redelivery that succeeds ends the schedule; otherwise that goes on as if there had been none. */
-const advanceBesides = (tx: Db, { endedAt, sequence, status }: Attempt) =>
+/** A redelivery that succeeds ends the retry schedule. After one that fails the schedule goes on as if it had not been. */
+const advanceRedelivery = (tx: Db, { endedAt, sequence, status }: Attempt) =>
   tx.run(
     succeeded(status)
       ? `UPDATE deliveries SET redeliveries = redeliveries + 1, redelivery = 0, status = 'delivered',
@@ -228,13 +234,13 @@ const advanceBesides = (tx: Db, { endedAt, sequence, status }: Attempt) =>
   )
 
 /**
- * What is planned further ahead than the schedule waits is planned anew, from `now` on: the clock that planned it was ahead,
- * and has been set back since. Lanes whose turn such a clock has put off have it now.
+ * Reschedules, from `now` on, attempts that are planned further ahead than the schedule's delay: the clock was ahead when
+ * they were planned, and has been set back since. Lanes whose turn was put off by that clock get their turn now.
  */
 export const replan = (now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    // By index, lane by lane: what has been due for long is not read.
+    // By index, lane by lane, so that deliveries that are due already are not read.
     yield* tx.run(
       `UPDATE deliveries SET next_attempt_at = ? + ${nextWait} WHERE sequence IN (
          SELECT d.sequence FROM lanes AS l CROSS JOIN deliveries AS d ON d.target = l.target
@@ -254,11 +260,11 @@ const recordAttempt = (tx: Db, attempt: Attempt) =>
   Effect.zipRight(
     logAttempt(tx, attempt),
     attempt.isRedelivery
-      ? Effect.zipRight(advanceBesides(tx, attempt), forgetMiddle(tx, attempt))
+      ? Effect.zipRight(advanceRedelivery(tx, attempt), deleteMiddleAttempts(tx, attempt))
       : advance(tx, attempt)
   )
 
-/** What waits for these deliveries is due `now`: their first attempt is over, or will never be. */
+/** Deliveries that wait for these become due `now`: the first attempt of these has ended, or will never be made. */
 export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
   Effect.gen(function* () {
     if (sequences.length === 0) return
@@ -270,12 +276,12 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
     )
   })
 
-/** Stores attempts, what becomes of their deliveries, and that those which waited for a first attempt are due `now`. */
+/** Stores attempts and the next state of their deliveries. Deliveries that waited for a first attempt become due `now`. */
 export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     for (const attempt of attempts) yield* recordAttempt(tx, attempt)
-    // A redelivery may come before the schedule's first attempt, which it then spares: it lets them go too.
+    // A redelivery may come before the first scheduled attempt. It releases the waiting deliveries too.
     yield* releaseBehind(
       attempts.filter((attempt) => attempt.attempts <= 1).map(({ sequence }) => sequence),
       now

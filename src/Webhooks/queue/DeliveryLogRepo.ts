@@ -6,15 +6,15 @@ import type { Owner } from "../../Domain/Owner.ts"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import type { Db, Param } from "../../Sql.ts"
 
-// What operators see of deliveries, read and never written. Times in Unix milliseconds.
+// What operators see of deliveries. Only reads. Times in Unix milliseconds.
 
 export interface LoggedAttempt {
   readonly number: number
-  /** Asked for by somebody, besides the schedule. */
+  /** Ordered by an operator, outside the retry schedule. */
   readonly isRedelivery: boolean
   readonly startedAt: number
   readonly endedAt: number
-  /** The IP address that was dialled, or those that were tried. */
+  /** The IP address that was connected to, or all that were tried. */
   readonly address: string | null
   readonly status: number | null
   readonly error: string | null
@@ -35,13 +35,13 @@ export interface LoggedDelivery {
   readonly status: DeliveryStatus
   readonly createdAt: number
   readonly nextAttemptAt: number | null
-  /** In their order: the first and the last ones. */
+  /** In the order in which they were made: the first and the last ones, when there were many. */
   readonly attempts: ReadonlyArray<LoggedAttempt>
-  /** All that were made. */
+  /** The number of all attempts made. */
   readonly made: number
 }
 
-/** Deliveries of one owner, or of one of its endpoints, in one state, of events made in `since` ≤ time < `until`. */
+/** Deliveries to one owner or one of its endpoints, with one status, created in `since` ≤ time < `until`. */
 export interface Selection {
   readonly owner: Owner
   readonly endpoint: EndpointId | undefined
@@ -50,7 +50,7 @@ export interface Selection {
   readonly until: number
 }
 
-/** The condition on `deliveries AS d` that an index answers in the order of (created_at, sequence). */
+/** A condition on `deliveries AS d` that an index serves in the order of (created_at, sequence). */
 export const selecting = ({ endpoint, owner, since, status, until }: Selection) => {
   const whose = endpoint === undefined ? "d.account_id = ? AND d.mode = ?" : "d.endpoint_id = ?"
   const params: ReadonlyArray<Param> = endpoint === undefined ? [owner.account, owner.mode] : [endpoint]
@@ -107,7 +107,7 @@ export const list = Effect.fn("DeliveryLogRepo.list")(function* (
   return yield* withAttempts(db, found.slice(0, limit))
 })
 
-/** All of a payment, in the order of their events. By way of the events: their index is the one that knows the payment. */
+/** All deliveries of a payment, in the order of its events. Joined by events: only their index has the payment. */
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.flatMap(
     db.all<DeliveryRow>(

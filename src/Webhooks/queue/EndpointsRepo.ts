@@ -35,7 +35,7 @@ export const list = (db: Db, { account, mode }: Owner) =>
     (rows) => rows.map(fromRow)
   )
 
-/** An endpoint that is not deleted, whoever owns it. */
+/** An endpoint of any owner, unless it is deleted. */
 export const byId = (db: Db, id: string) =>
   Effect.map(
     db.get<EndpointRow>(
@@ -45,7 +45,7 @@ export const byId = (db: Db, id: string) =>
     (row) => row && fromRow(row)
   )
 
-/** Whose an endpoint is or was. */
+/** The owner of an endpoint, deleted or not. */
 export const ownerOf = (db: Db, id: string) =>
   Effect.map(
     db.get<{ id: EndpointId; account: AccountId; mode: Mode }>(
@@ -55,7 +55,7 @@ export const ownerOf = (db: Db, id: string) =>
     (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode } }
   )
 
-/** Where an endpoint's deliveries go or went, and whose they are. */
+/** The owner and the URL of an endpoint, deleted or not. */
 export const targetOf = (db: Db, id: EndpointId) =>
   db.get<Owner & { readonly url: string }>("SELECT account_id AS account, mode, url FROM endpoints WHERE id = ?", [id])
 
@@ -75,7 +75,7 @@ export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
     )
   )
 
-/** Marks an endpoint of the owner's as deleted; undefined when there is none of that id. */
+/** Marks an endpoint as deleted; undefined when the owner has none of that id. */
 export const markDeleted = (owner: Owner, id: string, at: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -87,11 +87,11 @@ export const markDeleted = (owner: Owner, id: string, at: number) =>
     return row?.id
   })
 
-/** The sealed secret of an endpoint, deleted or not: deliveries that were under way still need it. */
+/** The sealed secret of an endpoint, deleted or not: an attempt under way during the deletion still needs it. */
 export const sealedSecret = (db: Db, id: EndpointId) =>
   Effect.map(db.get<{ secret: Uint8Array }>("SELECT secret FROM endpoints WHERE id = ?", [id]), (row) => row?.secret)
 
-/** Deleted endpoints whose queue was not emptied, since tilld stopped in the middle of it. */
+/** Deleted endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
 export const halfDeleted = (db: Db) =>
   Effect.map(
     db.all<{ id: EndpointId }>(

@@ -1,15 +1,20 @@
+/**
+ * The store's table of lanes: one row for each target with deliveries ahead, with the time of its next turn. Due lanes are
+ * in the order in which they had their last turn. `DueQueue` reads due accounts, lanes and deliveries here and ends turns;
+ * metrics and health read the backlog. Everything is read by index, so that a long backlog costs no more than a short one.
+ */
 import { Effect } from "effect"
 import { type Db, type Param, Tx } from "../../Sql.ts"
 
-/** A target's place in the queue of targets. */
+/** A lane and the time of its next turn. */
 interface LaneRef {
   readonly target: string
   /** Unix milliseconds. */
   readonly nextAt: number
 }
 
-/** The lanes of a class whose turn comes first. Those that are due have waited longest since their last turn. */
-const first = (db: Db, slow: boolean, limit: number) =>
+/** The slow lanes, or the others, whose turn comes first. Of the due ones: those that have waited longest. */
+const firstLanes = (db: Db, slow: boolean, limit: number) =>
   Effect.map(
     db.all<{ target: string; next_at: number }>(
       "SELECT target, next_at FROM lanes WHERE slow = ? ORDER BY next_at LIMIT ?",
@@ -18,7 +23,7 @@ const first = (db: Db, slow: boolean, limit: number) =>
     (rows): ReadonlyArray<LaneRef> => rows.map((row) => ({ target: row.target, nextAt: row.next_at }))
   )
 
-/** The accounts that have a lane that is due. From one account to the next by index, past all of its lanes. */
+/** The accounts with a due lane. Skips from account to account by index, past all lanes of each. */
 export const dueAccounts = (db: Db, now: number) =>
   Effect.map(
     db.all<{ account: string }>(
@@ -33,7 +38,7 @@ export const dueAccounts = (db: Db, now: number) =>
     (rows): ReadonlyArray<string> => rows.map(({ account }) => account)
   )
 
-/** Lanes of an account's, of one class, that are due: the one first that has waited longest since its last turn. */
+/** An account's due lanes, slow ones or the others: the one that has waited longest since its last turn is first. */
 export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit: number) =>
   Effect.map(
     db.all<{ target: string }>(
@@ -43,7 +48,7 @@ export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit
     (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
   )
 
-/** When the first of the lanes will be due that are not yet, Unix milliseconds. */
+/** When the next lane becomes due, in Unix milliseconds; undefined when none is planned after `now`. */
 export const firstAfter = (db: Db, now: number) =>
   Effect.map(
     db.get<{ at: number | null }>(
@@ -55,7 +60,7 @@ export const firstAfter = (db: Db, now: number) =>
     (row) => row?.at ?? undefined
   )
 
-/** Those of `targets` that are due, longest first, however many others are. */
+/** The due lanes among `targets` that are not slow: the one that has waited longest is first. */
 export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, limit: number) =>
   Effect.map(
     db.all<{ target: string }>(
@@ -71,11 +76,11 @@ export interface Place {
   readonly sequence: number
   /** Unix milliseconds. */
   readonly nextAttemptAt: number
-  /** Somebody ordered it besides the schedule. */
+  /** Ordered by an operator, outside the retry schedule. */
   readonly isRedelivery: boolean
 }
 
-/** Each has an index of its own order, so that a long range of one hides nothing of the other. */
+/** Scheduled attempts and redeliveries are read apart, each by index, so that many redeliveries hide no new event. */
 const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
   Effect.map(
     db.all<{ sequence: number; next_attempt_at: number }>(
@@ -87,8 +92,7 @@ const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
   )
 
 /**
- * The deliveries of a lane that come first: those that are due, what was ordered again behind all others, and then those
- * that are not due yet.
+ * The first deliveries of a lane: the due ones with redeliveries last, then those that are not due yet.
  */
 export const head = (db: Db, target: string, limit: number, now: number) =>
   Effect.gen(function* () {
@@ -98,19 +102,19 @@ export const head = (db: Db, target: string, limit: number, now: number) =>
     return [...due, ...later.sort((a, b) => a.nextAttemptAt - b.nextAttemptAt)].slice(0, limit)
   })
 
-/** The first time that something of a target is due, in SQL. */
-const firstOf = (target: string) =>
+/** When the first delivery to a target is due, in SQL. */
+const firstDueAt = (target: string) =>
   `(SELECT min(at) FROM (
      SELECT min(next_attempt_at) AS at FROM deliveries
      WHERE target = ${target} AND redelivery = 0 AND next_attempt_at IS NOT NULL UNION ALL
      SELECT min(next_attempt_at) FROM deliveries
      WHERE target = ${target} AND redelivery = 1 AND next_attempt_at IS NOT NULL))`
 
-/** Ends a lane's turn: it is next when its first delivery is due, after all that are due already, or gone when empty. */
+/** Ends a lane's turn. Its next turn is when its first delivery is due, after the lanes due by now. Empty: it is deleted. */
 export const endTurn = (target: string, slow: boolean, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const row = yield* tx.get<{ at: number | null }>(`SELECT ${firstOf("?")} AS at`, [target, target])
+    const row = yield* tx.get<{ at: number | null }>(`SELECT ${firstDueAt("?")} AS at`, [target, target])
     const next = row?.at ?? undefined
     if (next === undefined) return yield* tx.run("DELETE FROM lanes WHERE target = ?", [target])
     yield* tx.run("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", [
@@ -120,30 +124,30 @@ export const endTurn = (target: string, slow: boolean, now: number) =>
     ])
   })
 
-/** Counting stops here, and so many lanes of a kind are looked at. */
+/** Counting stops at `countLimit` deliveries, and reads at most `laneLimit` lanes of each class. */
 const countLimit = 10_000
 const laneLimit = 1_000
 
 /**
- * What is due, of the 1,000 lanes of each class that have waited longest since their last turn: there are more only
- * where a great many receivers fail.
+ * What is due in the 1,000 slow lanes and the 1,000 others that have waited longest since their last turn. More lanes are
+ * due at once only when a great many receivers fail.
  */
 export interface Backlog {
-  /** Deliveries whose time has come, those that are being attempted included; no more than 10,000 are counted. */
+  /** Due deliveries, including those whose attempt is under way. At most 10,000 are counted. */
   readonly due: number
-  /** How long ago the time of the oldest of them came, 0 when there is none. Milliseconds. */
+  /** For how long the oldest of them has been due, 0 when there is none. Milliseconds. */
   readonly oldestDueMillis: number
 }
 
 export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
-    const lanes = [...(yield* first(db, false, laneLimit)), ...(yield* first(db, true, laneLimit))]
+    const lanes = [...(yield* firstLanes(db, false, laneLimit)), ...(yield* firstLanes(db, true, laneLimit))]
     const targets = JSON.stringify(lanes.filter(({ nextAt }) => nextAt <= now).map(({ target }) => target))
     const oldest = yield* db.get<{ at: number | null }>(
-      `SELECT min(${firstOf("l.value")}) AS at FROM json_each(?) AS l`,
+      `SELECT min(${firstDueAt("l.value")}) AS at FROM json_each(?) AS l`,
       [targets]
     )
-    // CROSS JOIN: the lanes that are due come first. SQLite would look through all deliveries, those of tomorrow too.
+    // CROSS JOIN fixes the join order: due lanes first. SQLite would otherwise scan all deliveries, future ones too.
     const counted = yield* db.get<{ due: number }>(
       `SELECT count(*) AS due FROM (
          SELECT 1 FROM json_each(?) AS l CROSS JOIN deliveries AS d ON d.target = l.value
@@ -151,35 +155,38 @@ export const backlog = (db: Db, now: number) =>
       [targets, now, countLimit]
     )
     const at = oldest?.at ?? now
-    const found: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
-    return found
+    const result: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
+    return result
   })
 
-/** Endpoints whose lanes are not empty; no more than 1,000. */
+/** Endpoints with a delivery ahead, at most 1,000. */
 export const endpointLanes = (db: Db) =>
   Effect.map(
     db.all<{ target: string }>("SELECT target FROM lanes WHERE target GLOB 'wh_*' LIMIT ?", [laneLimit]),
     (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
   )
 
-/** Counts those that have an attempt ahead, and those behind an earlier event; whose they are, in SQL. */
-const countWaiting = (db: Db, scheduled: string, behind: string, params: ReadonlyArray<Param>) =>
+/**
+ * Counts deliveries that have an attempt ahead (SQL condition `scheduled`) and those that wait for an earlier event's
+ * (condition `blocked`).
+ */
+const countWaiting = (db: Db, scheduled: string, blocked: string, params: ReadonlyArray<Param>) =>
   Effect.map(
     db.get<{ count: number }>(
       `SELECT count(*) AS count FROM (
          SELECT 1 FROM deliveries WHERE ${scheduled} AND next_attempt_at IS NOT NULL UNION ALL
-         SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE ${behind} AND after_sequence IS NOT NULL LIMIT ?)`,
+         SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE ${blocked} AND after_sequence IS NOT NULL LIMIT ?)`,
       [...params, countLimit]
     ),
     (row) => row?.count ?? 0
   )
 
 /**
- * Deliveries to an endpoint that an attempt is ahead of, due or not, and those whose turn comes after an earlier event's;
- * no more than 10,000 are counted.
+ * Deliveries to an endpoint that have an attempt ahead, due or not, or wait for an earlier event's. At most 10,000 are
+ * counted.
  */
 export const waiting = (db: Db, endpoint: string) =>
   countWaiting(db, "target = ?", "endpoint_id = ?", [endpoint, endpoint])
 
-/** The same of all deliveries together that go to no endpoint, but to a payment's own webhookUrl. */
+/** The same for all deliveries that go to a payment's own webhookUrl and not to an endpoint. */
 export const waitingAtUrls = (db: Db) => countWaiting(db, "target GLOB 'https:*'", "endpoint_id IS NULL", [])

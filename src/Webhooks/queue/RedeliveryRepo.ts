@@ -5,8 +5,8 @@ import { eventOf, type Selection, selecting } from "./DeliveryLogRepo.ts"
 import { successorOf } from "./ReleaseRepo.ts"
 
 /**
- * What an order to send a delivery again comes to. `due`: an attempt is under way or about to start, or waits for an
- * earlier event's. `refused`: its endpoint was deleted, and nobody else is owed it.
+ * The result of an order to send a delivery again. `due`: an attempt is under way, is due, or waits for an earlier
+ * event's. `refused`: the endpoint was deleted, and the event is not owed to the payment's own webhookUrl either.
  */
 export type Verdict = "ordered" | "due" | "refused"
 
@@ -19,31 +19,30 @@ interface Row {
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
   readonly created_at: number
-  /** Its endpoint was deleted. */
-  readonly orphaned: 0 | 1
+  readonly endpoint_deleted: 0 | 1
 }
 
 const rows = `SELECT d.sequence, d.endpoint_id, d.own_url, d.target, d.redelivery, d.next_attempt_at, d.after_sequence,
-    d.created_at, e.deleted_at IS NOT NULL AS orphaned
+    d.created_at, e.deleted_at IS NOT NULL AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
 const verdictOn = (row: Row, now: number): Verdict => {
-  if (row.orphaned === 1 && row.own_url === 0) return "refused"
+  if (row.endpoint_deleted === 1 && row.own_url === 0) return "refused"
   const isDue = row.redelivery === 1 || (row.next_attempt_at !== null && row.next_attempt_at <= now)
   return isDue || row.after_sequence !== null ? "due" : "ordered"
 }
 
 /**
- * Makes an extra attempt due now; the schedule waits behind it. What a payment's own webhookUrl is owed goes there after
- * its endpoint was deleted, as the deletion would have it.
+ * Makes an extra attempt due now; the retry schedule goes on after it. When the endpoint was deleted but the event is owed
+ * to the payment's own webhookUrl, the delivery moves to the successor, as it does when an endpoint is deleted.
  */
 const order = (row: Row, now: number) =>
   Effect.gen(function* () {
     const verdict = verdictOn(row, now)
     if (verdict !== "ordered") return verdict
     const tx = yield* Tx
-    const { endpoint_id: endpoint, orphaned, target } = row
-    const successor = orphaned === 1 && endpoint !== null ? yield* successorOf(tx, endpoint) : undefined
+    const { endpoint_deleted, endpoint_id: endpoint, target } = row
+    const successor = endpoint_deleted === 1 && endpoint !== null ? yield* successorOf(tx, endpoint) : undefined
     yield* tx.run(
       `UPDATE deliveries SET redelivery = 1, resume_at = next_attempt_at, next_attempt_at = ?, done_at = NULL,
          endpoint_id = ?, target = ? WHERE sequence = ?`,
@@ -52,7 +51,7 @@ const order = (row: Row, now: number) =>
     return verdict
   })
 
-/** Undefined: there is no such delivery. `now` in Unix milliseconds. */
+/** Orders one delivery again; undefined when there is none of that id. `now` in Unix milliseconds. */
 export const redeliver = (id: string, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -60,13 +59,13 @@ export const redeliver = (id: string, now: number) =>
     return row && (yield* order(row, now))
   })
 
-/** Where the next part of a range begins: behind this delivery. */
+/** The last delivery of a page: the next page begins after it. */
 export interface Place {
   readonly createdAt: number
   readonly sequence: number
 }
 
-/** Sends up to `limit` deliveries of a range again, oldest first, behind `after`. */
+/** Orders up to `limit` deliveries of a range again, oldest first, from `after` on. */
 export const redeliverSome = (selection: Selection, after: Place | undefined, limit: number, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -83,7 +82,7 @@ export const redeliverSome = (selection: Selection, after: Place | undefined, li
       ordered: count("ordered"),
       due: count("due"),
       refused: count("refused"),
-      /** Undefined: the range is done. */
+      /** Where the next page begins; undefined when the range is done. */
       next: last && { createdAt: last.created_at, sequence: last.sequence }
     }
   })

@@ -6,50 +6,51 @@ import { isSameUrl, ownLane } from "../transport/targets.ts"
 import { releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 
-/** Who sends on what payments' own webhookUrls are owed, after their endpoint was deleted. */
+/** What takes over deliveries to payments' own webhookUrls from a deleted endpoint of the same URL. */
 export interface Successor {
   /** Another endpoint of the same URL; undefined: there is none, and the account's default secret signs. */
   readonly endpoint: EndpointId | undefined
   readonly lane: string
 }
 
-/** The oldest other endpoint of a deleted one's URL, as an event's target is chosen too. */
+/** The oldest remaining endpoint with a deleted endpoint's URL: the same choice as for the targets of a new event. */
 export const successorOf = (db: Db, deleted: EndpointId) =>
   Effect.gen(function* () {
-    const was = yield* EndpointsRepo.targetOf(db, deleted)
-    if (was === undefined) return yield* Effect.dieMessage(`There is no endpoint ${deleted}`)
-    const endpoint = (yield* EndpointsRepo.list(db, was)).find(({ url }) => isSameUrl(url, was.url))?.id
-    const successor: Successor = { endpoint, lane: endpoint ?? ownLane(was, was.url) }
+    const former = yield* EndpointsRepo.targetOf(db, deleted)
+    if (former === undefined) return yield* Effect.dieMessage(`There is no endpoint ${deleted}`)
+    const endpoint = (yield* EndpointsRepo.list(db, former)).find(({ url }) => isSameUrl(url, former.url))?.id
+    const successor: Successor = { endpoint, lane: endpoint ?? ownLane(former, former.url) }
     return successor
   })
 
 /**
- * What the successor has been sent or will be sent of the same event pays the debt to the payment's own URL: nobody is to
- * get it twice. What waits for such a delivery's first attempt waits for the successor's.
+ * Where the successor has got the same event or will get it, its delivery also serves the payment's own URL: no receiver
+ * gets an event twice. A delivery that waits for the first attempt of the deleted endpoint's waits for the successor's.
  */
-const yieldTo = (successor: EndpointId, sequences: string) =>
+const mergeInto = (successor: EndpointId, sequences: string) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    // An event has few deliveries. SQLite would look through all that the successor ever had, once for each.
-    const pairs = yield* tx.all<{ yielding: number; other: number; unattempted: 0 | 1 }>(
-      `SELECT d.sequence AS yielding, o.sequence AS other, o.status = 'pending' AND o.attempts = 0 AS unattempted
+    // CROSS JOIN and INDEXED BY go by the event, which has few deliveries. SQLite would otherwise scan all deliveries of
+    // the successor, once for each sequence.
+    const pairs = yield* tx.all<{ merged: number; other: number; unattempted: 0 | 1 }>(
+      `SELECT d.sequence AS merged, o.sequence AS other, o.status = 'pending' AND o.attempts = 0 AS unattempted
        FROM json_each(?) AS s CROSS JOIN deliveries AS d ON d.sequence = s.value
          CROSS JOIN deliveries AS o INDEXED BY deliveries_event ON o.event_id = d.event_id AND o.endpoint_id = ?
        WHERE d.own_url = 1 AND (o.status = 'delivered' OR o.next_attempt_at IS NOT NULL OR o.after_sequence IS NOT NULL)`,
       [sequences, successor]
     )
-    for (const { other, unattempted, yielding } of pairs) {
-      yield* tx.run("UPDATE deliveries SET own_url = sequence = ? WHERE sequence IN (?, ?)", [other, other, yielding])
+    for (const { merged, other, unattempted } of pairs) {
+      yield* tx.run("UPDATE deliveries SET own_url = sequence = ? WHERE sequence IN (?, ?)", [other, other, merged])
       if (unattempted === 0) continue
-      yield* tx.run("UPDATE deliveries SET after_sequence = ? WHERE after_sequence = ?", [other, yielding])
+      yield* tx.run("UPDATE deliveries SET after_sequence = ? WHERE after_sequence = ?", [other, merged])
     }
   })
 
-/** Cancels these deliveries, but for what is owed to payments' own URLs: the successor sends that. */
+/** Cancels these deliveries, except those owed to payments' own URLs, which move to the successor. */
 const handOver = (successor: Successor, sequences: string, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    if (successor.endpoint !== undefined) yield* yieldTo(successor.endpoint, sequences)
+    if (successor.endpoint !== undefined) yield* mergeInto(successor.endpoint, sequences)
     return yield* tx.all<{ sequence: number; status: DeliveryStatus }>(
       `UPDATE deliveries SET
          status = iif(own_url = 1 OR status <> 'pending', status, 'cancelled'),
@@ -66,16 +67,16 @@ const handOver = (successor: Successor, sequences: string, now: number) =>
   })
 
 /**
- * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time, and tells whether there was nothing
- * left. What is owed to a payment's own webhookUrl too stays queued, for another endpoint of the same URL or, where there
- * is none, for the account's default secret to sign.
+ * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; true when nothing is left. Deliveries that
+ * are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same URL signs them or, when there is
+ * none, the account's default secret.
  */
 export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const successor = yield* successorOf(tx, endpoint)
     const now = yield* Clock.currentTimeMillis
-    const change = (rows: string, count: number) =>
+    const handOverRows = (rows: string, count: number) =>
       Effect.gen(function* () {
         const found = yield* tx.all<{ sequence: number }>(`SELECT sequence FROM deliveries WHERE ${rows} LIMIT ?`, [
           endpoint,
@@ -83,9 +84,9 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
         ])
         return yield* handOver(successor, JSON.stringify(found.map(({ sequence }) => sequence)), now)
       })
-    // Those that wait come first: they wait for deliveries to the same endpoint, and must not be left without.
-    const waiting = yield* change("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
-    const due = yield* change("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
+    // Waiting deliveries first: they wait for deliveries to the same endpoint, which must not be cancelled before them.
+    const waiting = yield* handOverRows("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
+    const due = yield* handOverRows("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
     const cancelled = [...waiting, ...due].filter(({ status }) => status === "cancelled")
     yield* releaseBehind(
       cancelled.map(({ sequence }) => sequence),

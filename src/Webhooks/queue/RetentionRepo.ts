@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { Tx } from "../../Sql.ts"
 
-// What is old is forgotten here, a bounded number of rows at a time: a page that is full may have another behind it.
+// Deletes old rows, a bounded number at a time: after a full page there may be more.
 
 /**
- * Forgets deliveries that were done up to `until` (Unix milliseconds), with their attempts, and tells whether there may be
- * more. One that has an attempt ahead, for whatever reason, is not done.
+ * Deletes deliveries that were done up to `until` (Unix milliseconds), with their attempts; true when there may be more.
+ * A delivery with any attempt ahead is not done.
  */
 export const forgetDeliveries = (until: number, limit: number) =>
   Effect.gen(function* () {
@@ -20,15 +20,15 @@ export const forgetDeliveries = (until: number, limit: number) =>
     return done.length === limit
   })
 
-/** An event's place in the order of their age. */
+/** The position of an event in the order of age. */
 export interface Place {
   readonly createdAt: number
   readonly row: number
 }
 
 /**
- * Forgets those of the next `limit` events behind `after`, made up to `until` (Unix milliseconds), that no delivery needs.
- * Gives the last one that it looked at, undefined when there are no more.
+ * Looks at the next `limit` events after `after` that were created up to `until` (Unix milliseconds), and deletes those
+ * without deliveries. Returns the last event that it looked at, undefined when there are no more.
  */
 export const forgetEvents = (until: number, after: Place | undefined, limit: number) =>
   Effect.gen(function* () {
@@ -39,7 +39,8 @@ export const forgetEvents = (until: number, after: Place | undefined, limit: num
        WHERE created_at <= ? AND (created_at, sequence) > (?, ?) ORDER BY created_at, sequence LIMIT ?`,
       [until, createdAt, row, limit]
     )
-    // The newest of an owner stays: who has heard it has missed nothing, and its number must not come again.
+    // The newest event of each owner stays: a stream client that has seen it has missed nothing, and its number must not
+    // be used again.
     yield* tx.run(
       `DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
          AND sequence < (SELECT max(sequence) FROM events AS e WHERE e.account_id = events.account_id AND e.mode = events.mode)
@@ -50,8 +51,8 @@ export const forgetEvents = (until: number, after: Place | undefined, limit: num
   })
 
 /**
- * Forgets up to `limit` endpoints that were deleted up to `until` (Unix milliseconds) and that no delivery names any more,
- * and tells whether there may be more.
+ * Removes up to `limit` endpoints that were deleted up to `until` (Unix milliseconds) and have no deliveries left; true
+ * when there may be more.
  */
 export const forgetEndpoints = (until: number, limit: number) =>
   Effect.gen(function* () {

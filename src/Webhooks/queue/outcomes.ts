@@ -1,10 +1,10 @@
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { succeeded } from "./retryPolicy.ts"
 
-/** The attempt was not made, since what it would be signed with does not open. */
+/** The attempt was not made because the signing secret cannot be opened. */
 export const secretUnreadable = "secret unreadable"
 
-/** What an attempt can end with where there is no status, as `Outcome.error` says it. */
+/** Every `AttemptOutcome.error`: how an attempt can end without a status. */
 const errors = [
   "timeout",
   "tls",
@@ -21,7 +21,7 @@ const errors = [
 
 const nameOf = (error: string): string => error.replaceAll(" ", "_")
 
-/** Every way in which an attempt can end, as metrics name it. */
+/** Every way in which an attempt can end, as a label value of metrics. */
 export const outcomeClasses: ReadonlyArray<string> = [
   "delivered",
   "http_3xx",
@@ -31,7 +31,7 @@ export const outcomeClasses: ReadonlyArray<string> = [
   "other"
 ]
 
-/** One of them. */
+/** The outcome class of an attempt: one of `outcomeClasses`. */
 export const outcomeClass = ({ error = "", status }: AttemptOutcome): string => {
   if (succeeded(status)) return "delivered"
   const name = status === undefined ? nameOf(error) : `http_${Math.floor(status / 100)}xx`

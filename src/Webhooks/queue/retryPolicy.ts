@@ -1,7 +1,7 @@
 import { Duration } from "effect"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 
-/** How long after the end of each failed attempt the next one starts. */
+/** The delay from the end of each failed attempt to the start of the next. */
 export const retryDelays: ReadonlyArray<Duration.DurationInput> = [
   "1 minute",
   "5 minutes",
@@ -10,7 +10,7 @@ export const retryDelays: ReadonlyArray<Duration.DurationInput> = [
   "24 hours"
 ]
 
-/** After so many failed attempts a delivery is `failed`, although the last retry is still to come. */
+/** After this many failed attempts a delivery's status is `failed`, although the last retry is still to come. */
 export const failedAfter = 5
 
 export interface DeliveryState {
@@ -19,12 +19,12 @@ export interface DeliveryState {
   readonly nextAttemptAt: number | undefined
 }
 
-/** Any 2xx is a success, and nothing else is: not a redirect, not silence. */
+/** Only a 2xx status is a success: not a redirect, not a missing response. */
 export const succeeded = (status: number | undefined): boolean => status !== undefined && status >= 200 && status < 300
 
 /**
- * What becomes of a delivery when its `attempts`-th attempt ended at `endedAt` (Unix milliseconds) with the receiver's
- * `status`, undefined when there was no answer.
+ * The state of a delivery after its `attempts`-th attempt ended at `endedAt` (Unix milliseconds) with the receiver's
+ * `status`, undefined when there was no response.
  */
 export const afterAttempt = (attempts: number, status: number | undefined, endedAt: number): DeliveryState => {
   if (succeeded(status)) return { status: "delivered", nextAttemptAt: undefined }
