@@ -4,13 +4,13 @@ import type { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 
-/** What a handler gives: a body in its wire form, as the API's definition declares it. */
+/** What a handler returns: a body in its wire form, as the API's definition declares it. */
 export interface HttpAnswer<Body> {
   readonly body: Body
-  /** The definition's, unless given. */
+  /** Default: the status that the definition declares. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** This very object is given to many: it is encoded once. */
+  /** This object is the answer to many requests: it is encoded once. */
   readonly isShared?: true
 }
 
@@ -19,7 +19,7 @@ export const answer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> =
   ...extra
 })
 
-/** An answer that is made once and given again and again. */
+/** An answer that is made once and sent many times. */
 export const sharedAnswer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> = {}): HttpAnswer<Body> => ({
   body,
   ...extra,
@@ -30,17 +30,17 @@ type Endpoint = HttpApiEndpoint.HttpApiEndpoint.Any
 
 /** A request, decoded by the endpoint's schemas. */
 export interface Input<E extends Endpoint> {
-  /** Whose request it is. Not there where the group asks for no key. */
+  /** The key that authenticated the request. Absent in public groups. */
   readonly key: ApiKey
   readonly path: HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
   readonly headers: HttpApiEndpoint.HttpApiEndpoint.Headers<E>
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
-  /** Where the answer is to be given again should the request be repeated: to be run in the transaction of its effect. */
+  /** Present when the request has an idempotency key: stores the answer, in the transaction of the request's effect. */
   readonly remember?: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
-/** What a service stores besides a result, so that the answer that tells of it can be given again. */
+/** From a result to `remember`: what a service also commits, so that a repeated request gets the same answer. */
 export const rememberAs = <A>(
   remember: CommitWith<HttpAnswer<unknown>> | undefined,
   answerWith: (result: A) => HttpAnswer<unknown>
@@ -52,7 +52,7 @@ type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
   ? Omit<Input<E>, "key">
   : Input<E>
 
-/** A handler for every endpoint of a group, by name. Where the group asks for a key, its input has it. */
+/** A handler for every endpoint of a group, by name. In groups with ApiKeyAuth the input has the key. */
 export type Handlers<Group extends HttpApiGroup.HttpApiGroup.Any> = {
   readonly [E in HttpApiGroup.HttpApiGroup.Endpoints<Group> as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
     input: Asked<Group, E>

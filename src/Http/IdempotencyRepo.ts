@@ -2,15 +2,15 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Owner.ts"
 import { type Db, Tx } from "../Sql.ts"
 
-/** What an `Idempotency-Key` belongs to: the same text is another key in another mode or on another path. */
+/** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
 export interface Scope extends Owner {
   readonly route: string
   readonly key: string
 }
 
-/** The response that was given, and to what. */
+/** A stored response with the hash of the request's body. */
 export interface Stored {
-  /** Of the request's body; undefined after a change of the master key, under which it was made. */
+  /** Keyed by the master key, and so undefined after a change of that key. */
   readonly hash: Uint8Array | undefined
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -24,7 +24,7 @@ interface Row {
   readonly body: string
 }
 
-/** What was answered after `since`, Unix milliseconds. */
+/** The response, if it was stored after `since`, Unix milliseconds. */
 export const find = (db: Db, { account, key, mode, route }: Scope, since: number) =>
   Effect.map(
     db.get<Row>(
@@ -36,7 +36,7 @@ export const find = (db: Db, { account, key, mode, route }: Scope, since: number
       row && { hash: row.body_hash ?? undefined, status: row.status, headers: JSON.parse(row.headers), body: row.body }
   )
 
-/** Takes the place of one that is too old to count. */
+/** Stores a response. It replaces one under the same key that has expired. */
 export const keep = ({ account, key, mode, route }: Scope, { body, hash, headers, status }: Stored, at: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
@@ -48,10 +48,10 @@ export const keep = ({ account, key, mode, route }: Scope, { body, hash, headers
     )
   )
 
-/** The answers are given again to whatever is sent with their keys: no body can be compared any more. */
+/** Drops the hashes of all bodies after a change of the master key: from then on any body gets the stored response. */
 export const forgetBodies = Effect.flatMap(Tx, (tx) => tx.run("UPDATE idempotent_responses SET body_hash = NULL"))
 
-/** Forgets up to `limit` of those that were given up to `until`, Unix milliseconds; tells whether there may be more. */
+/** Deletes up to `limit` responses stored up to `until`, Unix milliseconds; true when there may be more. */
 export const forget = (until: number, limit: number) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(

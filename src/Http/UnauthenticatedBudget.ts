@@ -1,24 +1,24 @@
 /** Requests that a client may make at once. */
 const burst = 50
-/** Milliseconds after which it may make one more. */
+/** Milliseconds after which it may make one more: 10 requests per second. */
 const interval = 100
-/** The longest that one of them waits for its turn, in milliseconds. */
+/** The longest delay of a request, in milliseconds. */
 const longestWait = 5_000
-/** Clients remembered; the one that has asked least recently gives way. */
+/** Clients in memory. The one whose last request is oldest is dropped first. */
 const capacity = 10_000
 
 /**
- * Requests that need no key, by the client's network: an IPv4 address, or an IPv6 /64; and those beyond a key's rate, by the
- * key. A client that asks more often than 10 times a second is answered as it always is, but in its turn, or after five
- * seconds. So it takes no time from those who keep to their rate, and nobody is locked out by a neighbour.
+ * A token bucket for requests that need no key, by the client's network (an IPv4 address or an IPv6 /64), and for requests
+ * beyond a key's rate limit, by the key. Requests beyond 10 per second are delayed by up to five seconds and never refused:
+ * they take no time from clients that keep to the rate, and nobody is locked out by others in the same network.
  */
 export class UnauthenticatedBudget {
-  /** When each client's turns that are given away end, Unix milliseconds. */
+  /** Per client, when the requests it has made are paid for at the rate, Unix milliseconds. */
   readonly #ends = new Map<string, number>()
 
-  /** Takes a turn at `now`, Unix milliseconds, and gives for how many milliseconds the request is to wait. */
+  /** Counts a request at `now`, Unix milliseconds. Returns by how many milliseconds it has to be delayed. */
   wait(client: string, now: number): number {
-    // Nobody owes more than the longest wait, also where the clock was set back.
+    // Bounded, so that no delay is longer than `longestWait` even if the clock was set back.
     const owed = Math.min(Math.max(now, this.#ends.get(client) ?? now), now + burst * interval + longestWait)
     const end = owed + interval
     this.#ends.delete(client)

@@ -6,15 +6,15 @@ import { parseJson } from "../Domain/Json.ts"
 
 const maxBytes = 64 * 1024
 
-/** What a request carried; undefined when it was more than the limit. */
+/** A request's body; undefined when it was larger than the limit. */
 export type Body = Buffer | undefined
 
 const none = Buffer.alloc(0)
 
 /**
- * Reads a request's body and calls `done` once, with no later word of a client that goes away before. What goes over
- * the limit is not waited for, but read on and dropped: to close the connection would take the answer away with it. The
- * server's request time-out ends whoever never stops.
+ * Reads a request's body and calls `done` once, or never when the client goes away before the end. For a body over the
+ * limit `done` is called at once and the rest is read and dropped: closing the connection would lose the reply. A body
+ * without end is cut off by the listener's request time-out.
  */
 export const receive = (request: IncomingMessage, done: (body: Body) => void) => {
   const { "content-length": length = "0", "transfer-encoding": encoding } = request.headers

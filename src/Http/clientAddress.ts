@@ -30,7 +30,7 @@ const proxies = (trusted: ReadonlyArray<string>) => {
   return (address: Address) => ranges.some((range) => inRange(address, range))
 }
 
-/** What one customer has of the internet: an IPv4 address, or the IPv6 network of 64 bits that an address is in. */
+/** The network that one customer is given: an IPv4 address, or the IPv6 /64 of an address. */
 export const networkOf = (text: string): string => {
   const address = parse(text)
   return address instanceof ipaddr.IPv6
@@ -42,8 +42,8 @@ export const networkOf = (text: string): string => {
 }
 
 /**
- * Who has sent a request: the address at the other end of the connection or, where that is one of the operator's own
- * proxies, the last one in `X-Forwarded-For` that is not. What comes before it anybody could have written.
+ * The address of a request's client: the peer of the connection or, when that is one of the operator's own proxies, the
+ * last address in `X-Forwarded-For` that is not. Addresses before it could be forged by the client.
  *
  * @param trusted CIDRs
  */

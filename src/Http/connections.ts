@@ -1,46 +1,47 @@
+/**
+ * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server waits
+ * for its client: it is idle, or a request is arriving. At a limit the connection that has waited longest is closed in
+ * favour of a new one, so that neither idle connections nor slow requests keep others out. A connection whose request is
+ * being worked on is never closed; one whose request is held back to slow its client down counts as waiting. A pure data
+ * structure: `server.ts` and `requests.ts` report events to it and close what it evicts.
+ */
 import { networkOf } from "./clientAddress.ts"
 
-/** How many connections may be open at a time. */
+/** Limits for connections that are open at the same time. */
 export interface ConnectionLimits {
-  /** Of everybody together. */
+  /** Connections of all clients together. */
   readonly total: number
-  /** Of one client: an IPv4 address, or an IPv6 network of 64 bits, which is what one customer is given. */
+  /** Connections of one client: an IPv4 address, or an IPv6 /64, which is what one customer is given. */
   readonly perClient: number
-  /** Bytes of answers that one client has not taken yet; one answer may go beyond. */
+  /** Bytes of replies that one client has not taken yet. The last reply may exceed it. */
   readonly unreadPerClient: number
-  /** The operator's own proxies hold the connections of many clients: for them the total alone counts. */
+  /** The operator's own proxies carry connections of many clients: only `total` applies to them. */
   readonly isProxy: (address: string) => boolean
 }
 
 interface Client<C> {
   readonly name: string
   open: number
-  /** Bytes of answers that it has not taken. */
+  /** Bytes of replies that it has not taken. */
   unread: number
-  /** Those that wait for the client, in the order in which they began to. */
+  /** Its connections that wait, in the order in which they began to. */
   readonly waiting: Set<C>
 }
 
 interface Open<C> {
   readonly client: Client<C>
   readonly isProxy: boolean
-  /** Requests that came whole and are not answered yet. */
+  /** Requests that have arrived whole and have no reply yet. */
   working: number
-  /** Those of them that wait for their turn. */
+  /** Those of them that are held back. */
   held: number
-  /** Bytes of answers that have not been taken. */
+  /** Bytes of replies that have not been taken. */
   unread: number
 }
 
-/** What becomes of a new connection: it comes in, maybe in the place of another, or it does not. */
+/** Whether a new connection is admitted, and which waiting connection it replaces, if any. */
 export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
 
-/**
- * Who is connected, and whose turn it is. A connection *waits* while it is the client's turn: it is idle, or a request is
- * on its way. At a limit the one that has waited longest gives way to a new one, so that neither idle connections nor
- * slow requests can keep others out; one whose request is being worked on never does. A request that is held back for its
- * client's sake is not worked on.
- */
 export class Connections<C> {
   readonly #limits: ConnectionLimits
   readonly #clients = new Map<string, Client<C>>()
@@ -51,7 +52,7 @@ export class Connections<C> {
     this.#limits = limits
   }
 
-  /** A new connection. The evicted one counts no more, and is the caller's to close. */
+  /** A new connection. The evicted one no longer counts; the caller closes it. */
   admit(connection: C, address: string): Admission<C> {
     const name = networkOf(address)
     const client = this.#clients.get(name) ?? { name, open: 0, unread: 0, waiting: new Set<C>() }
@@ -75,18 +76,18 @@ export class Connections<C> {
     return this.#open.get(connection)?.working ?? 0
   }
 
-  /** Whether a request of the connection waits for its turn. */
+  /** Whether a request of the connection is held back. */
   isHeld(connection: C): boolean {
     return (this.#open.get(connection)?.held ?? 0) > 0
   }
 
-  /** The head of a request has come: its connection is no longer the one that has waited longest. */
+  /** The headers of a request have arrived: its connection goes to the end of the order of waiting. */
   heard(connection: C): void {
     const client = this.#open.get(connection)?.client
     if (client?.waiting.has(connection)) this.#wait(connection, client)
   }
 
-  /** A whole request has come, and is worked on. */
+  /** A whole request has arrived. */
   began(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -94,7 +95,7 @@ export class Connections<C> {
     this.#work(connection, open.client)
   }
 
-  /** A request that `began` waits for its turn, and its connection may be needed meanwhile. */
+  /** A request that `began` is held back. Its connection may be evicted meanwhile. */
   held(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -102,7 +103,7 @@ export class Connections<C> {
     if (open.working === open.held) this.#wait(connection, open.client)
   }
 
-  /** The turn of a request that was `held` has come. */
+  /** A request that was `held` is worked on again. */
   released(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -110,7 +111,7 @@ export class Connections<C> {
     if (open.working > open.held) this.#work(connection, open.client)
   }
 
-  /** A request that `began` has its answer. */
+  /** A request that `began` has its reply. */
   answered(connection: C): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -118,7 +119,7 @@ export class Connections<C> {
     if (open.working === open.held) this.#wait(connection, open.client)
   }
 
-  /** So many bytes of an answer wait for the client to take them; false where it has left too many already. */
+  /** Adds bytes of a reply that the client has not taken yet; false when it had left too many already. */
   unread(connection: C, bytes: number): boolean {
     const open = this.#open.get(connection)
     if (open === undefined) return true
@@ -129,7 +130,7 @@ export class Connections<C> {
     return isAllowed
   }
 
-  /** They have been taken. */
+  /** The client has taken bytes that were `unread`. */
   taken(connection: C, bytes: number): void {
     const open = this.#open.get(connection)
     if (open === undefined) return
@@ -154,7 +155,7 @@ export class Connections<C> {
     this.#waiting.delete(connection)
   }
 
-  /** Behind all that wait already. */
+  /** To the end of the order of waiting. */
   #wait(connection: C, client: Client<C>): void {
     for (const waiting of [client.waiting, this.#waiting]) {
       waiting.delete(connection)

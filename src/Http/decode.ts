@@ -6,20 +6,20 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Fields, problemsOf } from "./problems.ts"
 
 /**
- * Decodes one part of a request, or says everything that is wrong with it. An `Either`, which is an effect too, whenever
- * nothing has to be waited for.
+ * Decodes one part of a request, or fails with all its problems. The effect is an `Either` when decoding is synchronous:
+ * the caller can then use the result without a fiber.
  */
 export type Decode<In> = (input: In, key: ApiKey | undefined) => Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
 
 const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
-  // The definition's types keep what a schema decodes to, and not that a few ask for the request's key.
+  // `HttpApi` erases a schema's context. A few schemas need the request's key.
   const typed = schema as Schema.Schema<unknown, unknown, CurrentKey>
   const decode = Schema.decodeUnknown(typed, { errors: "all", onExcessProperty: "error" })
   const known = SchemaAST.getPropertySignatures(Schema.encodedSchema(typed).ast).map(({ name }) => String(name))
   const problems = (error: ParseResult.ParseError) => problemsOf(error, { kind, known })
   const complete: Decode<unknown> = (input, key) => {
     const decoded = decode(input)
-    // To provide a service costs as much as the decoding: only where that did not come to its end without.
+    // Providing a service costs as much as decoding: done only if the schema did not decode without it.
     if (Either.isEither(decoded))
       return Either.mapLeft(decoded as Either.Either<unknown, ParseResult.ParseError>, problems)
     const provided = key === undefined ? decoded : Effect.provideService(decoded, CurrentKey, key)
@@ -30,10 +30,10 @@ const compile = (schema: Schema.Schema.All, kind: Fields["kind"]) => {
 
 const noBody: Decode<unknown> = () => Either.void
 
-/** No field takes more items. */
+/** Most items that any field takes. */
 const maxItems = 100
 
-/** Before a schema says of each of tens of thousands of items what is wrong with it. */
+/** Checked first, so that a schema does not report a problem for each of tens of thousands of items. */
 const tooLong = (body: unknown): ReadonlyArray<FieldProblem> =>
   Object.entries(Predicate.isRecord(body) ? body : {}).flatMap(([path, value]) =>
     Array.isArray(value) && value.length > maxItems ? [{ path, message: `must have at most ${maxItems} items` }] : []
@@ -53,7 +53,7 @@ export const payloadDecoder = (schema: Option.Option<Schema.Schema.All>): Decode
 
 const noHeaders: Decode<IncomingHttpHeaders> = () => Either.right({})
 
-/** Of a request's headers only those that the schema names are looked at. */
+/** Decodes the headers that the schema names; others are ignored. */
 export const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<IncomingHttpHeaders> => {
   if (Option.isNone(schema)) return noHeaders
   const { decode, known } = compile(schema.value, "header")
@@ -63,7 +63,7 @@ export const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode
   }
 }
 
-/** By name; what was given more than once is an array, which no parameter takes. */
+/** Values by name. A repeated parameter becomes an array, which no schema accepts. */
 const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
   if (search === "") return {}
   const values = new Map<string, unknown>()
@@ -71,7 +71,7 @@ const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
   return Object.fromEntries(values)
 }
 
-// An empty struct would take any field.
+// A Schema.Struct({}) would accept any parameter.
 const noParameters: Decode<Readonly<Record<string, unknown>>> = (query) => {
   const names = Object.keys(query)
   return names.length === 0

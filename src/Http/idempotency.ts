@@ -6,13 +6,13 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as Repo from "./IdempotencyRepo.ts"
 
-/** How long a response is kept. */
-const life = Duration.toMillis("24 hours")
-/** How often older ones are forgotten, and how many in one commit. */
-const forgetInterval = "10 minutes"
-const forgottenAtOnce = 500
+/** How long a response is stored. */
+const lifetime = Duration.toMillis("24 hours")
+/** How often older responses are deleted, and how many in one commit. */
+const deleteInterval = "10 minutes"
+const deleteBatch = 500
 
-/** A response that can be given again. */
+/** A response that can be sent again. */
 export interface Replay {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -20,12 +20,12 @@ export interface Replay {
   readonly text: string
 }
 
-/** Keeps a response in the transaction that makes what it tells of. */
+/** Stores a response, in the transaction of the request's effect. */
 export type Remember = (response: Replay) => Effect.Effect<void, StoreUnavailable, Tx>
 
 const form = /^[\x20-\x7e]{1,255}$/
 
-/** The same for two bodies that mean the same: members in the order of their names, no white space. */
+/** Canonical JSON, for comparing two bodies: members sorted by name, no white space. */
 const canonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
   if (!Predicate.isRecord(value)) return JSON.stringify(value)
@@ -46,13 +46,14 @@ const reused = new ApiError({
   message: "This Idempotency-Key was used with another body: use a new key for a new request."
 })
 
-/** Answers a repeated request as the first one was answered, without doing it twice. */
+/** Gives a repeated request the response of the first one, without repeating its effect. Keys are used by `respond`. */
 export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
   Idempotency,
   {
     /**
-     * Works on a request with an `Idempotency-Key`, unless it was answered in the last 24 hours: then that answer is
-     * given. Only what `work` remembers is kept: refusals can be tried again with the same key.
+     * Runs `work` for a request with an `Idempotency-Key`, unless a response to it was stored in the last 24 hours: then
+     * that response is returned. Only responses that `work` passes to `remember` are stored: a request that was refused can
+     * be sent again with the same key. Fails when the key is invalid, in use, or was used with another body.
      */
     readonly once: <E>(
       owner: Owner,
@@ -61,7 +62,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       payload: unknown,
       work: (remember: Remember) => Effect.Effect<Replay, E>
     ) => Effect.Effect<Replay, E | ApiError | StoreUnavailable>
-    /** The worker that forgets. */
+    /** The worker that deletes old responses. */
     readonly run: Effect.Effect<never>
   }
 >() {
@@ -71,37 +72,37 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       const secrets = yield* Secrets
       const reader = yield* Reader
       const writer = yield* Writer
-      const alive = (yield* Workers).worker("idempotency", forgetInterval)
-      // One process serves, so that what is worked on is known here.
-      const working = new Set<string>()
+      const heartbeat = (yield* Workers).worker("idempotency", deleteInterval)
+      // In memory: one process serves the database, so it knows all requests under way.
+      const underWay = new Set<string>()
 
-      const forget = Effect.gen(function* () {
-        const until = (yield* Clock.currentTimeMillis) - life
-        yield* Effect.repeat(writer.write(Repo.forget(until, forgottenAtOnce)), { while: (more) => more })
+      const deleteOld = Effect.gen(function* () {
+        const until = (yield* Clock.currentTimeMillis) - lifetime
+        yield* Effect.repeat(writer.write(Repo.forget(until, deleteBatch)), { while: (more) => more })
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
-      const enter = (place: string) =>
+      const enter = (scopedKey: string) =>
         Effect.suspend(() => {
-          if (working.has(place)) return inUse
-          working.add(place)
+          if (underWay.has(scopedKey)) return inUse
+          underWay.add(scopedKey)
           return Effect.void
         })
 
       return {
         once: (owner, route, key, payload, work) => {
           const { account, mode } = owner
-          const place = JSON.stringify([account, mode, route, key])
+          const scopedKey = JSON.stringify([account, mode, route, key])
           return Effect.gen(function* () {
             if (!form.test(key)) return yield* badKey
             const scope = { account, mode, route, key }
             const bodyHash = Buffer.from(secrets.digest(canonical(payload)))
             return yield* Effect.acquireUseRelease(
-              enter(place),
-              // To the end, also when the client goes away: it may ask again before what it asked for is stored.
+              enter(scopedKey),
+              // Uninterruptible: a client that goes away may repeat the request before the first one's effect is stored.
               () =>
                 Effect.gen(function* () {
                   const now = yield* Clock.currentTimeMillis
-                  const stored = yield* Repo.find(reader, scope, now - life)
+                  const stored = yield* Repo.find(reader, scope, now - lifetime)
                   if (stored === undefined) {
                     return yield* work(({ headers, status, text }) =>
                       Repo.keep(scope, { hash: bodyHash, status, headers, body: text }, now)
@@ -111,11 +112,11 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
                   const headers = { ...stored.headers, "idempotent-replayed": "true" }
                   return { status: stored.status, headers, text: stored.body }
                 }).pipe(Effect.uninterruptible),
-              () => Effect.sync(() => working.delete(place))
+              () => Effect.sync(() => underWay.delete(scopedKey))
             )
           })
         },
-        run: Effect.zipRight(Effect.repeat(alive(forget), Schedule.spaced(forgetInterval)), Effect.never)
+        run: Effect.zipRight(Effect.repeat(heartbeat(deleteOld), Schedule.spaced(deleteInterval)), Effect.never)
       }
     })
   )

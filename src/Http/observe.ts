@@ -2,10 +2,10 @@ import { Effect } from "effect"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import type { Route } from "./routes.ts"
 
-/** Told of each answer, with the route that was found, if one was, and the time that it took. */
+/** Called for each reply, with the matched route, if any, and the time that the request took. */
 export type Observe = (route: Route | undefined, method: string | undefined, status: number, seconds: number) => void
 
-/** Counts requests. Whatever a client makes up, a path or a method, is no label. */
+/** Counts requests. Unknown paths and methods are not used as labels: a client could make up any number of them. */
 export const observeRequests = Effect.map(
   Metrics,
   ({ httpDuration, httpRateLimited, httpRequests }): Observe =>

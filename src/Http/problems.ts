@@ -2,7 +2,7 @@ import { ParseResult } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { closest } from "../Domain/suggestion.ts"
 
-/** A request may be wrong in more ways than anybody reads. */
+/** Most problems that a response lists. */
 const maxProblems = 100
 const maxNameLength = 60
 
@@ -15,7 +15,7 @@ const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
     return text === "" ? shorten(String(key)) : `${text}.${shorten(String(key))}`
   }, "")
 
-/** Where the fields come from, for the messages about them. */
+/** The part of a request that fields belong to, for messages. */
 export interface Fields {
   readonly kind: "field" | "query parameter" | "header"
   readonly known: ReadonlyArray<string>
@@ -32,10 +32,10 @@ const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields): stri
   return issue._tag === "Missing" ? "is required" : issue.message
 }
 
-/** Everything that a schema found wrong. */
+/** The problems that a schema found, as field paths with messages. */
 export const problemsOf = (error: ParseResult.ParseError, fields: Fields): ReadonlyArray<FieldProblem> => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-  // Only what is shown: to look for what a field's name was meant to be takes a while.
+  // Sliced first: finding the closest known name for an unknown field is slow.
   const problems = issues.slice(0, maxProblems).map((issue) => ({
     path: pathOf(issue.path),
     message: messageOf(issue, fields)

@@ -1,3 +1,8 @@
+/**
+ * Refusals outside a request's handler: connections beyond the limit, malformed or late requests, CONNECT. Each gets a
+ * JSON reply, after the replies that its connection still waits for, and then the connection is closed. `server.ts` and
+ * `requests.ts` call it.
+ */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
@@ -12,7 +17,7 @@ const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: 
   ERR_HTTP_REQUEST_TIMEOUT: ["REQUEST_TIMEOUT", "The request did not arrive in time."]
 }
 
-/** What a client is told in place of Node's own 400, 408, 413 and 431. */
+/** The error that replaces Node's own 400, 408, 413 or 431. */
 export const refusalOf = ({ code = "" }: NodeJS.ErrnoException): ApiError => {
   const [known, message] = parserErrors[code] ?? ["BAD_REQUEST", "This is not a well-formed HTTP request."]
   return new ApiError({ code: known, message })
@@ -34,19 +39,19 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
-/** A client that is refused may read the answer for this long before the connection is closed. */
-const parting = "1 second"
+/** How long a refused client has to read the reply before the connection is closed. */
+const readTime = "1 second"
 
 const drop = () => {}
 
-/** From here on what the client sends is read, so that the connection can end in order, and means nothing. */
+/** From now on reads and drops what the client sends: with unread data the connection would be reset. */
 export const stopListening = (socket: Duplex): void => {
   socket.removeAllListeners("data").on("data", drop).resume()
 }
 
 /**
- * Answers where there is no request to answer, and ends the connection. False where nobody can hear it: the caller closes
- * the connection, at once then and otherwise once the client has had its time to read.
+ * Replies without a request, and ends the connection. False when the socket is no longer writable: the caller closes the
+ * connection at once then, and otherwise after the client has had time to read.
  */
 export const dismiss = (socket: Duplex, error: ApiError): boolean => {
   if (!(socket instanceof Socket) || !socket.writable) return false
@@ -60,13 +65,13 @@ export const dismiss = (socket: Duplex, error: ApiError): boolean => {
 
 type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
 
-/** Ends connections with a word, behind the answers that they still wait for. */
+/** Refuses connections with a reply, after the replies that they still wait for. */
 export const makeRefusals = (
   runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
   connections: Connections<Duplex>
 ) => {
   const latest = new WeakMap<Duplex, Exchange>()
-  /** Why; undefined once it has been said. */
+  /** The error to reply with; undefined once it is sent. */
   const refused = new WeakMap<Duplex, ApiError | undefined>()
 
   const goOn = (socket: Duplex) => {
@@ -77,7 +82,7 @@ export const makeRefusals = (
     const fiber = runFork(
       Effect.delay(
         Effect.sync(() => socket.destroy()),
-        parting
+        readTime
       )
     )
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
@@ -94,13 +99,13 @@ export const makeRefusals = (
     refuse,
     isRefused: (socket: Duplex) => refused.has(socket),
     note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
-    /** What Node itself refuses, before there is a request to answer or in the middle of one. */
+    /** For Node's "clientError": a request that could not be read, before its headers or within its body. */
     refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {
-      // Whoever is on the way out already may say what he likes, until he has had his answers.
+      // A refused connection stays open until its earlier requests have their replies, whatever else it sends.
       if (refused.has(socket) && connections.working(socket) > 0) return
       const { request, response } = latest.get(socket) ?? {}
       const isAnswered = request?.complete === false && response?.headersSent
-      // A second answer to one request would be taken for that to the next.
+      // The client would take a second reply to one request for the reply to its next.
       if (refused.has(socket) || isAnswered || error.code === "ECONNRESET") return void socket.destroy()
       refuse(refusalOf(error), socket)
     }

@@ -2,33 +2,33 @@ import { Predicate, Stream } from "effect"
 import { type ApiError, statusOf } from "../Domain/ApiError.ts"
 import { randomToken } from "../Domain/Ids.ts"
 
-/** A response, all but the headers that every response has. */
+/** A response, without the headers that every response has. */
 export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** JSON, unless its `content-type` says something else. */
+  /** JSON, unless `content-type` differs. */
   readonly text: string
-  /** The same, encoded, where it is sent to many. */
+  /** `text` in UTF-8, when it is sent to many clients. */
   readonly bytes?: Buffer
-  /** What follows it, for as long as that goes on. */
+  /** A streamed body. */
   readonly rest?: Pieces
 }
 
-/** A body in pieces, each made when the client has taken those before it. */
+/** A streamed body. Each piece is pulled when the client has taken the one before. */
 export type Pieces = Stream.Stream<string>
 
 export const isPieces = (body: unknown): body is Pieces => Predicate.hasProperty(body, Stream.StreamTypeId)
 
-/** Names one request, in its response and in the logs. */
+/** An id for one request, in its response and in the logs. */
 export const newRequestId = (): string => `req_${randomToken()}`
 
-/** An error as the client sees it. The 401 body is exactly its two fields: its request id is in the header alone. */
+/** An error in its wire form. A 401 body has exactly two fields: its request id is only in the header. */
 export const errorReply = ({ code, details, headers = {}, message }: ApiError, requestId: string): HttpReply => {
   const error = code === "UNAUTHORIZED" ? { code, message } : { code, message, details, requestId }
   return { status: statusOf[code], headers, text: JSON.stringify({ error }) }
 }
 
-/** The headers of a response. Nothing that the API says may be kept by a cache, unless the reply allows it. */
+/** The headers of a response. No cache may store a response unless the reply allows it. */
 export const headersOf = (
   { bytes, headers, rest, status, text }: HttpReply,
   requestId: string,

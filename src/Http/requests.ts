@@ -1,3 +1,8 @@
+/**
+ * Runs a fiber for each request: receives the body, calls `respond`, writes the reply, and follows a streamed body to its
+ * end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined floods,
+ * and replies 503 at a shutdown. `server.ts` connects it to Node's listener; `connections.ts` keeps the limits.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
@@ -15,18 +20,21 @@ const shuttingDown = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** Requests that a client may send on one connection without waiting for an answer. */
-const pipelined = 32
+/** Most requests that a client may send on one connection without waiting for a reply. */
+const maxPipelined = 32
 
-/** What is to be done of the requests of a connection when it ends. */
-const atEnd = new WeakMap<Duplex, Set<() => void>>()
+/** The callbacks of a connection's requests, to run when it closes. */
+const closeCallbacks = new WeakMap<Duplex, Set<() => void>>()
 
-/** Calls back once the answer is sent or its client has gone: one that waits behind another hears nothing of that itself. */
-const onceGone = (socket: Duplex, response: ServerResponse, then: () => void): void => {
-  const known = atEnd.get(socket)
+/**
+ * Calls back once the response is sent or the connection has closed. A pipelined response that waits behind another gets
+ * no "close" event of its own when the connection closes.
+ */
+const onceClosed = (socket: Duplex, response: ServerResponse, then: () => void): void => {
+  const known = closeCallbacks.get(socket)
   const waiting = known ?? new Set()
   if (known === undefined) {
-    atEnd.set(socket, waiting)
+    closeCallbacks.set(socket, waiting)
     socket.once("close", () => {
       for (const end of [...waiting]) end()
     })
@@ -38,7 +46,7 @@ const onceGone = (socket: Duplex, response: ServerResponse, then: () => void): v
   response.once("close", end)
 }
 
-/** Writes the reply; tells whether the rest of it is to follow. */
+/** Writes the reply; true when a streamed body follows. */
 const write = (response: ServerResponse, reply: HttpReply, requestId: string, closing: boolean): boolean => {
   if (response.headersSent || response.destroyed) return false
   response.writeHead(reply.status, headersOf(reply, requestId, closing))
@@ -48,19 +56,20 @@ const write = (response: ServerResponse, reply: HttpReply, requestId: string, cl
 }
 
 /**
- * Completes when the client may be given more. One that has not taken a piece within `patience` milliseconds is dropped: the
- * listener's own time-out begins anew with each byte that it takes.
+ * Completes when the next piece may be written. A client that has not taken a piece within `patience` milliseconds is
+ * dropped: Node's own time-out restarts with each byte that the client takes.
  */
 const writePiece = (response: ServerResponse, piece: string, patience: number) =>
   Effect.async<void>((resume) => {
-    // Also where the client takes all at once: others have their turn between two pieces. "drain" may come in the same turn.
+    // A turn of the event loop between two pieces, even if the client takes each at once, lets other requests run. The
+    // "drain" event may come in the same turn.
     const onDrain = () => resume(eventLoopTurn)
     if (response.write(piece)) return onDrain()
     response.once("drain", onDrain)
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
-/** Writes until the pieces end, or somebody interrupts: then the body is complete, and the client may ask again. */
+/** Writes until the stream ends or is interrupted. Either way the body is complete, and the client may ask again. */
 const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
   Stream.runForEach(rest, (piece) => writePiece(response, piece, patience)).pipe(
     Effect.tapDefect((cause) => Effect.logError("a stream failed", cause)),
@@ -68,9 +77,9 @@ const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
   )
 
 /**
- * Runs a fiber for each request, and knows of those that are not answered yet.
+ * Makes the handler of Node's "request" events, with what `server.ts` needs to refuse connections and to shut down.
  *
- * @param patience milliseconds in which a client has to take a piece of a stream
+ * @param patience milliseconds in which a client has to take a reply, or a piece of a stream
  */
 export const makeRequests = (
   respond: Respond,
@@ -78,7 +87,7 @@ export const makeRequests = (
   connections: Connections<Duplex>,
   patience: number
 ) => {
-  // Without Effect's counts of fibers: nobody reads them, and they cost a request a twentieth of its time.
+  // Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
   const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
   const refusals = makeRefusals(runFork, connections)
   let closing = false
@@ -94,10 +103,10 @@ export const makeRequests = (
   }
 
   /**
-   * Drops a client that has not taken its whole answer in time, or too much altogether: the listener's time-out begins anew
-   * with each byte, and who asks for long lists and reads none would fill the memory.
+   * Drops a client that does not take its whole reply in time, or leaves too many bytes unread in all its connections.
+   * Node's time-out restarts with each byte, and a client that requests long lists without reading them would fill memory.
    */
-  const untilTaken = (response: ServerResponse) => {
+  const dropUnlessTaken = (response: ServerResponse) => {
     const { socket } = response.req
     const bytes = response.writableLength
     if (!connections.unread(socket, bytes)) return void socket.destroy()
@@ -113,7 +122,7 @@ export const makeRequests = (
     })
   }
 
-  /** Meanwhile the connection gives way to those that are needed. */
+  /** Delays a request. Meanwhile its connection counts as waiting, and may be closed in favour of a new one. */
   const hold: (socket: Duplex, millis: number) => Effect.Effect<void> = (socket, millis) =>
     Effect.acquireUseRelease(
       Effect.sync(() => connections.held(socket)),
@@ -124,31 +133,31 @@ export const makeRequests = (
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (refusals.isRefused(socket)) return
-    // Behind a request that waits for its turn none is taken: they would all wait, and each costs memory.
-    if (connections.isHeld(socket) || connections.working(socket) >= pipelined) {
+    // Behind a delayed request none is accepted: all would be delayed, and each costs memory.
+    if (connections.isHeld(socket) || connections.working(socket) >= maxPipelined) {
       return refusals.refuse(tooManyAtOnce, socket)
     }
     const requestId = newRequestId()
     const send = (reply: HttpReply) => {
       const follows = write(response, reply, requestId, closing)
-      // Nothing is left where the system has taken all at once, as it nearly always does.
-      if (!follows && response.socket?.writableLength !== 0) untilTaken(response)
+      // Usually the system's buffer takes the whole reply at once, and nothing is left to watch.
+      if (!follows && response.socket?.writableLength !== 0) dropUnlessTaken(response)
       return follows
     }
     let fiber: Fiber.RuntimeFiber<unknown> | undefined
     unanswered += 1
     connections.heard(socket)
     refusals.note(request, response)
-    onceGone(socket, response, () => {
+    onceClosed(socket, response, () => {
       unanswered -= 1
       if (unanswered === 0) onNone?.()
-      // The client has gone, and nobody waits for the answer.
+      // The client has gone away.
       if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
     if (closing) return void send(errorReply(shuttingDown, requestId))
     receive(request, (body) => {
       connections.began(socket)
-      onceGone(socket, response, () => {
+      onceClosed(socket, response, () => {
         connections.answered(socket)
         refusals.goOn(socket)
       })
@@ -166,12 +175,12 @@ export const makeRequests = (
     take,
     refuse: refusals.refuse,
     refuseUnread: refusals.refuseUnread,
-    /** From here on. What has no end by itself ends here. */
+    /** From now on new requests get 503, and streams end. */
     refuseNew: Effect.sync(() => {
       closing = true
       for (const fiber of streaming) fiber.unsafeInterruptAsFork(FiberId.none)
     }),
-    /** Completes when every request has its answer. */
+    /** Completes when every request has its reply. */
     answered: Effect.async<void>((resume) => {
       if (unanswered === 0) resume(Effect.void)
       else onNone = () => resume(Effect.void)

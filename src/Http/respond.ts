@@ -1,3 +1,8 @@
+/**
+ * From a request to its reply: the checks of every request in the order that the API promises (route, key, rate limit,
+ * method, permission, body, idempotency key, schema), then the handler. Every error becomes a reply with a JSON body; only
+ * an interruption, when the server shuts down, is passed on. `requests.ts` calls it once a request's body has arrived.
+ */
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
@@ -37,11 +42,11 @@ const internal = new ApiError({
   message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
 })
 
-/** The limit that a key's owner must mind, on every answer to the key. */
+/** The state of the key's rate limit, on every reply to an authenticated request. */
 const limitHeaders = ({ limit, remaining, resetAt }: Allowance): Readonly<Record<string, string>> => ({
   "x-ratelimit-limit": String(limit),
   "x-ratelimit-remaining": String(remaining),
-  // A second that has begun is over only with its end.
+  // Rounded up: at the start of that second the window would not have ended yet.
   "x-ratelimit-reset": String(Math.ceil(resetAt / 1000))
 })
 
@@ -53,10 +58,10 @@ const rateLimited = ({ limit, resetAt, window }: Allowance, now: number) =>
     headers: { "retry-after": String(Math.max(1, Math.ceil((resetAt - now) / 1000))) }
   })
 
-/** A store that is down refuses every request: the log hears of it this often. */
+/** While the store is down every request fails. It is logged at most once per interval. */
 const storeLogMillis = 10_000
 
-/** The request's target without the `http://host` that proxies may put before it (RFC 9112, 3.2.2). */
+/** The request target without the `http://host` that a proxy may put before it (RFC 9112, 3.2.2). */
 const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, search: string] => {
   const target = url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*/i, "")
   const mark = target.indexOf("?")
@@ -79,35 +84,35 @@ const replyOf = (
 
 const encoded = new WeakMap<HttpAnswer<unknown>, HttpReply>()
 
-/** The same, from memory where the very same answer is given again. */
-const sharedReplyOf = (operation: Operation, given: HttpAnswer<unknown>): HttpReply => {
-  if (given.isShared !== true) return replyOf(operation, given)
-  const known = encoded.get(given)
-  if (known !== undefined) return known
-  const reply = replyOf(operation, given)
-  const made = { ...reply, bytes: Buffer.from(reply.text) }
-  encoded.set(given, made)
-  return made
+/** The same; a shared answer is encoded once. */
+const sharedReplyOf = (operation: Operation, answer: HttpAnswer<unknown>): HttpReply => {
+  if (answer.isShared !== true) return replyOf(operation, answer)
+  const cached = encoded.get(answer)
+  if (cached !== undefined) return cached
+  const reply = replyOf(operation, answer)
+  const shared = { ...reply, bytes: Buffer.from(reply.text) }
+  encoded.set(answer, shared)
+  return shared
 }
 
-/** What is known of a request, whatever becomes of it. */
-interface Noted {
-  /** Of its answer. */
+/** What the checks have found out about a request. The reply and the metrics need it even when a later check fails. */
+interface Findings {
+  /** Headers for the reply, whatever its status. */
   headers: Readonly<Record<string, string>>
   route: Route | undefined
 }
 
-/** Lets a request wait, in milliseconds; others need not wait for its connection. */
+/** Delays a request by `millis`. Its connection may be closed meanwhile if another client needs one. */
 type Hold = (millis: number) => Effect.Effect<void>
 
-/** Answers a request, whatever comes: all but its interruption is a reply. */
+/** Replies to a request. Never fails: errors and defects are replies too. */
 export type Respond = (request: IncomingMessage, body: Body, requestId: string, hold?: Hold) => Effect.Effect<HttpReply>
 
-/** The checks of every request, in the order in which the API promises them, and then its handler. */
+/** Makes the function that replies. `budget` delays requests without a key, and those beyond a key's rate limit. */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
-  strangers?: UnauthenticatedBudget
+  budget?: UnauthenticatedBudget
 ) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
@@ -118,8 +123,8 @@ export const makeRespond = Effect.fnUntraced(function* (
   const failures = new FailedAttempts()
   let storeLoggedAt = Number.NEGATIVE_INFINITY
 
-  /** Repeated failures from one address are answered late, each on a connection of its own. */
-  const late = (request: IncomingMessage, error: ApiError, hold: Hold) =>
+  /** Delays the reply to repeated authentication failures from one network, and closes the connection after it. */
+  const delayFailure = (request: IncomingMessage, error: ApiError, hold: Hold) =>
     Effect.gen(function* () {
       const delay = failures.failed(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
       if (delay === 0) return yield* error
@@ -129,28 +134,28 @@ export const makeRespond = Effect.fnUntraced(function* (
     })
 
   const authenticated = (request: IncomingMessage, hold: Hold) =>
-    authenticate(headerOf(request, "x-api-key"), (error) => late(request, error, hold))
+    authenticate(headerOf(request, "x-api-key"), (error) => delayFailure(request, error, hold))
 
-  const handle = (request: IncomingMessage, received: Body, noted: Noted, hold: Hold) =>
+  const handle = (request: IncomingMessage, received: Body, findings: Findings, hold: Hold) =>
     Effect.gen(function* () {
       const [path, search] = targetOf(request)
       const match = router(path)
-      if (strangers !== undefined && match?.route.isPublic !== false) {
-        const wait = strangers.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
+      if (budget !== undefined && match?.route.isPublic !== false) {
+        const wait = budget.wait(networkOf(clientAddress(request)), clock.unsafeCurrentTimeMillis())
         if (wait > 0) yield* hold(wait)
       }
       if (request.headers.host === undefined && request.httpVersion === "1.1") return yield* noHost
       if (match === undefined) return yield* noRoute
       const { params, route } = match
-      noted.route = route
+      findings.route = route
       const key = route.isPublic ? undefined : yield* authenticated(request, hold)
       if (key !== undefined) {
-        // Every authenticated request counts, whatever is wrong with it.
+        // Every authenticated request counts, also one that fails a later check.
         const now = clock.unsafeCurrentTimeMillis()
         const allowance = limits.spend(key.id, now)
-        noted.headers = limitHeaders(allowance)
+        findings.headers = limitHeaders(allowance)
         if (!allowance.allowed) {
-          const wait = strangers?.wait(key.id, now) ?? 0
+          const wait = budget?.wait(key.id, now) ?? 0
           if (wait > 0) yield* hold(wait)
           return yield* rateLimited(allowance, now + wait)
         }
@@ -184,7 +189,7 @@ export const makeRespond = Effect.fnUntraced(function* (
     const error = Option.getOrUndefined(Cause.failureOption(cause))
     if (error instanceof ApiError) return Effect.succeed(errorReply(error, requestId))
     if (error instanceof StoreUnavailable) return Effect.as(logStore(error), errorReply(storeUnavailable, requestId))
-    // What the handler waited for has ended before it: the server is shutting down, and says so.
+    // The handler was interrupted: the server is shutting down, and `requests.ts` replies with 503.
     if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
     const [path] = targetOf(request)
     return Effect.logError("a request failed", cause).pipe(
@@ -195,13 +200,14 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   const respond: Respond = (request, body, requestId, hold = Clock.sleep) =>
     Effect.suspend(() => {
-      const noted: Noted = { headers: {}, route: undefined }
-      const began = clock.unsafeCurrentTimeNanos()
+      const findings: Findings = { headers: {}, route: undefined }
+      const startedAt = clock.unsafeCurrentTimeNanos()
       return Effect.map(
-        Effect.catchAllCause(handle(request, body, noted, hold), (cause) => replyTo(cause, request, requestId)),
-        (given): HttpReply => {
-          const reply = unlessKept(request, { ...given, headers: Object.assign({}, noted.headers, given.headers) })
-          observe(noted.route, request.method, reply.status, Number(clock.unsafeCurrentTimeNanos() - began) / 1e9)
+        Effect.catchAllCause(handle(request, body, findings, hold), (cause) => replyTo(cause, request, requestId)),
+        (full): HttpReply => {
+          const reply = unlessKept(request, { ...full, headers: Object.assign({}, findings.headers, full.headers) })
+          const seconds = Number(clock.unsafeCurrentTimeNanos() - startedAt) / 1e9
+          observe(findings.route, request.method, reply.status, seconds)
           return reply
         }
       )

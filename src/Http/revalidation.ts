@@ -2,26 +2,26 @@ import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { HttpReply } from "./reply.ts"
 
-/** Headers of what may be kept, and asked for again each time: it is sent only when it has changed. The tag is its hash. */
+/** Headers for a text that caches may store but must revalidate each time. The ETag is the text's hash. */
 export const revalidated = (text: string): Readonly<Record<string, string>> => ({
   etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`,
   "cache-control": "no-cache"
 })
 
-// RFC 9110, 8.8.3. What is between the quotes may be a comma.
+// RFC 9110, 8.8.3. A comma may be part of a tag.
 const entityTag = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
 
-/** Whether a client has it: by weak comparison (RFC 9110, 13.1.2). */
+/** Whether the client has the current version, by weak comparison (RFC 9110, 13.1.2). */
 const isKept = (ifNoneMatch: string, etag: string): boolean =>
   ifNoneMatch.trim() === "*" || Array.from(ifNoneMatch.matchAll(entityTag), ([, opaque]) => opaque).includes(etag)
 
-/** The reply, or 304 in its place where the client has it already. A reply without an `etag` is always sent. */
+/** The reply, or a 304 when the client has that version already. A reply without an `etag` is always sent. */
 export const unlessKept = ({ headers: asked, method }: IncomingMessage, reply: HttpReply): HttpReply => {
   const { etag } = reply.headers
   const ifNoneMatch = asked["if-none-match"]
   if (etag === undefined || ifNoneMatch === undefined || reply.status !== 200) return reply
   if ((method !== "GET" && method !== "HEAD") || !isKept(ifNoneMatch, etag)) return reply
-  // Those headers that tell of the body are the client's already (RFC 9110, 15.4.5).
+  // A 304 leaves out headers that describe the body (RFC 9110, 15.4.5).
   const { "content-type": _, ...headers } = reply.headers
   return { status: 304, headers, text: "" }
 }

@@ -1,3 +1,8 @@
+/**
+ * Puts the API's definition and its handlers together. `makeRouter` reflects every endpoint once, at the start, into an
+ * operation with its permissions and decoders; the router then finds the route of a path without looking at the definition
+ * again. It fails at the start when an endpoint has no handler, or has a permission without a key or the other way round.
+ */
 import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Effect, Either, Option } from "effect"
@@ -10,36 +15,36 @@ import type { Handlers, HttpAnswer } from "./Handler.ts"
 
 type Params = Readonly<Record<string, string>>
 
-/** What a client sent, read but not checked. */
+/** A request, parsed but not decoded by the endpoint's schemas. */
 interface Received {
-  /** Undefined where none is asked for. */
+  /** Undefined on public routes. */
   readonly key: ApiKey | undefined
   readonly path: Params
   /** The query string, without the question mark. */
   readonly search: string
-  /** By name in lower case, as Node gives them. */
+  /** Names in lower case, as Node provides them. */
   readonly headers: IncomingHttpHeaders
   /** The JSON value of the body; undefined for an operation that takes none. */
   readonly payload: unknown
-  /** Keeps the answer for a repeated request; undefined where none is to be kept. */
+  /** Stores the answer for a repeated request; undefined when the request has no idempotency key. */
   readonly remember: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
 /** An endpoint of the definition with its handler, ready to be served. */
 export interface Operation {
-  /** What the key must be allowed to; nothing where none is asked for. */
+  /** The permissions that the key needs; empty on public routes. */
   readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
   readonly successStatus: number
-  /** The header of what it answers, unless that is JSON. */
+  /** The Content-Type of its success, unless that is JSON. */
   readonly contentType?: string | undefined
   /** Checks the request, naming every problem at once, and handles it. */
   readonly handle: (received: Received) => Effect.Effect<HttpAnswer<unknown>, ApiError | StoreUnavailable>
 }
 
-/** A path with what can be done there. */
+/** A path with its operations by method. */
 export interface Route {
-  /** As the definition writes it. */
+  /** As in the definition, e.g. `/v1/webhooks/:id`. */
   readonly path: string
   readonly isPublic: boolean
   readonly operations: ReadonlyMap<string, Operation>
@@ -53,7 +58,7 @@ export interface Match {
   readonly params: Params
 }
 
-/** Finds the route of a path; undefined where there is none. */
+/** Finds the route of a path; undefined when there is none. */
 export type Router = (path: string) => Match | undefined
 
 /** The handlers of every group of an API, by name. */
@@ -72,10 +77,10 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
 type Decoded = Effect.Effect<unknown, ReadonlyArray<FieldProblem>>
-type Outcome = Either.Either<unknown, ReadonlyArray<FieldProblem>>
+type Settled = Either.Either<unknown, ReadonlyArray<FieldProblem>>
 
-/** Whether nothing of it has to be waited for: what is there already needs no steps of a fiber. */
-const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Outcome, Outcome, Outcome] =>
+/** Whether all parts were decoded synchronously. Then no fiber has to run for them. */
+const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Settled, Settled, Settled] =>
   parts.every(Either.isEither)
 
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): Operation => {
@@ -102,7 +107,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
           : yield* Effect.all(parts, { mode: "either", concurrency: 1 })
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
           const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, remember }
-          // The schemas have just made it what the handler takes.
+          // Sound: the endpoint's schemas have just decoded it to the handler's input type.
           return yield* handler(input as never)
         }
         return yield* invalid([headers, query, payload].flatMap((part) => (Either.isLeft(part) ? part.left : [])))
@@ -121,14 +126,14 @@ const paramsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string
   return Object.fromEntries(params)
 }
 
-/** A segment that is not well encoded stays as it is: it names nothing. */
+/** A segment with invalid percent-encoding is left as it is: no id matches it. */
 const decodeSegment = (segment: string): string =>
   Either.getOrElse(
     Either.try(() => decodeURIComponent(segment)),
     () => segment
   )
 
-/** Puts the definition and its handlers together. */
+/** Throws when an endpoint has no handler, or only one of ApiKeyAuth and RequiredPermission. */
 export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, Error, R>(
   api: HttpApi.HttpApi<Id, Groups, Error, R>,
   handlers: AnyHandlers
@@ -143,7 +148,7 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
       const isPublic = !Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
       const route = routes.get(endpoint.path) ?? { path: endpoint.path, isPublic, operations: new Map() }
       const operation = operationOf(reflected, handler)
-      // Whoever forgets one or the other must not open a door.
+      // An endpoint that lacks one of the two by mistake must not be served without authentication.
       if (isPublic !== (operation.permissions.length === 0) || isPublic !== route.isPublic) {
         throw new Error(`${endpoint.path} needs ApiKeyAuth and a RequiredPermission, or neither`)
       }

@@ -1,3 +1,8 @@
+/**
+ * The listener: Node's HTTP server with its time-outs and connection limits, and an orderly shutdown. Requests go to
+ * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `refusals.ts`. `Server.ts` and the
+ * admin listener call `serveHttp`.
+ */
 import { createServer, type Server } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
@@ -15,17 +20,17 @@ export interface ListenAddress {
 /** The port is taken, or the host is not one of this machine. */
 export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly message: string }> {}
 
-/** What the front lets clients do. Times are in milliseconds. */
+/** Limits of the listener. Times in milliseconds. */
 export interface Front extends ConnectionLimits {
-  /** From the first byte of a request, or from the start of a connection that says nothing, to the end of its headers. */
+  /** From the first byte of a request, or from the start of a connection that sends nothing, to the end of the headers. */
   readonly headersTimeout: number
-  /** To the end of its body. */
+  /** From the same start to the end of the request's body. */
   readonly requestTimeout: number
-  /** In which nothing comes or goes while a request waits for its answer, or the answer for its reader. */
+  /** Longest time without a byte in either direction while a request waits for its reply or a reply for its client. */
   readonly answerTimeout: number
-  /** How often Node looks for those that are late. */
+  /** How often Node looks for connections that have exceeded a time-out. */
   readonly connectionsCheckingInterval: number
-  /** For requests in flight at a shutdown. */
+  /** How long a shutdown waits for requests in flight. */
   readonly drainTimeout: number
 }
 
@@ -36,24 +41,24 @@ const defaults: Front = {
   connectionsCheckingInterval: 1_000,
   drainTimeout: 20_000,
   total: 4_096,
-  // More requests at a time than any key may make in a minute.
+  // More than the requests that any key may make in a minute.
   perClient: 256,
   // Dozens of the longest lists.
   unreadPerClient: 16 * 1024 * 1024,
   isProxy: () => false
 }
 
-// Longer than the minute that proxies keep an idle connection: the one that closes first must not be the server.
+// Proxies keep an idle connection for a minute. The server must not be the one that closes first.
 const keepAliveTimeout = 65_000
 
-/** Connections beyond the limit that are just being told so; whoever comes then is cut off. */
-const leaving = 256
+/** Connections beyond the limit that may be open while they get their refusal. Further ones are closed without a reply. */
+const refusalReserve = 256
 
 /**
- * At a shutdown, when the requests in flight have ended: whoever is just about to send another on a live connection is
- * told, and not cut off.
+ * At a shutdown live connections stay open this long after the requests in flight have ended, so that a client that is just
+ * sending another request gets a 503.
  */
-const lastRequests = "100 millis"
+const lastRequestsTime = "100 millis"
 
 const listen = (server: Server, { host, port }: ListenAddress) =>
   Effect.async<ListenAddress, ListenFailed>((resume) => {
@@ -76,8 +81,8 @@ const connectionsOf = (server: Server) =>
   })
 
 /**
- * Serves at an address until its scope ends, port 0 being any free one. Then it takes no new connections, lets the
- * requests in flight finish, answers 503 to what still comes on live connections, and closes them.
+ * Serves at an address until its scope ends; port 0 is any free port. Then it accepts no new connections, lets requests in
+ * flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on.
  */
 export const serveHttp = Effect.fnUntraced(function* (
   respond: Respond,
@@ -89,10 +94,10 @@ export const serveHttp = Effect.fnUntraced(function* (
   const requests = makeRequests(respond, yield* Effect.runtime<never>(), connections, front.answerTimeout)
   const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
   const times = { headersTimeout, requestTimeout, connectionsCheckingInterval, keepAliveTimeout }
-  // The Host header is checked by the listener, whose answer is JSON.
+  // `respond` checks the Host header, and replies in JSON.
   const server = createServer({ ...times, requireHostHeader: false }, requests.take)
   server.timeout = answerTimeout
-  server.maxConnections = front.total + leaving
+  server.maxConnections = front.total + refusalReserve
   server.on("connection", (socket) => {
     const admission = connections.admit(socket, socket.remoteAddress ?? "")
     if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
@@ -101,23 +106,23 @@ export const serveHttp = Effect.fnUntraced(function* (
   })
   server.on("clientError", requests.refuseUnread)
   server.on("connect", (_, socket) => {
-    // Node has let go of it.
+    // After a CONNECT Node no longer handles the socket's errors.
     socket.on("error", () => socket.destroy())
     requests.refuse(noTunnels, socket)
   })
-  // Expectations that are not met need not be refused (RFC 9110, 10.1.1); Node would, without a JSON body.
+  // An unknown `Expect` header may be ignored (RFC 9110, 10.1.1). Node would refuse it, without a JSON body.
   server.on("checkExpectation", requests.take)
 
   const drain = Effect.gen(function* () {
     yield* requests.refuseNew
-    // Only this stops listening and leaves live connections open; `server.close()` ends the idle ones at once.
+    // Stops listening and leaves live connections open. `server.close()` would close idle ones at once.
     NetServer.prototype.close.call(server)
     yield* requests.answered
     if ((yield* connectionsOf(server)) === 0) return
-    yield* Effect.sleep(lastRequests)
+    yield* Effect.sleep(lastRequestsTime)
     yield* requests.answered
   }).pipe(
-    // A release cannot be interrupted, and the deadline must.
+    // A release is uninterruptible, but the timeout has to interrupt this.
     Effect.interruptible,
     Effect.timeoutOption(front.drainTimeout)
   )
