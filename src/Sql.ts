@@ -1,3 +1,8 @@
+/**
+ * The store: one SQLite file with one writing and one reading connection. Services write through `Writer`, whose commands
+ * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies and
+ * verifies the pragmas and runs the migrations. The caller holds the instance lock.
+ */
 import { closeSync, fdatasync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
@@ -12,16 +17,16 @@ export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } fr
 export { StoreUnusable } from "./Sql/unusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
-// Each on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file it did not just
-// make, and that loses acknowledged rows at a power cut.
+// Set on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file that it has not just
+// created, and that loses acknowledged rows on a power failure.
 const pragmas: ReadonlyArray<readonly [pragma: string, value: string, readBack: number | string]> = [
   ["journal_mode", "WAL", "wal"],
   ["synchronous", "FULL", 2],
   ["foreign_keys", "ON", 1],
   ["busy_timeout", "5000", 5000],
   ["temp_store", "MEMORY", 2],
-  // The log is moved into the file by a thread (see checkpoints), long before so many pages: a commit that moved it would
-  // make everybody wait.
+  // Only a fallback: a thread checkpoints the log (see checkpoints.ts) long before it has this many pages. A checkpoint
+  // within a commit would delay all requests.
   ["wal_autocheckpoint", "32000", 32_000]
 ]
 
@@ -37,8 +42,9 @@ const open = (path: string, options: Database.Options = {}) =>
   )
 
 /**
- * A descriptor of the database file, closed after every connection: to close one ends all locks that the process has on a
- * file. SQLite gives its other files the mode of this one, and would make it readable by everybody.
+ * Opens, and if necessary creates, the database file with mode 0640: SQLite would create it readable by everybody, and
+ * gives its other files the same mode. The descriptor must be closed after all connections, since closing any descriptor of
+ * a file releases all locks that the process has on it.
  */
 const openFile = (path: string) =>
   Effect.acquireRelease(
@@ -46,11 +52,11 @@ const openFile = (path: string) =>
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 
-/** Waits for the disk, beside everything else. Its errors are SQLite's to meet: it syncs what counts itself. */
+/** Syncs in the background. Errors are ignored: SQLite syncs again where durability depends on it, and reports its own. */
 const sync = (descriptor: number) => Effect.async<void>((resume) => fdatasync(descriptor, () => resume(Effect.void)))
 
 const checkPragmas = (database: Database.Database) => {
-  // Read back only now: SQLite may take a pragma and drop it at the first write.
+  // Read back after a first transaction: SQLite may accept a pragma and drop it at the first write.
   database.exec("BEGIN IMMEDIATE; COMMIT")
   for (const [pragma, , expected] of pragmas) {
     const found = database.pragma(pragma, { simple: true })
@@ -59,8 +65,8 @@ const checkPragmas = (database: Database.Database) => {
 }
 
 /**
- * The database file at `path`, made when it is not there: its writer and a reader. The caller holds the instance lock.
- * SQL trouble while opening is a defect; a file that tilld cannot use before somebody has seen to it is `StoreUnusable`.
+ * The writer and the reader of the database file at `path`, which is created if it does not exist. Fails with
+ * `StoreUnusable` when only an operator can make the file usable; other SQL errors while opening are defects.
  */
 export const layer = (path: string) =>
   Layer.scopedContext(

@@ -4,15 +4,15 @@ import { Context, Effect, Schema } from "effect"
 export type Param = string | number | bigint | Uint8Array | null
 
 /**
- * The disk is full, the database is held by another process, or the disk fails: nothing of the command was stored, and
- * trying again later may work. Every other SQL error is a defect.
+ * The disk is full or failing, or another process holds the database. Nothing of the command was stored, and a later retry
+ * may succeed. Every other SQL error is a defect.
  */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   code: Schema.String,
   message: Schema.String
 }) {}
 
-/** Statements by their text, each prepared once. `Row` is what the statement selects: the repository's word for it. */
+/** Runs SQL. Each statement is prepared once. `Row` is the type of the selected rows, declared by the calling repository. */
 export interface Db {
   readonly all: <Row extends object>(
     sql: string,
@@ -23,7 +23,7 @@ export interface Db {
     params?: ReadonlyArray<Param>
   ) => Effect.Effect<Row | undefined, StoreUnavailable>
   readonly run: (sql: string, params?: ReadonlyArray<Param>) => Effect.Effect<void, StoreUnavailable>
-  /** Statements so far that may have changed the database. */
+  /** The number of statements run so far that may have changed the database. */
   readonly writes: () => number
 }
 
@@ -32,17 +32,17 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,
   Db & {
     /**
-     * Runs after COMMIT and before anybody is told of it: the place to change a cache or to wake a worker. One function
-     * that several commands of a group give runs once, after the last of them. Not an effect: it only notes the action.
+     * Registers an action for after COMMIT and before the callers get their results: the place to change a cache or to wake
+     * a worker. A function that several commands of a group register runs once, after the last of them.
      */
     readonly afterCommit: (action: () => void) => void
   }
 >() {}
 
-/** What is stored besides, in the transaction that makes `result`. */
+/** What is also committed, in the transaction that makes `result`. */
 export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable, Tx>
 
-/** A read-only connection of its own: it sees every acknowledged write and never waits for the writer. */
+/** A separate read-only connection. It sees every acknowledged write and never waits for the writer. */
 export class Reader extends Context.Tag("tilld/Sql/Reader")<Reader, Db>() {}
 
 const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
@@ -65,14 +65,14 @@ const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
   Effect.try({ try: execute, catch: unavailable })
 
 /**
- * SQLite plans by the value of a bound limit, so that it would compile such a statement again each time that it is bound,
- * which takes longer than most of them run: by an expression it cannot plan. `sqlite3ExprIsInteger` in its expr.c.
+ * SQLite's planner uses the value of a bound LIMIT, and recompiles the statement each time it is bound, which takes longer
+ * than most statements run. It does not look into an expression. Source: `sqlite3ExprIsInteger` in SQLite's expr.c.
  */
 const withoutReplanning = (sql: string): string => sql.replaceAll("LIMIT ?", "LIMIT ? + 0")
 
 /**
- * The statements of a connection. better-sqlite3's own, since the client of @effect/sql takes longer to find a prepared
- * statement than SQLite takes to run it: with it a payment costs twice the time.
+ * Runs statements on a better-sqlite3 connection. Not the client of @effect/sql: it takes longer to find a prepared
+ * statement than SQLite takes to run it, and a payment would take twice the time.
  */
 export const fromDatabase = (database: Database.Database): Db => {
   const prepared = new Map<string, Database.Statement>()

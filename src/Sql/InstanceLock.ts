@@ -4,10 +4,10 @@ import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import { StoreUnusable } from "../Sql.ts"
 
-/** Another process works on this database. Nothing was touched. */
+/** Another process has this database open. Nothing was changed. */
 export class InstanceLocked extends Data.TaggedError("InstanceLocked")<{
   readonly message: string
-  /** Undefined while the holder has not named itself yet, or where its process cannot be seen from here. */
+  /** Undefined while the holder has not written its pid file yet, or when its process is not visible (containers). */
   readonly pid: number | undefined
 }> {}
 
@@ -21,12 +21,12 @@ const isRunning = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // There is such a process, of another user.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }
 
-/** What the holder wrote of itself. A text that a dead process left behind names nobody. */
+/** The holder as its pid file names it; undefined when that process is no longer running. */
 const readHolder = (file: string): Holder | undefined => {
   try {
     const [pid = "", ...command] = readFileSync(file, "utf8").trim().split(" ")
@@ -37,22 +37,22 @@ const readHolder = (file: string): Holder | undefined => {
   }
 }
 
-/** Who can open the file can lock it, and keep tilld from starting: other users of this machine cannot. */
+/** A user who can open the file can lock it and keep tilld from starting: no access for other users of this machine. */
 const lockMode = 0o640
 
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
 
-// Node has no flock. SQLite takes its locks from the operating system, which gives them up when a process dies, however
-// it dies. Nothing is ever written to this file. No code of ours may open it by itself: POSIX drops all locks that a
-// process has on a file as soon as it closes any descriptor of it.
+// Node has no flock. SQLite uses locks of the operating system, which are released when a process dies in any way. Nothing
+// is ever written to this file. No other code may open it: POSIX releases all locks that a process has on a file as soon
+// as the process closes any descriptor of it.
 const lock = (file: string): Database.Database | undefined => {
   const connection = new Database(file, { timeout: 0 })
   try {
-    // SQLite makes it as the umask allows.
+    // SQLite creates it with the mode that the umask allows.
     const { mode, uid } = statSync(file)
     if ((mode & 0o777) !== lockMode && uid === process.getuid?.()) chmodSync(file, lockMode)
-    // Without it a journal would stand beside the file, for a transaction that never writes.
+    // Otherwise SQLite creates a journal file for this transaction, which never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")
     return connection
@@ -73,7 +73,7 @@ const refusal = (database: string, holder: Holder | undefined) =>
         : `tilld ${holder.command}, process ${holder.pid}; wait for it, or end it`)
   })
 
-/** What a path that may be a link leads to: two names of one database have one lock. */
+/** Resolves links, so that two names of one database share one lock. */
 const realFile = (path: string): string => {
   try {
     return realpathSync(path)
@@ -83,8 +83,8 @@ const realFile = (path: string): string => {
 }
 
 /**
- * Takes the database for this process alone, until the scope closes or the process dies: by a lock on `<database>.lock`,
- * with the holder's name in `<database>.pid`. `command` is what others are told that runs.
+ * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on `<database>.lock`,
+ * with the holder's pid and `command` in `<database>.pid` for the error message of others.
  */
 export const acquire = (
   database: string,

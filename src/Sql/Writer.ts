@@ -1,27 +1,29 @@
+/**
+ * The single writer of the database. Every service that stores something gives it a command, a transaction body; commands
+ * that arrive together share one transaction and one disk sync. A command that fails leaves the others of its group
+ * untouched, and every caller gets its result, failures included, only after the commit is on disk.
+ */
 import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope } from "effect"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 import { eventLoopTurn } from "./eventLoopTurn.ts"
 
-/** Commands that one commit may carry. */
+/** Most commands of one commit. */
 const groupSize = 256
-/** A group commits what it has after this time, so that nobody waits long behind a burst. */
+/** A group commits what it has after this time, so that no caller waits long during a burst. */
 const groupMillis = 10
-/** While each turn of the event loop brings more commands, they are waited for, at most for this time. */
+/** The writer waits for more commands while each turn of the event loop brings some, but no longer than this. */
 const gatherMillis = 5
 
-/** A clock for intervals, which nobody sets back. */
+/** A monotonic clock for intervals. */
 const stopwatch = Effect.map(Effect.clock, (clock) => () => {
   const started = clock.unsafeCurrentTimeNanos()
   return () => Number(clock.unsafeCurrentTimeNanos() - started) / 1e6
 })
 
 /**
- * The one writer of the database. Commands that arrive together share a commit; one refusal leaves the others standing,
- * and each is answered, refusals included, only when the commit is on disk.
- *
- * A command touches nothing but its `Tx`: whatever waited inside it would hold up everybody. It may run twice, when what
- * another command of its group wrote has to be taken back.
+ * Runs commands, each in a transaction. A command may use nothing but its `Tx`: waiting inside it would block all others.
+ * It may run twice, when the group is rolled back because another of its commands failed after it had written.
  */
 export class Writer extends Context.Tag("tilld/Sql/Writer")<
   Writer,
@@ -31,14 +33,15 @@ export class Writer extends Context.Tag("tilld/Sql/Writer")<
 type AlsoCommit = Effect.Effect<void, StoreUnavailable, Tx>
 
 /**
- * What else the commands of a fiber commit: it runs behind each of them that has changed something, in its transaction,
- * and is undone with it. Locally set by whoever wraps work that commits at a place of its own choice.
+ * An effect that every command of a fiber also commits: it runs after each command that has changed something, in the same
+ * transaction, and is rolled back with it. Set locally, around work that commits at points of its own choice: the audit log
+ * adds its row to an administrative act in this way.
  */
 export const alsoCommit = FiberRef.unsafeMake<AlsoCommit | undefined>(undefined)
 
 const changesSoFar = Effect.flatMap(Tx, (tx) => tx.get<{ changes: number }>("SELECT total_changes() AS changes"))
 
-const commitsToo = <A, E>(command: Effect.Effect<A, E, Tx>, also: AlsoCommit | undefined) =>
+const withAlsoCommit = <A, E>(command: Effect.Effect<A, E, Tx>, also: AlsoCommit | undefined) =>
   also === undefined
     ? command
     : Effect.gen(function* () {
@@ -54,7 +57,7 @@ interface Command {
   readonly answer: (exit: Exit.Exit<unknown, unknown>) => void
 }
 
-interface Outcome {
+interface CommandResult {
   readonly exit: Exit.Exit<unknown, unknown>
   readonly afterCommit: ReadonlyArray<() => void>
 }
@@ -62,21 +65,21 @@ interface Outcome {
 const isStoreUnavailable = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && Option.exists(Cause.failureOption(exit.cause), (error) => error instanceof StoreUnavailable)
 
-/** A command failed after it had written, and nothing but the whole transaction can be taken back. */
-class NotGuarded extends Data.TaggedError("NotGuarded") {}
+/** A command failed after it had written, and without savepoints only the whole transaction can be rolled back. */
+class NeedsSavepoints extends Data.TaggedError("NeedsSavepoints") {}
 
 /**
- * Runs commands in one transaction until all are done or time is up; gives the outcome of each that ran. `guarded` is
- * with a savepoint around each.
+ * Runs commands in one transaction until all are done or `groupMillis` is over; returns the result of each that ran.
+ * `savepoints`: with a savepoint around each command.
  */
 const commitGroup = (
   db: Db,
   commands: ReadonlyArray<Command>,
-  guarded: boolean
-): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable | NotGuarded> =>
+  savepoints: boolean
+): Effect.Effect<ReadonlyArray<CommandResult>, StoreUnavailable | NeedsSavepoints> =>
   Effect.gen(function* () {
     const millis = (yield* stopwatch)()
-    const outcomes: Array<Outcome> = []
+    const results: Array<CommandResult> = []
     let afterCommit: Array<() => void> = []
     const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
 
@@ -84,37 +87,37 @@ const commitGroup = (
     yield* Effect.gen(function* () {
       for (const command of commands) {
         afterCommit = []
-        if (guarded) yield* db.run("SAVEPOINT command")
+        if (savepoints) yield* db.run("SAVEPOINT command")
         const before = db.writes()
         const exit = yield* Effect.exit(command.run)
-        // A full disk rolls back the whole transaction, savepoints and all: the group cannot go on.
+        // On a full disk SQLite rolls back the whole transaction, with its savepoints: the group cannot go on.
         if (isStoreUnavailable(exit)) return yield* exit as Exit.Exit<never, StoreUnavailable>
         if (Exit.isFailure(exit) && db.writes() > before) {
-          if (!guarded) return yield* new NotGuarded()
+          if (!savepoints) return yield* new NeedsSavepoints()
           yield* db.run("ROLLBACK TO command")
         }
-        if (guarded) yield* db.run("RELEASE command")
-        outcomes.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
+        if (savepoints) yield* db.run("RELEASE command")
+        results.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
         if (millis() >= groupMillis) break
       }
     }).pipe(Effect.provideService(Tx, tx))
     yield* db.run("COMMIT")
-    return outcomes
+    return results
   })
 
 /**
- * Commands seldom fail after they have written. So they run without savepoints, which would make SQLite copy each page
- * that a command changes, and again with them when one does.
+ * Commands seldom fail after they have written. A group first runs without savepoints, which make SQLite copy each page
+ * that a command changes. When a command does fail after a write, the group is rolled back and runs again with savepoints.
  */
-const commit = (db: Db, commands: ReadonlyArray<Command>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
+const commit = (db: Db, commands: ReadonlyArray<Command>) =>
   commitGroup(db, commands, false).pipe(
-    Effect.catchTag("NotGuarded", () => Effect.zipRight(db.run("ROLLBACK"), commitGroup(db, commands, true))),
-    Effect.catchTag("NotGuarded", (error) => Effect.die(error))
+    Effect.catchTag("NeedsSavepoints", () => Effect.zipRight(db.run("ROLLBACK"), commitGroup(db, commands, true))),
+    Effect.catchTag("NeedsSavepoints", (error) => Effect.die(error))
   )
 
 /**
- * Starts the writer on a connection that nobody else uses. It ends with the scope; what still waits is interrupted.
- * `afterGroup` is run on the connection between two transactions.
+ * Starts the writer on a connection of its own. It ends with the scope; commands that still wait are interrupted.
+ * `afterGroup` runs on the connection between two transactions.
  */
 export const makeWriter = (
   db: Db,
@@ -134,7 +137,7 @@ export const makeWriter = (
       const commands = waiting.slice(0, groupSize)
       const group = yield* Effect.exit(commit(db, commands))
       if (Exit.isFailure(group)) {
-        // The transaction may be gone already (see above), and then there is nothing to roll back.
+        // SQLite may have rolled the transaction back already (see above): an error of this ROLLBACK is ignored.
         yield* Effect.exit(db.run("ROLLBACK"))
         metrics.storeFailures.add()
         return answer(commands.map(() => group))
@@ -152,8 +155,8 @@ export const makeWriter = (
 
     const startWatch = yield* stopwatch
     /**
-     * Lets sockets and timers have their turn, which a loop that never waits would starve, and goes on while that brings
-     * more commands: to sync the disk takes longer than to read a request, and one sync is enough for all.
+     * Lets sockets and timers run, which a loop that never waits would starve, and repeats while that brings more commands:
+     * a disk sync takes longer than reading a request, and one sync serves the whole group.
      */
     const gather = Effect.gen(function* () {
       const millis = startWatch()
@@ -188,7 +191,7 @@ export const makeWriter = (
         Effect.flatMap(FiberRef.get(alsoCommit), (also) =>
           Effect.async<A, E | StoreUnavailable>((resume) => {
             if (stopped !== undefined) return resume(Effect.failCause(stopped))
-            const run = commitsToo(command, also)
+            const run = withAlsoCommit(command, also)
             waiting.push({ run, answer: (exit) => resume(exit as Exit.Exit<A, E | StoreUnavailable>) })
             bell.unsafeOffer(undefined)
           })

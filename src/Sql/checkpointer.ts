@@ -1,16 +1,17 @@
 import { parentPort } from "node:worker_threads"
 import Database from "better-sqlite3"
 
-// What runs on the thread. It answers when it has moved all but little of the log of the database at `path`.
+// The worker thread of `checkpoints.ts`. It replies when only a few pages of the write-ahead log of the database at `path`
+// are not in the database file.
 
-/** What came into the log during a round, in pages, that the writer can move without holding anybody up. */
+/** Pages that the writer can move itself without a noticeable delay. */
 const few = 500
 const rounds = 5
 
 interface Progress {
   /** Pages in the log. */
   readonly log: number
-  /** Of them, those that are in the file too. */
+  /** Pages of them that are in the database file too. */
   readonly checkpointed: number
 }
 

@@ -2,21 +2,21 @@ import { Effect, Queue } from "effect"
 import type { Db } from "./Db.ts"
 import { threadOf } from "./thread.ts"
 
-/** Statements that write until the log is moved: about as many pages of it. */
+/** A checkpoint runs after this many writing statements: about as many pages of the log. */
 const every = 4_000
 
-/** A slow disk takes seconds for a log of its usual size. */
+/** A log of the usual size takes seconds on a slow disk. */
 const deadline = "5 minutes"
 
-// In the bundle a file of its own, beside the one that this is a part of.
+// In the bundle, a separate file next to the main one.
 const checkpointer = new URL("./checkpointer.js", import.meta.url)
 
 /**
- * Moves the write-ahead log of the database at `path` into its file. Left to itself SQLite does so inside a commit, where
- * everybody waits for the disk: half a second for 16 MiB at times. So a thread moves the most of it beside the commits,
- * `sync` brings that to the disk, which SQLite leaves to whoever reaches the log's end, and what was written meanwhile is
- * moved between two commits: that is little, and only when nothing is left in the log does SQLite begin it anew. What this
- * gives is run on the writer's connection after each commit.
+ * Checkpoints the database at `path`: moves its write-ahead log into the database file. By itself SQLite does so within a
+ * commit, while all requests wait: up to half a second for 16 MiB. Here a thread moves most of the log in parallel to
+ * commits; `sync` flushes the file, which SQLite leaves to the connection that reaches the log's end; and the writer moves
+ * the small rest between two commits. SQLite restarts the log only when nothing is left in it. The returned effect runs on
+ * the writer's connection after each commit.
  */
 export const checkpoints = (path: string, sync: Effect.Effect<void>, file = checkpointer) =>
   Effect.gen(function* () {
@@ -25,7 +25,7 @@ export const checkpoints = (path: string, sync: Effect.Effect<void>, file = chec
     let movedAt = 0
     let stage: "waiting" | "moving" | "moved" = "waiting"
 
-    // Without a thread the writer has all of it to move, as it would by itself.
+    // If there is no thread the writer moves the whole log, as SQLite does by default.
     const moveMost = Effect.gen(function* () {
       yield* Queue.take(due)
       yield* Effect.catchTag(move(path), "NoThread", ({ cause }) =>
@@ -47,7 +47,7 @@ export const checkpoints = (path: string, sync: Effect.Effect<void>, file = chec
         if (stage !== "moved") return Effect.void
         stage = "waiting"
         movedAt = db.writes()
-        // What fails here is tried again with the next one, and whoever writes is told of the disk.
+        // A failure is retried with the next checkpoint. A disk error shows up in the next command, too.
         return Effect.ignoreLogged(db.get("PRAGMA wal_checkpoint(PASSIVE)"))
       })
   })

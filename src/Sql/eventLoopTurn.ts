@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 
-/** Lets waiting sockets and timers have their turn before a loop that computes or writes goes on. */
+/** Yields to the event loop once, so that sockets and timers run before a long computation or write goes on. */
 export const eventLoopTurn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))

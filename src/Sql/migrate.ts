@@ -23,7 +23,7 @@ const syncToDisk = (path: string) => {
   }
 }
 
-/** A consistent copy of the open database: checked, on disk, and only then under its final name. */
+/** Makes a consistent copy of the open database. It gets its final name only after it is checked and synced to disk. */
 const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
   const sql = yield* SqlClient.SqlClient
   const partial = `${path}.partial`
@@ -46,8 +46,9 @@ const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
 })
 
 /**
- * Brings the database at `path`, open as the `SqlClient`, up to date in one transaction. A file that already holds data
- * is copied first, to `<path>.before-<number of the newest migration>`.
+ * Migrates the database at `path`, open as the `SqlClient`, to the newest schema in one transaction. A database that holds
+ * data is copied first, to `<path>.before-<number of the newest migration>`. Fails when the schema is newer than this
+ * version, or the copy fails its integrity check.
  */
 export const migrate = Effect.fn("Sql.migrate")(function* (
   path: string,

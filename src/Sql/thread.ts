@@ -1,15 +1,15 @@
 import { Worker } from "node:worker_threads"
 import { Data, type Duration, Effect, RcRef } from "effect"
 
-/** There is no thread, or it does not answer. */
+/** The thread could not be started, failed, or does not answer. */
 export class NoThread extends Data.TaggedError("NoThread")<{ readonly cause: unknown }> {}
 
-/** A thread takes 20 MiB: it ends when it has had nothing to do for this time. */
-const patience = "10 seconds"
+/** A thread takes 20 MiB of memory. It ends after this time without a request. */
+const idleTime = "10 seconds"
 
 const start = (file: URL) =>
   Effect.acquireRelease(
-    // An error is for those who wait for an answer. Without a listener it would end the process.
+    // Errors are handled where an answer is awaited. Without any listener an error would end the process.
     Effect.sync(() => new Worker(file).on("error", () => undefined)),
     (thread) => Effect.promise(() => thread.terminate())
   )
@@ -32,13 +32,13 @@ const ask = <Request, Answer>(thread: Worker, request: Request) =>
   })
 
 /**
- * Asks a thread that runs `file`, beside everything else. It is started when it is asked; ask one thing after another.
- * A file that answers each message with one of its own is what it takes. After a failure another thread is started: what
- * the former may still answer is no answer to the next question.
+ * Sends requests to a worker thread that runs `file`, which answers each message with one message. The thread is started
+ * with the first request. One request at a time. After a failure a new thread is started, so that a late answer of the old
+ * one is not taken for the answer to the next request.
  */
 export const threadOf = <Request, Answer>(file: URL, deadline: Duration.DurationInput) =>
   Effect.map(
-    RcRef.make({ acquire: start(file), idleTimeToLive: patience }),
+    RcRef.make({ acquire: start(file), idleTimeToLive: idleTime }),
     (thread) =>
       (request: Request): Effect.Effect<Answer, NoThread> =>
         Effect.scoped(Effect.flatMap(RcRef.get(thread), (running) => ask<Request, Answer>(running, request))).pipe(

@@ -1,9 +1,11 @@
 import { Data, Effect, Predicate } from "effect"
 
-/** The database cannot be used as it is: it is damaged, of a newer tilld, or not this user's. Only an operator can help. */
+/**
+ * The database is damaged, was written by a newer tilld, or is not accessible to this user. Only an operator can fix it.
+ */
 export class StoreUnusable extends Data.TaggedError("StoreUnusable")<{ readonly message: string }> {}
 
-// By the codes of SQLite and of the system. What may pass by itself, such as a full disk, is not among them.
+// By error codes of SQLite and the system. Errors that may pass by themselves, such as a full disk, are not listed.
 const reasons: ReadonlyArray<readonly [RegExp, (path: string) => string]> = [
   [/^SQLITE_(NOTADB|CORRUPT)/, (path) => `${path} is damaged, or no SQLite database: restore a backup of it`],
   [/^EISDIR$/, (path) => `${path} is a directory: give database.path the name of a file`],
@@ -22,7 +24,7 @@ const unusable = (path: string, defect: unknown): StoreUnusable | undefined => {
   return reason === undefined ? undefined : new StoreUnusable({ message: `${reason(path)} (${defect.message})` })
 }
 
-/** Opening the database at `path`: of its defects those that only an operator can end are `StoreUnusable`. */
+/** Turns defects that occur while the database at `path` is opened into `StoreUnusable` if only an operator can fix them. */
 export const orUnusable =
   (path: string) =>
   <A, E, R>(open: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnusable, R> =>
