@@ -16,14 +16,14 @@ import { TargetGuard, type TargetRefused } from "./Webhooks/transport/TargetGuar
 
 export { TargetRefused } from "./Webhooks/transport/TargetGuard.ts"
 
-/** Endpoints that an account may have in each mode. */
+/** Most endpoints that an account may have in each mode. */
 const maxEndpoints = 50
 
-/** The account has as many endpoints in that mode as it may. */
+/** The account already has the maximum number of endpoints in that mode. */
 export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{ readonly limit: number }> {}
 
 export interface CreateEndpoint {
-  /** Drawn unless it is given. */
+  /** Default: a new random id. */
   readonly id?: EndpointId
   readonly url: string
   /** At least one, none twice. */
@@ -32,24 +32,30 @@ export interface CreateEndpoint {
   readonly secret: Redacted.Redacted<string>
 }
 
-// Deliveries of a deleted endpoint that one command of the writer cancels: a million must not hold up everybody.
-const releaseAtOnce = 1_000
+// Deliveries of a deleted endpoint that one command of the writer releases: a million at once would block all writes.
+const releaseBatch = 1_000
 
-/** Webhook endpoints as their owners manage them. Another account's, or the other mode's, are not there. */
+/**
+ * Webhook endpoints as their owners manage them: create, list, delete, check a URL. An owner never sees endpoints of another
+ * account or of the other mode. The HTTP handlers and the operator's commands call it; payments use `checkTarget`.
+ */
 export class Webhooks extends Context.Tag("tilld/Webhooks")<
   Webhooks,
   {
-    /** Registers an endpoint. A host name that does not resolve is accepted: it may do so later. */
+    /** Registers an endpoint. Host names are not resolved here: one that does not resolve now may do so later. */
     readonly create: (
       owner: Owner,
       endpoint: CreateEndpoint,
-      besides?: CommitWith<Endpoint>
+      commitWith?: CommitWith<Endpoint>
     ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | QuotaExceeded | StoreUnavailable>
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
-    /** Deletes an endpoint and cancels its queue, except what is owed to a payment's webhookUrl too. False: not there. */
+    /**
+     * Deletes an endpoint and cancels its queued deliveries, except those also owed to a payment's own webhookUrl. False
+     * when there is no such endpoint.
+     */
     readonly remove: (owner: Owner, id: string) => Effect.Effect<boolean, StoreUnavailable>
-    /** Whether a URL may be a target as far as its text tells: form, host name, IP literals. Asks no resolver. */
+    /** Checks the text of a URL as a target: form, host name, IP literals. Resolves nothing. */
     readonly checkTarget: (url: string) => Effect.Effect<void, TargetRefused>
   }
 >() {
@@ -73,22 +79,22 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const create = Effect.fn("Webhooks.create")(function* (
         owner: Owner,
         { events, id = newEndpointId(), secret, url }: CreateEndpoint,
-        besides?: CommitWith<Endpoint>
+        commitWith?: CommitWith<Endpoint>
       ) {
-        // Names are resolved when they are dialled: who registers must not learn what they mean in this network.
+        // Names are resolved only when a delivery connects: registering must not reveal what they resolve to in this network.
         yield* guard.check(url)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
         const endpoint: Endpoint = { id, account, mode, url, events, createdAt }
         const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
         const inserted = insert(endpoint, sealed)
-        const stored = besides === undefined ? inserted : Effect.zipRight(inserted, besides(endpoint))
+        const stored = commitWith === undefined ? inserted : Effect.zipRight(inserted, commitWith(endpoint))
         yield* writer.write(Effect.zipRight(stored, keepWithin(account, quotaBytes)))
         return endpoint
       })
 
       const release = (endpoint: EndpointId): Effect.Effect<void, StoreUnavailable> =>
-        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseAtOnce), bell.ring)), {
+        Effect.repeat(writer.write(Effect.zipLeft(releaseEndpoint(endpoint, releaseBatch), bell.ring)), {
           until: (nothingLeft) => nothingLeft
         })
 
@@ -100,7 +106,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         return true
       }, Effect.uninterruptible)
 
-      // Deletions that a stop of the process cut short.
+      // Finishes deletions that were interrupted by the end of the process.
       for (const endpoint of yield* EndpointsRepo.halfDeleted(reader)) yield* release(endpoint)
 
       return {

@@ -5,10 +5,10 @@ import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 
-/** What signs for a payment's own webhookUrl. */
+/** An account's default secrets in one mode. They sign deliveries to payments' own webhookUrls. */
 export interface DefaultSecrets {
   readonly current: Redacted.Redacted<string>
-  /** The one before it, and how long receivers have to change over: Unix milliseconds. */
+  /** The previous secret during a rotation, and until when it also signs: Unix milliseconds. */
   readonly previous: { readonly secret: Redacted.Redacted<string>; readonly until: number } | undefined
 }
 
@@ -24,11 +24,11 @@ const rowOf = (db: Db, { account, mode }: Owner) =>
     mode
   ])
 
-/** What an owner's default secret is sealed for: in that column it opens, and in no other. */
+/** The sealing context of an owner's default secret: the value can be opened only as this column of this row. */
 export const contextOf = ({ account, mode }: Owner, column: string): string =>
   `default_secrets.${column}/${account}/${mode}`
 
-/** In the form of Standard Webhooks. */
+/** A new random secret in the form of Standard Webhooks, sealed. */
 const sealedFresh = (secrets: Secrets["Type"], owner: Owner) =>
   secrets.seal(`whsec_${randomBytes(32).toString("base64")}`, contextOf(owner, "secret"))
 
@@ -47,7 +47,7 @@ const open = (secrets: Secrets["Type"], owner: Owner, row: Row): Effect.Effect<D
     catch: () => SecretUnreadable.ofOwner(owner)
   })
 
-/** The secret of the first that comes stays: another may have made one since we looked. */
+/** Stores a first secret unless a concurrent call has stored one since it was read. Returns the row that is stored. */
 const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect<Row, StoreUnavailable, Tx> =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -59,7 +59,7 @@ const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect
     return (yield* rowOf(tx, owner)) ?? { secret: sealed, previous_secret: null, previous_until: null }
   })
 
-/** One secret per account and mode, made when it is first asked for; two while a rotation is under way. */
+/** The default secrets of an owner. Made when they are first needed; two during a rotation. */
 export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(function* (owner: Owner) {
   const secrets = yield* Secrets
   const writer = yield* Writer
@@ -71,8 +71,8 @@ export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(functio
 })
 
 /**
- * Gives the account a new secret at `now`, Unix milliseconds; the one that it had signs for `overlap` longer. While that
- * lasts, only a rotation without an overlap is accepted: receivers know two secrets, not three.
+ * Gives the account a new secret at `now`, Unix milliseconds; the current one also signs for `overlap` longer. During an
+ * overlap only a rotation without one is accepted: there are never three valid secrets.
  */
 export const replaceSecret = (
   secrets: Secrets["Type"],

@@ -22,7 +22,7 @@ const created = (endpoint: Endpoint) => answer(toObject(endpoint))
 export const webhookHandlers = Effect.gen(function* () {
   const webhooks = yield* Webhooks
   const writer = yield* Writer
-  /** Where an account's events go is administration, and in the audit log. */
+  /** Changes to an account's endpoints are administrative acts: they are recorded in the audit log. */
   const administer = <A, E>(key: ApiKey, act: string, detail: Act["detail"], work: Effect.Effect<A, E>) =>
     Effect.provideService(
       audited(keyActor(key), { act, detail }, () => work),
@@ -33,7 +33,7 @@ export const webhookHandlers = Effect.gen(function* () {
   const handlers: Handlers<typeof WebhooksApi> = {
     create: ({ key, payload, remember }) => {
       const id = newEndpointId()
-      // The rest of a URL may hold a secret of the merchant's.
+      // Only the host is logged: the rest of a URL may contain a secret of the merchant.
       const host = URL.canParse(payload.url) ? new URL(payload.url).host : undefined
       const detail = { endpoint: id, host, events: payload.events }
       const work = webhooks.create(key, { ...payload, id }, rememberAs(remember, created))

@@ -8,15 +8,15 @@ import { type DefaultSecrets, defaultSecrets, replaceSecret } from "./DefaultSec
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
 import { overlapping, type SigningKey, signingKey } from "./signature.ts"
 
-/** Unsealed secrets that are held in memory at most. */
+/** Most unsealed secrets that are held in memory. */
 const capacity = 1024
 
-/** What an endpoint's secret is sealed for. */
+/** The sealing context of an endpoint's secret. */
 export const endpointContext = (endpoint: EndpointId): string => `endpoints.secret/${endpoint}`
 
 const nameOf = ({ account, mode }: Owner) => `${account} ${mode}`
 
-/** The key that signs at each time. */
+/** The signing key at a given time, Unix milliseconds. */
 type KeyAt = (now: number) => SigningKey
 
 const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
@@ -26,14 +26,14 @@ const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
   return (now) => (now < previous.until ? both : key)
 }
 
-/** Secrets made ready for signing. They are kept: opening one for each attempt would cost more than the signature. */
+/** Signing keys of endpoints and accounts. Cached: opening a sealed secret for each attempt would cost more than signing. */
 export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
   SigningKeys,
   {
     readonly ofEndpoint: (endpoint: EndpointId) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
-    /** The default key, which signs for webhookUrls that are no endpoint's. */
+    /** The account's default key, which signs for webhookUrls that are not an endpoint's URL. */
     readonly ofOwner: (owner: Owner) => Effect.Effect<SigningKey, SecretUnreadable | StoreUnavailable>
-    /** A new default secret for an account that exists; the one that it has signs for `overlap` longer. */
+    /** Makes a new default secret for an existing account; the current one also signs for `overlap` longer. */
     readonly rotate: (
       owner: Owner,
       overlap: Duration.Duration
@@ -70,7 +70,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
 
       const openOwner = Effect.fn("SigningKeys.openOwner")(function* (owner: Owner) {
         const read = yield* defaultSecrets(owner)
-        // What a rotation has put there meanwhile is newer than what was read.
+        // A rotation may have cached a newer key meanwhile.
         return kept.get(nameOf(owner)) ?? keep(nameOf(owner), keyAt(read))
       }, Effect.provide(context))
 

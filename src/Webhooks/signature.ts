@@ -3,15 +3,15 @@ import { Redacted } from "effect"
 
 const prefix = "whsec_"
 
-/** A webhook secret made ready for signing, or two of them while one takes the other's place. */
+/** A webhook secret prepared for signing, or two of them during a rotation. */
 export interface SigningKey {
   /** The UTF-8 bytes of the whole secret, `whsec_` included. */
   readonly whole: KeyObject
-  /** The bytes that a secret encodes, for each that is a secret in the sense of Standard Webhooks. */
+  /** The decoded bytes of each secret that has the form of Standard Webhooks. */
   readonly standard: ReadonlyArray<KeyObject>
 }
 
-/** Standard Webhooks secrets are base64 of 24 to 64 bytes. Padded, since its libraries refuse anything else. */
+/** Standard Webhooks secrets are base64 of 24 to 64 bytes, with padding: its libraries refuse any other form. */
 const standardKeys = (secret: string): ReadonlyArray<KeyObject> => {
   if (!secret.startsWith(prefix)) return []
   const encoded = secret.slice(prefix.length)
@@ -29,8 +29,8 @@ export const signingKey = (secret: Redacted.Redacted<string>): SigningKey => {
 }
 
 /**
- * What signs while receivers change over. `X-Service-Signature` has room for one signature, so it stays with the secret
- * that receivers have; a receiver of Standard Webhooks is content when one of several signatures is right.
+ * The key that signs during a rotation. `X-Service-Signature` holds one signature, made with the previous secret, which
+ * receivers still have; `webhook-signature` holds both, and a Standard Webhooks receiver accepts if any one matches.
  */
 export const overlapping = (previous: SigningKey, next: SigningKey): SigningKey => ({
   whole: previous.whole,
@@ -38,7 +38,7 @@ export const overlapping = (previous: SigningKey, next: SigningKey): SigningKey 
 })
 
 /**
- * The headers that authenticate one attempt. `body` is the exact bytes to be sent, `at` the time of the attempt in Unix
+ * The headers that authenticate one attempt. `body`: the exact bytes to send. `at`: the time of the attempt in Unix
  * milliseconds.
  *
  * `X-Service-Signature` is the lower-case hex HMAC-SHA256 of the body. The `webhook-` headers follow Standard Webhooks

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, type Scope } from "effect"
 
-/** Something that must not take longer than others of its kind. */
+/** An operation with a deadline. */
 export interface Timed {
   /** Unix milliseconds. */
   readonly until: number
@@ -8,8 +8,8 @@ export interface Timed {
 }
 
 /**
- * One time limit for many things under way. They expire in the order in which they began, so one fiber sleeps for all of
- * them: a timer of its own for each would cost as much as the request that it guards.
+ * One time limit for many concurrent operations. They expire in the order in which they began, so one fiber sleeps for all
+ * of them: a timer for each would cost as much as the request that it limits.
  */
 export class Deadlines {
   readonly #underWay = new Set<Timed>()
@@ -26,7 +26,7 @@ export class Deadlines {
       return deadlines
     })
 
-  /** `startedAt` in Unix milliseconds, not before that of the last one. Ends with `end`. */
+  /** Starts an operation at `startedAt`, Unix milliseconds, not before that of the last one. Its caller calls `end`. */
   begin(startedAt: number, expire: () => void): Timed {
     const timed = { until: startedAt + this.#millis, expire }
     this.#underWay.add(timed)
@@ -37,7 +37,7 @@ export class Deadlines {
     this.#underWay.delete(timed)
   }
 
-  // Nothing that begins while it sleeps can expire before it wakes.
+  // Sleeps at most for the limit: an operation that begins meanwhile cannot expire before the fiber wakes.
   readonly #watch = Effect.gen(this, function* () {
     while (true) {
       const now = yield* Clock.currentTimeMillis
@@ -45,7 +45,7 @@ export class Deadlines {
       yield* Effect.sleep(first === undefined ? this.#millis : Math.min(Math.max(0, first.until - now), this.#millis))
       const then = yield* Clock.currentTimeMillis
       for (const timed of this.#underWay) {
-        // One that would end later than if it began now began before the clock was set back.
+        // A deadline later than a full limit from now was set before the clock was set back: it expires, too.
         if (timed.until > then && timed.until <= then + this.#millis) break
         this.#underWay.delete(timed)
         timed.expire()

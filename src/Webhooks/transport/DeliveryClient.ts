@@ -1,3 +1,8 @@
+/**
+ * Sends one webhook request and reports how it ended. Connects only to addresses that the target guard allows, keeps
+ * connections for further requests, and bounds every attempt: 30 seconds to the status, 5 more to the end of the body.
+ * Redirects are not followed, and proxy variables of the environment are ignored. The dispatcher and test sends call it.
+ */
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls"
@@ -9,28 +14,28 @@ import { IdleConnections } from "./IdleConnections.ts"
 import { type DeliveryRequest, Posting } from "./Posting.ts"
 import { type Target, TargetGuard } from "./TargetGuard.ts"
 
-/** From the start of an attempt, its name look-up and connection included, to the status. */
+/** From the start of an attempt, including name resolution and connecting, to the status. */
 const statusDeadline = "30 seconds"
 
-/** From the status to the end of the body, which changes nothing any more. */
+/** From the status to the end of the body. The body does not change the outcome. */
 const bodyDeadline = "5 seconds"
 
 export type { DeliveryRequest } from "./Posting.ts"
 
-/** How an attempt ended. A `status` is the receiver's answer; without one `error` is a short class, such as "timeout". */
+/** How an attempt ended: the receiver's `status` or, when there was no response, an `error` class such as "timeout". */
 export interface AttemptOutcome {
   readonly status?: number
   readonly error?: string
-  /** The IP address that was dialled, or those that were tried. For operators: it may tell of the inside network. */
+  /** The IP address that was connected to, or all that were tried. For operators only: it may reveal the internal network. */
   readonly address?: string
-  /** The start of the answer's body, at most 1 KiB. */
+  /** The start of the response body, at most 1 KiB. */
   readonly bodyStart?: string
 }
 
-/** `webhooks.extra_ca_file` holds no certificate that can be used. */
+/** `webhooks.extra_ca_file` contains no usable certificate. */
 export class ExtraCaUnusable extends Data.TaggedError("ExtraCaUnusable")<{ readonly message: string }> {}
 
-/** The certificates of a PEM file. Node takes a file without any for an empty one. */
+/** The certificates of a PEM file. Throws when there is none: Node would silently accept such a file. */
 const certificatesIn = (path: string): string => {
   const pem = readFileSync(path, "utf8")
   new X509Certificate(pem)
@@ -38,8 +43,8 @@ const certificatesIn = (path: string): string => {
 }
 
 /**
- * What connections trust. Made once, since reading the roots takes longer than a handshake, and not before it is used,
- * but for a file that may be of no use: that is for the start to tell.
+ * The certificates that connections trust. Made once, since reading the root certificates takes longer than a handshake,
+ * and lazily; but an extra CA file is read at the start, so that an unusable one is reported then.
  */
 const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<SecureContext>, ExtraCaUnusable> =>
   extraCaFile === ""
@@ -52,10 +57,7 @@ const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<Sec
           })
       })
 
-/**
- * Sends one POST and tells how it ended; it never fails. Only addresses that the target guard lets pass are connected
- * to, redirects are an answer like any other, and proxy variables mean nothing here.
- */
+/** Sends one POST and returns its outcome. Never fails. */
 export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")<
   DeliveryClient,
   { readonly post: (request: DeliveryRequest) => Effect.Effect<AttemptOutcome> }
@@ -86,23 +88,24 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           })
         )
 
-      const sendAnew = (posting: Posting) => {
+      const sendOverNew = (posting: Posting) => {
         const opened = Effect.uninterruptibleMask((restore) =>
           Effect.map(restore(openTo(posting)), (connection) => posting.use(connection))
         )
         return Effect.zipRight(Effect.raceFirst(opened, posting.expired), posting.send)
       }
 
-      // A receiver may close an idle connection in the moment in which it is used again, or have sent more than its last
-      // answer. Neither is its answer to this, and whoever is sent an event twice knows it by its id.
-      const sendAgain = (posting: Posting, kept: Connection) => {
+      // A receiver may close an idle connection just when it is used again, or have sent stray bytes after its last
+      // response. Neither is a response to this request, so it is sent again over a new connection. If the receiver got it
+      // twice, it recognises the event by its id.
+      const sendOverKept = (posting: Posting, kept: Connection) => {
         posting.use(kept)
         return Effect.catchIf(
           posting.send,
           ({ reason }) => reason !== "timeout",
           () => {
             posting.renew()
-            return sendAnew(posting)
+            return sendOverNew(posting)
           }
         )
       }
@@ -113,12 +116,12 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         else posting.close()
       }
 
-      const make = (target: Target, request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
+      const attempt = (target: Target, request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const posting = new Posting(target, request)
           const deadline = deadlines.begin(now, posting.expire)
           const kept = idle.take(target.url.origin)
-          return (kept === undefined ? sendAnew(posting) : sendAgain(posting, kept)).pipe(
+          return (kept === undefined ? sendOverNew(posting) : sendOverKept(posting, kept)).pipe(
             Effect.tap(() => {
               deadlines.end(deadline)
               return posting.isComplete ? Effect.void : Effect.timeoutOption(posting.over, bodyDeadline)
@@ -140,7 +143,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
       const post = (request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
         Either.match(guard.check(request.url), {
           onLeft: () => Effect.succeed({ error: "target refused" }),
-          onRight: (target) => make(target, request)
+          onRight: (target) => attempt(target, request)
         })
 
       return { post }

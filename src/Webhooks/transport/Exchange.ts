@@ -2,16 +2,16 @@ import { Deferred, Exit, FiberId } from "effect"
 import type { Dispatcher } from "undici"
 import { NoAnswer } from "./connection.ts"
 
-/** What undici calls answers that are not HTTP/1.1. Its parser's own errors have a name, and a code in some versions only. */
+/** undici's errors for invalid HTTP/1.1 responses, by name or code: parser errors have a code in some versions only. */
 const invalid = ["HTTPParserError", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"]
 
-/** An answer's body is read so far, and then its connection is dropped. */
+/** A response's body is read up to this many bytes; then its connection is dropped. */
 const bodyLimit = 16 * 1024
 
-/** Informational answers before the one that counts. Servers send one or two; nobody waits through a flood of them. */
+/** Most 1xx responses before the final one. Servers send one or two; a flood of them is an invalid response. */
 const informationalLimit = 16
 
-/** So much of it is kept, for whoever looks for the reason of a failed attempt. */
+/** Bytes of the body that are kept, to show why an attempt failed. */
 const keptBytes = 1024
 
 const reasonOf = (error: Error & { readonly code?: string }): string => {
@@ -21,23 +21,23 @@ const reasonOf = (error: Error & { readonly code?: string }): string => {
   return code === "ECONNRESET" ? "connection reset" : "connection closed"
 }
 
-/** One request and its answer, as undici reports them. */
+/** One request and its response, as undici reports them to a dispatch handler. */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** The final status, once its headers are there. */
+  /** The final status, once the response's headers have arrived. */
   readonly status = Deferred.unsafeMake<number, NoAnswer>(FiberId.none)
-  /** Nothing more of the body is wanted, or to be had. */
+  /** Completes at the end of the body, at its limit or at an error. */
   readonly over = Deferred.unsafeMake<void>(FiberId.none)
   #isComplete = false
   readonly #start: Array<Buffer> = []
   #received = 0
   #informational = 0
 
-  /** The answer was read to its end: its connection can take another request. */
+  /** The response was read to its end: the connection can be used for another request. */
   get isComplete(): boolean {
     return this.#isComplete
   }
 
-  /** The first bytes of the answer's body, as text. */
+  /** The first bytes of the response's body, as text. */
   get bodyStart(): string {
     return Buffer.concat(this.#start).subarray(0, keptBytes).toString("utf8")
   }
@@ -50,7 +50,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // A copy: the chunk is a window on a buffer of the socket's.
+    // A copy: the chunk is a view of the socket's buffer.
     if (this.#received < keptBytes) this.#start.push(Buffer.from(chunk.subarray(0, keptBytes)))
     this.#received += chunk.length
     if (this.#received > bodyLimit) Deferred.unsafeDone(this.over, Exit.void)
@@ -65,7 +65,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.fail(reasonOf(error))
   }
 
-  /** Nothing more is waited for. */
+  /** Ends the exchange with an error, unless it has its status already. */
   fail(reason: string): void {
     Deferred.unsafeDone(this.status, Exit.fail(new NoAnswer({ reason })))
     Deferred.unsafeDone(this.over, Exit.void)

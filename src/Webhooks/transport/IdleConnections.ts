@@ -1,25 +1,25 @@
 import { type Connection, close } from "./connection.ts"
 
-/** How many connections are kept, over all receivers: the one that was used longest ago makes room. */
+/** Idle connections to all receivers together. The least recently used one is closed to make room. */
 const capacity = 256
 
-/** How long a connection is used: a receiver that moves to another address is followed after this time. */
+/** How long a connection is reused. After this time a receiver that moved to another address is resolved again. */
 const maxAgeMillis = 5 * 60_000
 
-/** Connections that wait for their next request. undici closes each after its own keep-alive time. */
+/** Idle connections by receiver. undici closes each after its own keep-alive time. */
 export class IdleConnections {
   readonly #byOrigin = new Map<string, Array<Connection>>()
-  /** In the order in which they were last used. */
+  /** Least recently used first. */
   readonly #all = new Set<Connection>()
 
-  /** The one used last, which is the least likely to be closed by its receiver in this moment. */
+  /** The connection used last: the least likely to be closed by its receiver just now. */
   take(origin: string): Connection | undefined {
     const connection = this.#byOrigin.get(origin)?.at(-1)
     if (connection !== undefined) this.forget(connection)
     return connection
   }
 
-  /** Keeps a connection that has nothing under way. `now` in Unix milliseconds. */
+  /** Keeps a connection without a request under way. `now` in Unix milliseconds. */
   put(connection: Connection, now: number): void {
     if (now - connection.openedAt > maxAgeMillis) {
       close(connection)
@@ -34,7 +34,7 @@ export class IdleConnections {
     this.#byOrigin.set(connection.origin, [...(this.#byOrigin.get(connection.origin) ?? []), connection])
   }
 
-  /** It is closed, or no longer idle. */
+  /** Removes a connection that is closed or no longer idle. */
   forget(connection: Connection): void {
     if (!this.#all.delete(connection)) return
     const siblings = (this.#byOrigin.get(connection.origin) ?? []).filter((sibling) => sibling !== connection)

@@ -6,12 +6,12 @@ import type { Target } from "./TargetGuard.ts"
 
 export interface DeliveryRequest {
   readonly url: string
-  /** What signs it. */
+  /** The signature headers. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
 
-/** A request on its way: over one connection or, where that turned out to be closed, over a second. */
+/** One request under way: over one connection or, if that turned out to be closed, over a second one. */
 export class Posting {
   readonly target: Target
   readonly #request: DeliveryRequest
@@ -29,7 +29,7 @@ export class Posting {
     return this.#connection
   }
 
-  /** The answer was read to its end. */
+  /** The response was read to its end. */
   get isComplete(): boolean {
     return this.#exchange.isComplete
   }
@@ -38,23 +38,23 @@ export class Posting {
     return this.#exchange.bodyStart
   }
 
-  /** The address that the request went to or, where none answered, those that were tried. */
+  /** The address that the request was sent to or, when none accepted a connection, all that were tried. */
   get address(): string | undefined {
     return this.#address
   }
 
-  /** These are dialled now, in turn. */
+  /** Notes the addresses that are tried now, in turn. */
   dial(addresses: ReadonlyArray<string>): void {
     this.#address = addresses.join(" ")
   }
 
-  /** A connection that nothing else uses, to send the request over. */
+  /** Sets the connection to send the request over. Nothing else may use it. */
   use(connection: Connection): void {
     this.#connection = connection
     this.#address = connection.address
   }
 
-  /** Sends the request; gives the answer's status. */
+  /** Sends the request and waits for the response's status. */
   readonly send: Effect.Effect<number, NoAnswer> = Effect.suspend(() => {
     const { pathname, search } = this.target.url
     const headers = { ...fixedHeaders, ...this.#request.headers }
@@ -65,28 +65,28 @@ export class Posting {
     return Deferred.await(this.#exchange.status)
   })
 
-  /** Nothing more of the answer's body is wanted, or to be had. */
+  /** Completes when the response's body has ended, or enough of it was read. */
   readonly over: Effect.Effect<void> = Effect.suspend(() => Deferred.await(this.#exchange.over))
 
-  /** Fails when the time to the status is over. For as long as nothing was sent. */
+  /** Fails when the deadline for the status passes; for the time before the request is sent. */
   readonly expired: Effect.Effect<never, NoAnswer> = Effect.suspend(() =>
     Effect.zipRight(Deferred.await(this.#exchange.status), Effect.never)
   )
 
-  /** The time to the status is over. */
+  /** Called when the deadline for the status passes. */
   readonly expire = (): void => {
     this.#hasExpired = true
     this.#exchange.fail("timeout")
   }
 
-  /** Forgets a connection that failed, in the time that is left. */
+  /** Drops a connection that failed, for a second try within the same deadline. */
   renew(): void {
     this.close()
     this.#exchange = new Exchange()
     if (this.#hasExpired) this.expire()
   }
 
-  /** Ends the connection, and whatever is under way over it. */
+  /** Closes the connection at once. */
   close(): void {
     if (this.#connection !== undefined) close(this.#connection)
     this.#connection = undefined

@@ -2,10 +2,10 @@ import { promises as dns } from "node:dns"
 import { readFile } from "node:fs/promises"
 import { Context, Data, Effect, Either, Layer } from "effect"
 
-/** The name has no address, or none was found in time. */
+/** The name has no address, or none was found within the deadline. */
 export class NameNotResolved extends Data.TaggedError("NameNotResolved")<{ readonly reason: string }> {}
 
-/** At least one IP address of a host name. */
+/** Resolves a host name to at least one IP address. */
 export type Resolve = (name: string) => Effect.Effect<ReadonlyArray<string>, NameNotResolved>
 
 /** Where names are looked up. */
@@ -15,7 +15,7 @@ export interface NameSources {
   readonly servers: ReadonlyArray<string> | undefined
 }
 
-/** How long whoever asks waits for an answer, and how long one name server has for it, twice as long at the second try. */
+/** The deadline of a look-up, and c-ares' options: milliseconds per name server, doubled at the second try. */
 const deadline = "5 seconds"
 const server = { timeout: 1_500, tries: 2 }
 
@@ -23,13 +23,13 @@ const server = { timeout: 1_500, tries: 2 }
 const addressesIn = (hosts: string, name: string): ReadonlyArray<string> =>
   hosts.split("\n").flatMap((line) => {
     const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/)
-    return names.some((one) => one.toLowerCase() === name) ? [address] : []
+    return names.some((alias) => alias.toLowerCase() === name) ? [address] : []
   })
 
 const query = (name: string, family: "resolve4" | "resolve6", servers: NameSources["servers"]): ReturnType<Resolve> =>
   Effect.tryPromise({
     try: (signal) => {
-      // One each: only that can be called off by itself, and it reads what the system says of name servers now.
+      // One resolver per query: only so can a query be cancelled by itself. It also reads the system's name servers anew.
       const resolver = new dns.Resolver(server)
       if (servers !== undefined) resolver.setServers(servers)
       signal.addEventListener("abort", () => resolver.cancel())
@@ -41,9 +41,8 @@ const query = (name: string, family: "resolve4" | "resolve6", servers: NameSourc
   )
 
 /**
- * Host names to IP addresses: from the hosts file, otherwise from the name servers. The system's own look-up is not asked,
- * since it cannot be called off and runs two at a time, so that a few names whose servers are dead would hold up all
- * others. Here each waits for its own answer alone.
+ * Resolves host names from the hosts file, otherwise from the name servers. Not by `getaddrinfo`: it cannot be cancelled
+ * and Node runs only two at a time, so that a few names whose servers are dead would delay all others.
  */
 export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<Resolver, { readonly resolve: Resolve }>() {
   static readonly from = ({ hostsFile, servers }: NameSources) =>
@@ -55,7 +54,7 @@ export class Resolver extends Context.Tag("tilld/Webhooks/Resolver")<Resolver, {
         )
         const known = addressesIn(hosts, name)
         if (known.length > 0) return known
-        // A server that fails for one family says nothing of the other.
+        // A failure for one address family does not affect the other.
         const [four, six] = yield* Effect.all(
           [Effect.either(query(name, "resolve4", servers)), Effect.either(query(name, "resolve6", servers))],
           { concurrency: 2 }

@@ -1,3 +1,9 @@
+/**
+ * Keeps webhooks away from this machine, its network and its cloud (SSRF): only public addresses of other machines may be
+ * called, plus those of `webhooks.allow_targets`; metadata addresses and those of `webhooks.deny_targets` never. `check`
+ * judges a URL's text when an endpoint or a payment names it; `addresses` judges what a host name resolves to before each
+ * connection, and the connection is pinned to these addresses.
+ */
 import { isIP } from "node:net"
 import { networkInterfaces } from "node:os"
 import { Context, Data, Effect, Either, Layer } from "effect"
@@ -14,8 +20,8 @@ import {
 import { type NameNotResolved, Resolver } from "./Resolver.ts"
 
 /**
- * tilld will not call that URL. `reason` is for whoever gave it: of an address it says no more than that it is not
- * public, since its owner is to learn nothing about the network here.
+ * tilld will not call this URL. `reason` is shown to the client that gave it. Of an address it says only that it is not
+ * public, so that nothing about the internal network is revealed.
  */
 export class TargetRefused extends Data.TaggedError("TargetRefused")<{ readonly reason: string }> {
   override get message() {
@@ -23,7 +29,7 @@ export class TargetRefused extends Data.TaggedError("TargetRefused")<{ readonly 
   }
 }
 
-/** A URL that may be called, as far as its text tells. */
+/** A URL whose text passed `check`. */
 export interface Target {
   readonly url: URL
   /** A name without trailing dot, or an IP literal without brackets. */
@@ -34,11 +40,11 @@ const maxLength = 2048
 
 const notPublic = new TargetRefused({ reason: "target is not a public address" })
 
-/** `localhost` and what is below it never reach a resolver: RFC 6761, section 6.3. */
+/** `localhost` and its subdomains are not passed to a resolver: RFC 6761, section 6.3. */
 const isLocalhost = (host: string) => host === "localhost" || host.endsWith(".localhost")
 
-// The URL parser has turned every spelling of an IPv4 address (decimal, octal, hex, short, full-width, percent-encoded)
-// into four decimal numbers, and refuses zones: only its result is looked at.
+// Only the URL parser's result is checked: it normalises every spelling of an IPv4 address (decimal, octal, hex, short,
+// full-width, percent-encoded) to four decimal numbers, and rejects IPv6 zones.
 const parse = (text: string): Either.Either<Target, TargetRefused> => {
   const refuse = (reason: string) => Either.left(new TargetRefused({ reason }))
   if (text.length > maxLength) return refuse(`must be at most ${maxLength} characters`)
@@ -48,27 +54,23 @@ const parse = (text: string): Either.Either<Target, TargetRefused> => {
   if (url.username !== "" || url.password !== "") return refuse("must not contain a user name or a password")
   if (url.port === "0") return refuse("must not have port 0")
   const host = url.hostname.replace(/^\[|\]$|\.$/g, "")
-  // Resolvers do not agree on what an empty label means: `127.0.0.1..` is an address to one and a name to another.
+  // Resolvers disagree on empty labels: `127.0.0.1..` is an address to some and a name to others.
   return host.split(".").includes("") ? refuse("must name a host") : Either.right({ url, host })
 }
 
 export interface Guard {
-  /** What the text of a URL tells: form, host name, IP literals. Asks no resolver. */
+  /** Checks the text of a URL: form, host name, IP literals. Resolves nothing. */
   readonly check: (url: string) => Either.Either<Target, TargetRefused>
-  /** The addresses that a connection to the target may be made to, and no others. */
+  /** The only addresses that a connection to the target may be made to. */
   readonly addresses: (target: Target) => Effect.Effect<ReadonlyArray<string>, TargetRefused | NameNotResolved>
 }
 
-/** The addresses of this machine, as they are at the moment: some of them may be public. */
+/** The current addresses of this machine. Some of them may be public. */
 export class OwnAddresses extends Context.Reference<OwnAddresses>()("tilld/Webhooks/OwnAddresses", {
   defaultValue: () => (): ReadonlyArray<string> =>
     Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address))
 }) {}
 
-/**
- * Keeps webhooks away from this machine, its network and its cloud: only public addresses of other machines are called,
- * and what `webhooks.allow_targets` adds to them; metadata addresses and `webhooks.deny_targets` never.
- */
 export class TargetGuard extends Context.Tag("tilld/Webhooks/TargetGuard")<TargetGuard, Guard>() {
   static readonly layer = Layer.effect(
     TargetGuard,

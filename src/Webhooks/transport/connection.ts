@@ -4,21 +4,21 @@ import { Data, Effect } from "effect"
 import { Client } from "undici"
 import type { Target } from "./TargetGuard.ts"
 
-/** A request got no answer. `reason` is a short class that tells nothing of the network here. */
+/** A request got no response. `reason` is a short class that reveals nothing about the internal network. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly reason: string }> {}
 
-/** One TLS connection to one receiver, for one request at a time. */
+/** A TLS connection to one receiver, for one request at a time. */
 export interface Connection {
-  /** Where it may be used again: `https://host:port`. */
+  /** The receiver, for reuse: `https://host:port`. */
   readonly origin: string
-  /** The IP address of its other end. */
+  /** The receiver's IP address. */
   readonly address: string
   readonly client: Client
   /** Unix milliseconds. */
   readonly openedAt: number
 }
 
-/** How long one of several addresses is tried before the next: Node gives up on an attempt when it starts another. */
+/** Milliseconds for one of several addresses before the next is tried: Node gives up an attempt when it starts another. */
 const attemptMillis = 1_000
 
 const reasons: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ const reasons: Readonly<Record<string, string>> = {
 const noAnswer = (error: NodeJS.ErrnoException, otherwise: string) =>
   new NoAnswer({ reason: reasons[error.code ?? ""] ?? otherwise })
 
-/** Answers the lookup with the addresses that were checked: there is no second resolution that could differ. */
+/** A lookup that returns the checked addresses: a second resolution could return others (DNS rebinding). */
 const pinnedTo = (addresses: ReadonlyArray<string>): LookupFunction => {
   const found = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }))
   return (_host, _options, callback) => callback(null, found)
@@ -40,7 +40,7 @@ const pinnedTo = (addresses: ReadonlyArray<string>): LookupFunction => {
 
 const until = <S extends Socket>(socket: S, event: "connect" | "secureConnect", otherwise: string) =>
   Effect.async<S, NoAnswer>((resume) => {
-    // To the end of the socket: an error that nobody listens to would end the process.
+    // Stays for the socket's lifetime: an "error" event without a listener would end the process.
     socket.on("error", (error) => resume(Effect.fail(noAnswer(error, otherwise))))
     socket.once(event, () => resume(Effect.succeed(socket)))
   })
@@ -59,10 +59,10 @@ const openSocket = ({ host, url }: Target, addresses: ReadonlyArray<string>, sec
       keepAlive: true
     })
     const handshake = Effect.suspend(() => {
-      // RFC 6066 has no server name for an IP address.
+      // RFC 6066: no server name (SNI) for an IP address.
       const names = isName ? { host, servername: host } : { host }
       return until(
-        // Said, since NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would turn it off.
+        // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would otherwise turn the check off.
         connectTls({ socket: tcp, ...names, secureContext, rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] }),
         "secureConnect",
         "tls"
@@ -74,26 +74,26 @@ const openSocket = ({ host, url }: Target, addresses: ReadonlyArray<string>, sec
     )
   })
 
-/** Opens a connection. `at`: now, in Unix milliseconds. */
+/** Opens a connection to one of `addresses`. `at`: now, in Unix milliseconds. Fails with `NoAnswer`. */
 export const open = (target: Target, addresses: ReadonlyArray<string>, secureContext: SecureContext, at: number) =>
   Effect.map(openSocket(target, addresses, secureContext), (socket): Connection => {
     let unused = true
     const { origin } = target.url
     const address = socket.remoteAddress ?? ""
     const client = new Client(origin, {
-      // One socket, ever: to connect again means to resolve and to check again.
+      // One socket per client: connecting again requires resolving and checking again.
       connect: (_options, callback) => {
         const first = unused
         unused = false
-        // Not at once: undici sends nothing over a socket that it is given before it waits for one.
+        // Deferred: undici sends nothing over a socket that it receives before it waits for one.
         queueMicrotask(() => (first ? callback(null, socket) : callback(new Error("closed"), null)))
       },
-      // Deadlines are the caller's.
+      // The caller enforces the deadlines.
       headersTimeout: 0,
       bodyTimeout: 0
     })
     return { origin, address, client, openedAt: at }
   })
 
-/** Ends a connection at once, and whatever it is doing. */
+/** Closes a connection at once, with any request under way. */
 export const close = (connection: Connection): void => connection.client.destroy(() => {})

@@ -19,7 +19,7 @@ export const parseBlock = (cidr: string): AddressBlock => {
 export const parseAddress = (text: string): IpBytes | undefined =>
   ipaddr.isValid(text) ? ipaddr.parse(text).toByteArray() : undefined
 
-/** Whether `address` lies in `block`; never across the two families, whatever an IPv6 address embeds. */
+/** Whether `address` lies in `block`. An IPv4 address is in no IPv6 block and the reverse, even if one embeds the other. */
 export const isWithinBlock = (address: IpBytes, { bytes, bits }: AddressBlock): boolean => {
   if (address.length !== bytes.length) return false
   return bytes.every((byte, i) => {
@@ -66,7 +66,7 @@ const nat64 = parseBlock("64:ff9b::/96")
 const isIsatap = (address: IpBytes) =>
   ((address[8] ?? 0) & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe
 
-/** Whether the Internet at large can have this address as a host's. */
+/** Whether this is a host's address on the public internet. */
 export const isPublic = (address: IpBytes): boolean => {
   if (address.length === 4) return !inAny(address, specialIpv4)
   if (isWithinBlock(address, nat64)) return isPublic(address.slice(12))
@@ -119,6 +119,6 @@ const embeddedIpv4 = (address: IpBytes): ReadonlyArray<IpBytes> => [
   ...(isIsatap(address) ? [lastFour(address)] : [])
 ]
 
-/** Whether a cloud's metadata service may answer there, in whatever form the address is written. */
+/** Whether a cloud's metadata service may be at this address, or at an IPv4 address that it embeds. */
 export const isMetadata = (address: IpBytes): boolean =>
   inAny(address, metadata) || (address.length === 16 && embeddedIpv4(address).some((ipv4) => inAny(ipv4, metadata)))

@@ -3,26 +3,26 @@ import type { EndpointId } from "../../Domain/Ids.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 
-/** One place that an event is owed to. */
+/** A receiver that an event must be delivered to. */
 export interface DeliveryTarget {
-  /** Whose secret signs; undefined: the account's default secret. */
+  /** The endpoint whose secret signs; undefined: the account's default secret. */
   readonly endpoint: EndpointId | undefined
   readonly url: string
-  /** The payment's own webhookUrl is owed the event here, whatever becomes of the endpoint. */
+  /** This is the payment's own webhookUrl: the event must be delivered here even if the endpoint is deleted. */
   readonly isOwnUrl: boolean
-  /** Deliveries of one lane share its slots: an endpoint's id, or the origin of a URL and whose payments name it. */
+  /** Deliveries of a lane share its slots: an endpoint's id, or a URL's origin with the account and mode of the payments. */
   readonly lane: string
 }
 
-/** The same URL, however it is spelled. */
+/** Whether two texts are the same URL after normalisation. */
 export const isSameUrl = (one: string, other: string) => one === other || new URL(one).href === new URL(other).href
 
-/** The lane of what goes to payments' own URLs: no other account's receiver on the same host is in it. */
+/** The lane of deliveries to payments' own URLs: by origin, and by owner so that accounts do not share a lane. */
 export const ownLane = ({ account, mode }: Owner, url: string): string => `${new URL(url).origin} ${account}/${mode}`
 
 /**
- * Where an event goes: to every endpoint that subscribes to its kind, and to the payment's own webhookUrl, which gets
- * every kind. Where that is the URL of an endpoint, the endpoint's secret signs and the event goes there once.
+ * The targets of an event: every endpoint that subscribes to its kind, and the payment's own webhookUrl, which gets every
+ * kind. If that is the URL of an endpoint, the endpoint's secret signs, and the event is sent there once.
  */
 export const targetsOf = (
   owner: Owner,
