@@ -4,18 +4,18 @@ import { iso } from "./Domain/Timestamp.ts"
 import { MasterKey } from "./Settings.ts"
 import { type Db, Reader, Tx, Writer } from "./Sql.ts"
 
-/** The database was sealed with another master key. Nothing was changed. */
+/** The secrets in the database are sealed with another master key. Nothing was changed. */
 export class WrongMasterKey extends Data.TaggedError("WrongMasterKey")<{ readonly message: string }> {}
 
-/** What one master key seals, opens and digests. */
+/** Sealing, opening and hashing with one master key. */
 export interface SecretsShape {
-  /** `context` names the row that will hold it; the same words open it, so that sealed values cannot be swapped. */
+  /** Encrypts. `context` names the row and column; `open` needs the same one, so that sealed values cannot be swapped. */
   readonly seal: (plain: string, context: string) => Uint8Array
-  /** Throws of a value that was changed, or that another context or key sealed. */
+  /** Throws when the value was changed, or sealed with another context or key. */
   readonly open: (sealed: Uint8Array, context: string) => Redacted.Redacted<string>
-  /** Tells texts apart, and to whoever has the database alone nothing of them, not even what can be guessed. */
+  /** A keyed hash: without the master key even a guess of the text cannot be confirmed. */
   readonly digest: (text: string) => Uint8Array
-  /** Seals what `before` has sealed. Throws as `open` does. */
+  /** Seals with this key a value that `before` has sealed. Throws as `open` does. */
   readonly reseal: (before: SecretsShape, sealed: Uint8Array, context: string) => Uint8Array
 }
 
@@ -24,7 +24,7 @@ const version = 1
 const nonceBytes = 12
 const tagBytes = 16
 
-/** A key for one purpose: what is published of one says nothing of another. */
+/** Derives a key for one purpose. A published key of one purpose reveals nothing about the others. */
 const derive = (masterKey: Redacted.Redacted<Uint8Array>, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync("sha256", Redacted.value(masterKey), "", `tilld ${purpose} v${version}`, bytes))
 
@@ -62,19 +62,19 @@ export const makeSecrets = (masterKey: Redacted.Redacted<Uint8Array>): SecretsSh
   }
 }
 
-/** What tells one master key from another, and nothing of either. */
+/** Identifies a master key without revealing anything about it. */
 export const fingerprintOf = (masterKey: Redacted.Redacted<Uint8Array>): string =>
   derive(masterKey, "fingerprint", 16).toString("hex")
 
 const metaKey = "master_key_fingerprint"
-/** Of the key before the last change, and the time of that change. */
+/** The fingerprint of the key before the last rotation, and the time of that rotation. */
 const formerKey = "former_master_key_fingerprint"
 const rotatedKey = "master_key_rotated_at"
 
 const readMeta = (db: Db, key: string) =>
   Effect.map(db.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", [key]), (row) => row?.value)
 
-/** Of the master key that the database is sealed with; undefined while there is none. */
+/** The fingerprint of the master key that the database is sealed with; undefined before the first start. */
 export const storedFingerprint = (db: Db) => readMeta(db, metaKey)
 
 const writeMeta = (entries: Readonly<Record<string, string>>) =>
@@ -88,11 +88,11 @@ const writeMeta = (entries: Readonly<Record<string, string>>) =>
     }
   })
 
-/** The database is sealed with another key from now on: in the transaction that seals everything anew. */
+/** Records a rotation of the master key, in the transaction that seals everything with the new key. */
 export const rotated = (former: string, fingerprint: string, at: number) =>
   writeMeta({ [metaKey]: fingerprint, [formerKey]: former, [rotatedKey]: iso(at) })
 
-/** Says which key it is that was given, as far as the database knows. */
+/** The error for a wrong master key. It says whether it is the former key, and where the right one is expected. */
 export const wrongMasterKey = Effect.fn("Secrets.wrongMasterKey")(function* (db: Db, stored: string, given: string) {
   const former = yield* readMeta(db, formerKey)
   const at = yield* readMeta(db, rotatedKey)
@@ -105,7 +105,7 @@ export const wrongMasterKey = Effect.fn("Secrets.wrongMasterKey")(function* (db:
   })
 })
 
-/** The key that the database was first started with, or that it was last sealed anew with, is the one it needs. */
+/** Checks the master key against the database's fingerprint. The first start stores the fingerprint. */
 const checkFingerprint = Effect.fn("Secrets.checkFingerprint")(function* (masterKey: Redacted.Redacted<Uint8Array>) {
   const fingerprint = fingerprintOf(masterKey)
   const reader = yield* Reader
@@ -115,7 +115,7 @@ const checkFingerprint = Effect.fn("Secrets.checkFingerprint")(function* (master
   if (stored !== fingerprint) return yield* wrongMasterKey(reader, stored, fingerprint)
 })
 
-/** Seals what must not be read from the database file: webhook secrets and accounts' extended public keys. */
+/** Seals secrets in the database file: webhook secrets and accounts' extended public keys. */
 export class Secrets extends Context.Tag("tilld/Secrets")<Secrets, SecretsShape>() {
   static readonly layer = Layer.effect(
     Secrets,

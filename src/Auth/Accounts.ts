@@ -13,7 +13,7 @@ export interface NewAccount {
   readonly wallets: ReadonlyArray<Repo.AccountWallet>
 }
 
-/** The account that is always there. */
+/** The account that always exists. */
 export const defaultAccount = AccountId.make("default")
 
 const otherMode = (mode: Mode): Mode => (mode === "live" ? "test" : "live")
@@ -32,7 +32,7 @@ const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
   return stored satisfies Account
 })
 
-/** The owners of keys, payments and webhooks. The account `default` is made with the first start. */
+/** The owners of keys, payments and webhooks. The account `default` is created at the first start. */
 export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
   Accounts,
   {

@@ -4,7 +4,7 @@ import type { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 
-/** A wallet of an account's own. */
+/** A wallet that belongs to an account, instead of the configuration's. */
 export interface AccountWallet {
   readonly mode: Mode
   /** As `hdWallet` gives it. */
@@ -13,7 +13,7 @@ export interface AccountWallet {
   readonly sealed: Uint8Array
 }
 
-/** What an account's extended public key is sealed with. */
+/** The sealing context of an account's extended public key. */
 export const walletContext = (account: AccountId, mode: Mode) => `account_wallets.xpub/${account}/${mode}`
 
 export const insert = Effect.fn("AccountsRepo.insert")(function* (account: Account) {
@@ -48,7 +48,7 @@ export const usesWallet = (db: Db, fingerprint: string, mode: Mode) =>
     (row) => row !== undefined
   )
 
-/** The wallets of an account's own; none where it uses the configuration's. */
+/** The account's own wallets; empty when it uses the configuration's. */
 export const walletsOf = (db: Db, account: AccountId) =>
   Effect.map(
     db.all<{ mode: Mode; fingerprint: string; xpub: Uint8Array }>(
@@ -58,13 +58,13 @@ export const walletsOf = (db: Db, account: AccountId) =>
     (rows): ReadonlyArray<AccountWallet> => rows.map(({ xpub, ...row }) => ({ ...row, sealed: xpub }))
   )
 
-/** Which accounts use which wallet of their own. */
+/** All wallets of accounts, with their accounts. */
 export const walletUsers = (db: Db) =>
   db.all<{ account: string; mode: Mode; fingerprint: string }>(
     "SELECT account_id AS account, mode, fingerprint FROM account_wallets ORDER BY account_id, mode"
   )
 
-/** An account that uses the wallet, and its sealed key; undefined where none does. */
+/** An account that uses the wallet, with its sealed key; undefined when no account does. */
 export const walletBy = (db: Db, fingerprint: string) =>
   Effect.map(
     db.get<{ account_id: AccountId; mode: Mode; xpub: Uint8Array }>(
@@ -82,7 +82,7 @@ interface Row {
   readonly modes: string | null
 }
 
-/** In the order of their making. */
+/** All accounts, oldest first. */
 export const list = (db: Db) =>
   Effect.map(
     db.all<Row>(

@@ -3,24 +3,24 @@ import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
 
-/** The way that an act took: the control socket, a command where no daemon ran, an API key, or the portal. */
+/** How an act came in: over the control socket, by a command without a daemon, with an API key, or from the portal. */
 export type Via = "socket" | "direct" | "api" | "portal"
 
-/** An administrative act as it is kept. */
+/** A row of the audit log. */
 export interface AuditEntry {
-  /** The later the act was stored, the higher. */
+  /** Increases with each stored act. */
   readonly sequence: number
   /** Unix milliseconds. */
   readonly at: number
   readonly via: Via
-  /** The user who says to have run the command, an API key's id, or the portal's user. */
+  /** The user name that the command claimed (not verified), an API key's id, or the portal's user. */
   readonly who: string
   /** The account that the key or the portal's user belongs to, in this mode. */
   readonly account: AccountId | undefined
   readonly mode: Mode | undefined
-  /** What was done, as the command is called: `keys create`. */
+  /** What was done, by the name of the command: `keys create`. */
   readonly act: string
-  /** A JSON object: to what. Never a secret. */
+  /** A JSON object: what the act was done to. Never a secret. */
   readonly detail: string
 }
 
@@ -51,7 +51,7 @@ export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditE
 export interface AuditFilter {
   /** Unix milliseconds. */
   readonly since: number
-  /** Only what was stored before this one. */
+  /** Only acts that were stored before the one with this sequence. */
   readonly before: number | undefined
   readonly limit: number
 }

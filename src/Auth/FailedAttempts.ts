@@ -1,10 +1,10 @@
-/** Failures that are answered at once: whoever mistypes a key is not made to wait. */
+/** Failures without a delay, for mistyped keys. */
 const free = 5
 const firstDelay = 250
 const longestDelay = 5_000
-/** After this long without a failure a network is as good as any. */
+/** After this long without a failure the count of a network starts again. */
 const memory = 60_000
-/** Networks remembered; the one that has failed least recently gives way. */
+/** Networks in memory. The one whose last failure is oldest is dropped first. */
 const capacity = 10_000
 
 interface Failures {
@@ -14,13 +14,13 @@ interface Failures {
 }
 
 /**
- * Failed authentications by the client's network: an IPv4 address, or an IPv6 /64. Repeated ones are answered later and
- * later; nobody is ever locked out, since a valid key is never asked how often another one has failed.
+ * Failed authentications by the client's network: an IPv4 address, or an IPv6 /64. The delay of the reply grows with each
+ * failure. Nobody is locked out: a request with a valid key is never delayed, however many others have failed.
  */
 export class FailedAttempts {
   readonly #failures = new Map<string, Failures>()
 
-  /** Notes a failure at `now`, Unix milliseconds, and gives for how many milliseconds its answer is to wait. */
+  /** Counts a failure at `now`, Unix milliseconds. Returns the delay of its reply in milliseconds. */
   failed(network: string, now: number): number {
     const before = this.#failures.get(network)
     const isFresh = before !== undefined && now >= before.at && now - before.at < memory

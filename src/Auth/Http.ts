@@ -6,7 +6,7 @@ import type { StoreUnavailable } from "../Sql.ts"
 
 type Refuse = (error: ApiError) => Effect.Effect<never, ApiError>
 
-/** The key behind an `X-API-Key` header; without one, what `refuse` makes of the reason. */
+/** Finds the key of an `X-API-Key` header. When it is missing or invalid, fails by way of `refuse`. */
 export type Authenticate = (
   header: string | undefined,
   refuse: Refuse
@@ -24,7 +24,7 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
 
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
 
-/** What a key is told that may not do this, with all that it lacks; undefined for one that may. */
+/** The error for a key that lacks a needed permission, naming all that it lacks; undefined for a key that has them. */
 export const forbiddenTo = (key: ApiKey, needed: ReadonlyArray<Permission>): ApiError | undefined => {
   const lacking = needed.filter((permission) => !key.permissions.includes(permission))
   if (lacking.length === 0) return undefined

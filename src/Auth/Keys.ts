@@ -10,7 +10,7 @@ import * as Repo from "./KeysRepo.ts"
 import { hashOf, isKey, newKey } from "./keyFormat.ts"
 
 export interface NewKey {
-  /** Drawn unless it is given. */
+  /** Default: a new random id. */
   readonly id?: ApiKeyId
   readonly account: AccountId
   readonly mode: Mode
@@ -41,32 +41,32 @@ const insert = Effect.fn("Keys.insert")(function* (request: NewKey, key: Redacte
   return stored
 })
 
-const isDead = (key: ApiKey, now: number) =>
+const isExpiredOrRevoked = (key: ApiKey, now: number) =>
   key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now)
 
 const makeKeys = Effect.gen(function* () {
   const reader = yield* Reader
   const writer = yield* Writer
-  const alive = (yield* Workers).worker("keys", useInterval)
+  const heartbeat = (yield* Workers).worker("keys", useInterval)
   const clock = yield* Effect.clock
-  // By hash. Only keys that are in the store get in, so it holds no more than there are.
+  // By hash. Holds only keys that are in the store, so it is as large as their number at most.
   const live = new Map<string, ApiKey>()
   let revocations = 0
   let uses = new Map<ApiKeyId, number>()
 
-  const find = (hash: Buffer, at: string): Effect.Effect<ApiKey | undefined, StoreUnavailable> =>
+  const find = (hash: Buffer, cacheKey: string): Effect.Effect<ApiKey | undefined, StoreUnavailable> =>
     Effect.suspend(() => {
       const before = revocations
       return Effect.tap(Repo.byHash(reader, hash), (key) => {
-        // What was read before a revocation must not come back to life after it.
-        if (key !== undefined && before === revocations) live.set(at, key)
+        // A key that was read before a revocation must not be cached after it.
+        if (key !== undefined && before === revocations) live.set(cacheKey, key)
       })
     })
 
-  const use = (key: ApiKey, at: string): ApiKey | undefined => {
+  const use = (key: ApiKey, cacheKey: string): ApiKey | undefined => {
     const now = clock.unsafeCurrentTimeMillis()
-    if (isDead(key, now)) {
-      live.delete(at)
+    if (isExpiredOrRevoked(key, now)) {
+      live.delete(cacheKey)
       return undefined
     }
     uses.set(key.id, now)
@@ -77,11 +77,11 @@ const makeKeys = Effect.gen(function* () {
     Effect.suspend(() => {
       if (!isKey(presented)) return Effect.succeed(undefined)
       const hash = hashOf(presented)
-      const at = hash.toString("latin1")
-      const known = live.get(at)
+      const cacheKey = hash.toString("latin1")
+      const known = live.get(cacheKey)
       return known === undefined
-        ? Effect.map(find(hash, at), (key) => key && use(key, at))
-        : Effect.succeed(use(known, at))
+        ? Effect.map(find(hash, cacheKey), (key) => key && use(key, cacheKey))
+        : Effect.succeed(use(known, cacheKey))
     })
 
   const recordUses = Effect.suspend(() => {
@@ -106,7 +106,7 @@ const makeKeys = Effect.gen(function* () {
         yield* Repo.revoke(key.id, now)
         tx.afterCommit(() => {
           revocations += 1
-          for (const [at, cached] of live) if (cached.id === key.id) live.delete(at)
+          for (const [cacheKey, cached] of live) if (cached.id === key.id) live.delete(cacheKey)
         })
         return { ...key, revokedAt: key.revokedAt ?? now }
       })
@@ -127,13 +127,17 @@ const makeKeys = Effect.gen(function* () {
     authenticate,
     isLive: Effect.fn("Keys.isLive")(function* (id: ApiKeyId) {
       const key = yield* Repo.byId(reader, id)
-      return key !== undefined && !isDead(key, yield* Clock.currentTimeMillis)
+      return key !== undefined && !isExpiredOrRevoked(key, yield* Clock.currentTimeMillis)
     }),
-    run: Effect.forever(Effect.delay(alive(recordUses), useInterval))
+    run: Effect.forever(Effect.delay(heartbeat(recordUses), useInterval))
   }
 })
 
-/** API keys. The key itself is given once; the store has its SHA-256. */
+/**
+ * API keys: create, list, revoke, authenticate. The key itself is returned once, at its creation; the store has only its
+ * SHA-256. Keys in use are cached, so that a request reads no database; a revocation takes effect at once. `respond`
+ * authenticates every request here; the operator's commands and the portal manage keys.
+ */
 export class Keys extends Context.Tag("tilld/Auth/Keys")<
   Keys,
   {
@@ -143,15 +147,15 @@ export class Keys extends Context.Tag("tilld/Auth/Keys")<
       { readonly key: Redacted.Redacted<string>; readonly record: ApiKey },
       UnknownAccount | StoreUnavailable
     >
-    /** All keys, dead ones too, in the order of their making. */
+    /** All keys, expired and revoked ones too, oldest first. */
     readonly list: Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
-    /** From its return on nobody gets in with the key. Undefined: there is no such key. */
+    /** Once it returns, the key authenticates no request. Undefined: there is no such key. */
     readonly revoke: (id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
-    /** The key that `presented` is, undefined where it is none, expired or revoked. */
+    /** The key for the text of a header; undefined when it is unknown, expired or revoked. */
     readonly authenticate: (presented: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
-    /** Whether a key that got in is neither expired nor revoked meanwhile: for what goes on longer than a request. */
+    /** Whether a key is still neither expired nor revoked: for streams, which outlast their authentication. */
     readonly isLive: (id: ApiKeyId) => Effect.Effect<boolean, StoreUnavailable>
-    /** Worker: writes once a minute when each key was last used, and not with every request. The end of the layer does too. */
+    /** Worker: stores once a minute when keys were last used. The end of the layer stores it too. */
     readonly run: Effect.Effect<never>
   }
 >() {

@@ -62,11 +62,11 @@ export const byId = (db: Db, id: string) =>
 export const byHash = (db: Db, hash: Uint8Array) =>
   Effect.map(db.get<Row>(`SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), orUndefined)
 
-/** In the order of their making. */
+/** All keys, oldest first. */
 export const list = (db: Db) =>
   Effect.map(db.all<Row>(`SELECT ${columns} FROM api_keys ORDER BY created_at, id`), (rows) => rows.map(toKey))
 
-/** The time of the first revocation stays. */
+/** Revokes a key. A second revocation does not change the time of the first. */
 export const revoke = Effect.fn("KeysRepo.revoke")(function* (id: ApiKeyId, at: number) {
   const tx = yield* Tx
   yield* tx.run("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [at, id])

@@ -6,16 +6,16 @@ import { Workers } from "../Telemetry/Workers.ts"
 import * as Repo from "./RateLimitsRepo.ts"
 import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateWindows.ts"
 
-/** How often what was used is stored: what a process that is killed may forget. */
+/** How often usage is stored: the most that is lost when the process is killed. */
 const storeInterval = "1 second"
 
-/** How many requests each key may make. */
+/** The rate limits of API keys. Usage is counted in memory and stored every second, so that it survives a restart. */
 export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
   RateLimits,
   {
-    /** Counts a request of the key at `now`, Unix milliseconds, and says whether it may be made. */
+    /** Counts a request of the key at `now`, Unix milliseconds. Returns whether it is allowed, and the limit's state. */
     readonly spend: (key: ApiKeyId, now: number) => Allowance & { readonly allowed: boolean }
-    /** The worker that stores what was used. */
+    /** The worker that stores usage. */
     readonly run: Effect.Effect<never>
   }
 >() {
@@ -25,23 +25,23 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       const { limits } = yield* Settings
       const reader = yield* Reader
       const writer = yield* Writer
-      const alive = (yield* Workers).worker("limits", storeInterval)
-      // Keys that have made a request within the hour; the store has the rest.
+      const heartbeat = (yield* Workers).worker("limits", storeInterval)
+      // Keys that have made a request within the hour.
       const usages = new Map<ApiKeyId, Usage>(yield* Repo.all(reader))
       let changed = new Set<ApiKeyId>()
 
       const store = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const forgotten = Array.from(usages, ([key, usage]) => (isForgotten(usage, now) ? [key] : [])).flat()
-        for (const key of forgotten) usages.delete(key)
+        const expired = Array.from(usages, ([key, usage]) => (isForgotten(usage, now) ? [key] : [])).flat()
+        for (const key of expired) usages.delete(key)
         const keys = changed
         changed = new Set()
-        if (keys.size === 0 && forgotten.length === 0) return
+        if (keys.size === 0 && expired.length === 0) return
         const kept = Array.from(keys).flatMap((key) => {
           const usage = usages.get(key)
           return usage === undefined ? [] : [[key, usage] as const]
         })
-        yield* writer.write(Repo.replace(kept, forgotten)).pipe(
+        yield* writer.write(Repo.replace(kept, expired)).pipe(
           Effect.tapError(() =>
             Effect.sync(() => {
               for (const key of keys) changed.add(key)
@@ -60,7 +60,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
           if (verdict.allowed) changed.add(key)
           return verdict
         },
-        run: Effect.zipRight(Effect.repeat(alive(store), Schedule.spaced(storeInterval)), Effect.never)
+        run: Effect.zipRight(Effect.repeat(heartbeat(store), Schedule.spaced(storeInterval)), Effect.never)
       }
     })
   )

@@ -11,7 +11,7 @@ interface Row {
   readonly hour_count: number
 }
 
-/** What each key that was active lately had used. */
+/** The stored usage of every recently active key. */
 export const all = (db: Db) =>
   Effect.map(
     db.all<Row>("SELECT key_id, minute_start, minute_count, hour_start, hour_count FROM rate_windows"),
@@ -25,11 +25,11 @@ export const all = (db: Db) =>
       ])
   )
 
-/** Stores what these keys have used, and forgets what others had. */
-export const replace = (usages: Iterable<readonly [ApiKeyId, Usage]>, forgotten: Iterable<ApiKeyId>) =>
+/** Stores the usage of some keys, and deletes that of `expired` ones. */
+export const replace = (usages: Iterable<readonly [ApiKeyId, Usage]>, expired: Iterable<ApiKeyId>) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    for (const key of forgotten) yield* tx.run("DELETE FROM rate_windows WHERE key_id = ?", [key])
+    for (const key of expired) yield* tx.run("DELETE FROM rate_windows WHERE key_id = ?", [key])
     for (const [key, { hour, minute }] of usages) {
       yield* tx.run(
         `INSERT INTO rate_windows (key_id, minute_start, minute_count, hour_start, hour_count) VALUES (?, ?, ?, ?, ?)

@@ -1,6 +1,6 @@
-// The audit log: who administered what, when. Whoever carries out an administrative act wraps it in `audited`, and the act
-// is not done without its row: the row is committed with the first thing that the act commits. Rows are never changed or
-// removed; each is bounded, and none holds a secret.
+// The audit log: who did what administrative act, and when. Code that carries out such an act wraps it in `audited`. No act
+// is done without its row: the row is committed together with the act's first write. Rows are never changed or deleted;
+// their size is bounded, and none contains a secret.
 
 import { Clock, Effect } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
@@ -8,24 +8,24 @@ import type { Owner } from "../Domain/Owner.ts"
 import { alsoCommit, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import * as Repo from "./AuditRepo.ts"
 
-/** Who acts. `socket` and `direct`: a user by their own account, which nobody can check. */
+/** Who acts. With `socket` and `direct` the user name is claimed by the command and cannot be verified. */
 export type Actor =
   | { readonly via: "socket" | "direct"; readonly who: string }
   | { readonly via: "api" | "portal"; readonly who: string; readonly owner: Owner }
 
-/** Whether nobody has checked that it was them. */
+/** Whether the name of the actor is only claimed. */
 export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via === "direct"
 
 export const keyActor = ({ account, id, mode }: ApiKey): Actor => ({ via: "api", who: id, owner: { account, mode } })
 
 type Detail = string | number | boolean | ReadonlyArray<string> | undefined
 
-/** What is done, and to what. */
+/** What is done, and what it is done to. */
 export interface Act<Details extends Readonly<Record<string, Detail>> = Readonly<Record<string, Detail>>> {
-  /** As the command is called, or what would be one. */
+  /** The name of the command, e.g. `keys create`, even if there is no such command. */
   readonly act: string
   readonly detail: Details
-  /** Its row comes first, whatever becomes of it: what it sends into the world cannot be undone. */
+  /** The row is committed before the act, even if the act then fails: it sends something that cannot be undone. */
   readonly first?: true
 }
 
@@ -42,7 +42,7 @@ const bounded = (value: Detail): Detail => {
   return [...value.slice(0, mostItems).map(cut), ...(more > 0 ? [`and ${more} more`] : [])]
 }
 
-/** A detail as it is kept: a JSON object of at most 1,000 bytes; what does not fit is left out, and said to be. */
+/** The stored form of a detail: a JSON object of at most 1,000 bytes. `leftOut` is true when fields did not fit. */
 export const detailText = (detail: Act["detail"]): string => {
   let kept: Record<string, Detail> = {}
   for (const [name, value] of Object.entries(detail)) {
@@ -54,7 +54,7 @@ export const detailText = (detail: Act["detail"]): string => {
   return JSON.stringify(kept)
 }
 
-/** Adds to the row of an act what turns out while it is carried out, in the transaction that it is committed with. */
+/** Adds fields to the row of an act while it is carried out, up to the commit of the row. */
 export type Note = (detail: Act["detail"]) => void
 
 const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
@@ -68,9 +68,9 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
 })
 
 /**
- * Carries out an administrative act, with its row in the audit log. The row is in the transaction of the first thing that
- * `work` commits; where it commits nothing, and does not fail, the row is stored before its result is given. A refused act
- * that has changed nothing leaves none.
+ * Carries out an administrative act with its row in the audit log. The row is part of the first transaction that
+ * `carryOut` commits. If it commits nothing and succeeds, the row is stored before the result is returned. An act that is
+ * refused without a change leaves no row.
  */
 export const audited = <A, E, R>(
   actor: Actor,

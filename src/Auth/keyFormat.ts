@@ -3,9 +3,9 @@ import { crc32 } from "node:zlib"
 import { Redacted } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 
-// svc_live_ or svc_test_, 256 random bits, and a CRC-32 of all that in the end, as GitHub does it
-// (https://github.blog/engineering/behind-githubs-new-authentication-token-formats/): a typo is told apart without a
-// look-up, and scanners for leaked secrets can tell a key from chance. Base 62, so that a double click selects all of it.
+// svc_live_ or svc_test_, 256 random bits, and a CRC-32 of both, as in GitHub's tokens
+// (https://github.blog/engineering/behind-githubs-new-authentication-token-formats/): a typo is found without a look-up,
+// and scanners for leaked secrets can recognise a key. Base 62, so that a double click selects the whole key.
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const secretLength = 43
 const checksumLength = 6
@@ -23,16 +23,16 @@ const base62 = (value: bigint, length: number): string => {
 
 const checksum = (text: string) => base62(BigInt(crc32(text)), checksumLength)
 
-/** A new API key. Nobody can show it again. */
+/** A new random API key. Only its hash is stored, so it can be shown only now. */
 export const newKey = (mode: Mode): Redacted.Redacted<string> => {
   const secret = base62(BigInt(`0x${randomBytes(32).toString("hex")}`), secretLength)
   const unchecked = `svc_${mode}_${secret}`
   return Redacted.make(unchecked + checksum(unchecked))
 }
 
-/** Whether `text` can be a key at all. What it says depends on the text alone, so its timing gives no key away. */
+/** Whether `text` has the form and checksum of a key. Depends only on the text, so its timing reveals nothing about keys. */
 export const isKey = (text: string): boolean =>
   form.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 
-/** What is stored in a key's place: SHA-256 is enough, since nobody can go through 2^256 keys. */
+/** The stored hash of a key. A plain SHA-256 is enough, since 256 random bits cannot be guessed. */
 export const hashOf = (key: string): Buffer => hash("sha256", key, "buffer")

@@ -5,7 +5,7 @@ export interface Window {
   count: number
 }
 
-/** What one key has used. */
+/** The usage of one key. */
 export interface Usage {
   readonly minute: Window
   readonly hour: Window
@@ -16,14 +16,14 @@ export interface RateLimit {
   readonly perHour: number
 }
 
-/** What a key's owner is told of one window. */
+/** The state of one window, for the rate limit headers. */
 export interface Allowance {
   readonly window: "minute" | "hour"
-  /** Requests in a window. */
+  /** Requests allowed in a window. */
   readonly limit: number
-  /** Requests left in it. */
+  /** Requests left in this window. */
   readonly remaining: number
-  /** When it ends, Unix milliseconds. */
+  /** When this window ends, Unix milliseconds. */
   readonly resetAt: number
 }
 
@@ -32,10 +32,10 @@ export const hourMillis = 3_600_000
 
 export const unused = (): Usage => ({ minute: { start: 0, count: 0 }, hour: { start: 0, count: 0 } })
 
-/** A window that is over, or that a clock set back has put into the future, counts for nothing. */
+/** A window is over after its length, or when it begins in the future because the clock was set back. */
 const isOver = ({ start }: Window, length: number, now: number): boolean => now < start || now >= start + length
 
-/** Nothing of it counts any more. */
+/** Both windows are over: the usage need not be stored any more. */
 export const isForgotten = ({ hour, minute }: Usage, now: number): boolean =>
   isOver(hour, hourMillis, now) && isOver(minute, minuteMillis, now)
 
@@ -46,8 +46,8 @@ const renew = (window: Window, length: number, now: number): void => {
 }
 
 /**
- * Counts a request at `now`, Unix milliseconds, unless one of the two windows is full: what is refused is not counted.
- * Gives the window that is full, the one that is full for longer if both are; else the one with fewer requests left.
+ * Counts a request at `now`, Unix milliseconds, unless one of the two windows is full: refused requests are not counted.
+ * Returns the tighter window: the one with fewer requests left or, if both are full, the one that ends later.
  */
 export const spend = (usage: Usage, limits: RateLimit, now: number): Allowance & { readonly allowed: boolean } => {
   renew(usage.minute, minuteMillis, now)

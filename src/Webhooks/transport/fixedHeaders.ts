@@ -1,9 +1,9 @@
 import packageJson from "../../../package.json" with { type: "json" }
 
-/** What every webhook request carries besides its signature. */
+/** The headers of every webhook request, except the signature. */
 export const fixedHeaders = {
   "content-type": "application/json",
   "user-agent": `tilld/${packageJson.version}`,
-  // Nothing to unpack: a small answer that unpacks into a large one stays small.
+  // No compression: a small response must not decompress into a large one.
   "accept-encoding": "identity"
 }
