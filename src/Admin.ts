@@ -7,23 +7,23 @@ import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type ListenAddress, ListenFailed, serveHttp } from "./Http/server.ts"
 
 /**
- * For what is asked when it stops, in milliseconds. It stops after the API, which takes up to 20 seconds, and systemd waits
- * for 35.
+ * How long a shutdown waits for requests in flight, in milliseconds. This listener stops after the API's, which takes up to
+ * 20 seconds, and systemd waits for 35.
  */
 const drainTimeout = 2_000
 
 /**
- * The operator's own listener: health, and metrics for Prometheus. Metrics are here alone, since they tell of the
- * merchants' endpoints and business, and whoever scrapes them has no key.
+ * The operator's own listener: health with reasons, and metrics for Prometheus. Metrics are not on the public listener:
+ * they reveal merchants' endpoints and turnover, and Prometheus scrapes them without a key.
  */
 export class Admin extends Context.Tag("tilld/Admin")<
   Admin,
   {
-    /** Where it listens: the real port, if any free one was asked for. */
+    /** The address it listens on, with the actual port when the configured one is 0. */
     readonly address: ListenAddress
   }
 >() {
-  /** Listens from its acquisition to its release. */
+  /** Listens until its scope closes. */
   static readonly layer = (wanted: ListenAddress) =>
     Layer.scoped(
       Admin,

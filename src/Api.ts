@@ -5,7 +5,7 @@ import { PaymentsApi } from "./Payments/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"
 
-/** The whole HTTP API as data: what it serves, what its documents say. */
+/** The definition of the HTTP API: `Server.ts` serves it, `Documents` describes it. */
 export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
   .add(WebhooksApi)

@@ -31,8 +31,8 @@ import { TargetGuard } from "./Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "./Webhooks.ts"
 
 /**
- * What the workers and the API stand on, down to the file: what is above is built on what is below, and closed before
- * it. The caller holds the instance lock of the database.
+ * All services that the workers and the API need. Each line is built on the lines below it, and closed before them. The
+ * caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   Layer.merge(Payments.layer, jumpsLayer).pipe(
@@ -65,13 +65,13 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provide(Telemetry.layer(settings.log))
   )
 
-/** What sends a webhook where no daemon runs. The caller holds the instance lock of the database. */
+/** What a command needs to send a webhook without a daemon. The caller holds the instance lock of the database. */
 export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer).pipe(
   Layer.provide(TargetGuard.layer),
   Layer.provide(Resolver.layer)
 )
 
-/** What repairs a chain's ledger where no daemon runs. The caller holds the instance lock of the database. */
+/** What a command needs to repair a chain's ledger without a daemon. The caller holds the instance lock of the database. */
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),

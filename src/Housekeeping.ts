@@ -6,15 +6,14 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import * as RetentionRepo from "./Webhooks/queue/RetentionRepo.ts"
 
-/** How often it looks for what is old, and how many rows one command of the writer takes: nobody waits long behind it. */
+/** How often it runs, and how many rows one command of the writer deletes, so that other writes do not wait long. */
 const interval = "1 hour"
-const atOnce = 200
+const batchSize = 200
 
 /**
- * Forgets what `retention.deliveries` says is old enough: deliveries that have been done for so long, with their attempts,
- * events that were made before that and that no delivery needs any more, but for the newest of each owner, quotes that no
- * payment names, and deleted endpoints. Payments, their quotes and their transitions stay. Warns of accounts that have
- * almost stored what they may.
+ * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without deliveries,
+ * except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and their
+ * transitions are never deleted. It also warns of accounts that are close to their quota. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -31,9 +30,9 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       const { quotaBytes } = settings.accounts
       const reader = yield* Reader
       const writer = yield* Writer
-      const alive = (yield* Workers).worker("housekeeping", interval)
+      const heartbeat = (yield* Workers).worker("housekeeping", interval)
 
-      const all = (page: Effect.Effect<boolean, StoreUnavailable, Tx>): Effect.Effect<void, StoreUnavailable> =>
+      const repeated = (page: Effect.Effect<boolean, StoreUnavailable, Tx>): Effect.Effect<void, StoreUnavailable> =>
         Effect.repeat(writer.write(page), { while: (more) => more })
 
       const paged = Effect.fnUntraced(function* <Place>(
@@ -55,15 +54,15 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
 
       const clean = Effect.gen(function* () {
         const until = (yield* Clock.currentTimeMillis) - retention
-        yield* all(RetentionRepo.forgetDeliveries(until, atOnce))
-        yield* paged<RetentionRepo.Place>((after) => RetentionRepo.forgetEvents(until, after, atOnce))
-        yield* all(RetentionRepo.forgetEndpoints(until, atOnce))
-        yield* paged<QuotesRepo.Place>((after) => QuotesRepo.forget(until, after, atOnce))
+        yield* repeated(RetentionRepo.forgetDeliveries(until, batchSize))
+        yield* paged<RetentionRepo.Place>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
+        yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
+        yield* paged<QuotesRepo.Place>((after) => QuotesRepo.forget(until, after, batchSize))
         yield* warn
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       return {
-        run: Effect.zipRight(Effect.repeat(alive(clean), Schedule.spaced(interval)), Effect.never).pipe(
+        run: Effect.zipRight(Effect.repeat(heartbeat(clean), Schedule.spaced(interval)), Effect.never).pipe(
           Effect.annotateLogs({ service: "housekeeping" })
         )
       }

@@ -15,18 +15,18 @@ import { Settings } from "./Settings.ts"
 import { webhookHandlers } from "./Webhooks/Http.ts"
 
 /**
- * The HTTP API at work. The definition is HttpApi's; it is served by a listener of our own, since HttpApiBuilder and
- * NodeHttpServer take two to three times the processor time a request, and cannot keep the order of checks: a key before
- * the method, an answer and not a reset for a body that is too large.
+ * The HTTP API put together: its definition, its handlers and the kernel of `Http/`. The definition is an HttpApi of Effect,
+ * but HttpApiBuilder and NodeHttpServer do not serve it: they take two to three times the processor time per request, and
+ * cannot keep the promised order of checks (the key before the method; a reply, not a reset, to a body that is too large).
  */
 export class HttpServer extends Context.Tag("tilld/HttpServer")<
   HttpServer,
   {
-    /** Where it listens: the real port, if any free one was asked for. */
+    /** The address it listens on, with the actual port when the configured one is 0. */
     readonly address: ListenAddress
   }
 >() {
-  /** Listens from its acquisition to its release, which lets the requests in flight finish. */
+  /** Listens until its scope closes, which first lets requests in flight finish. */
   static readonly layer = Layer.scoped(
     HttpServer,
     Effect.gen(function* () {

@@ -9,10 +9,10 @@ const levels = {
   error: LogLevel.Error
 } as const
 
-/** What the command line logs with: a line each on standard error, since standard output is for results. */
+/** The logger of the command line. It writes to standard error, since standard output is for results. */
 export const commandLogger = Logger.withConsoleError(Logger.logfmtLogger)
 
-/** Logs on standard error, a line each. Nothing exports spans yet, and making them costs a tenth of the HTTP speed. */
+/** The daemon's logger, to standard error. Tracing is off: nothing exports spans yet, and they cost 10 % of HTTP speed. */
 export const layer = ({ format, level }: SettingsShape["log"]) =>
   Layer.mergeAll(
     Logger.remove(Logger.defaultLogger),

@@ -13,7 +13,7 @@ import { load, Settings, type SettingsShape, type SettingsSource } from "./Setti
 import * as InstanceLock from "./Sql/InstanceLock.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
-/** Everything that works by itself, under one root: a defect of any one ends them all, and with them the process. */
+/** All workers, under one root: a defect of any one ends all, and with them the process. */
 export const workers = Effect.gen(function* () {
   const settings = yield* Settings
   const chains = yield* Chains
@@ -44,10 +44,10 @@ export const workers = Effect.gen(function* () {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-// A command that found no daemon holds the lock for a moment. A refusal would tell systemd to give up.
-const whileACommandWorks = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
+// A command that found no daemon holds the lock briefly. Failing at once would make systemd give up.
+const lockRetry = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
-/** The operator's listener, where there is one. It is read in only then. */
+/** The operator's listener, if it is configured. Its code is loaded only then. */
 const adminLayer = ({ admin }: SettingsShape) =>
   admin === undefined
     ? Layer.empty
@@ -58,19 +58,19 @@ const adminLayer = ({ admin }: SettingsShape) =>
         )
       )
 
-/** The daemon on one configuration, until it is interrupted. */
+/** Runs the daemon until it is interrupted. */
 export const runDaemon = Effect.fn("serve")(function* (source: SettingsSource) {
   const { settings, unread } = yield* load(source)
-  yield* InstanceLock.acquire(settings.database.path, "serve").pipe(Effect.retry(whileACommandWorks))
+  yield* InstanceLock.acquire(settings.database.path, "serve").pipe(Effect.retry(lockRetry))
   return yield* Effect.gen(function* () {
     if (unread.length > 0) {
       yield* Effect.logWarning("keys of the configuration that this version does not use yet").pipe(
         Effect.annotateLogs({ keys: unread.join(", ") })
       )
     }
-    // Side by side: a stop ends both at once, so that no payment is taken while the last deliveries have their time.
-    // Requests first: what the workers begin with can wait for a port to be opened.
-    // The operator's listener is open before the API's and closed after it, so that a stop can be watched.
+    // Concurrent: a stop ends both at once, so that no payment is accepted while the last deliveries finish.
+    // The listeners start first: the workers can wait until the port is open.
+    // The operator's listener opens before the API's and closes after it, so that a shutdown can be observed.
     const listeners = Layer.provide(HttpServer.layer, adminLayer(settings))
     return yield* Effect.all([Layer.launch(listeners), workers], { concurrency: "unbounded", discard: true })
   }).pipe(Effect.provide(appLayer(settings, source.env)))

@@ -1,6 +1,6 @@
 import type { Family, Sample } from "../Telemetry/instruments.ts"
 
-/** A value with its labels; undefined where nothing is known. */
+/** A value with its labels; undefined when it is not known. */
 export type Measured = readonly [labels: Sample["labels"], value: number | boolean | undefined]
 
 const familyOf =
@@ -12,11 +12,11 @@ const familyOf =
     samples: measured.flatMap(([labels, value]) => (value === undefined ? [] : [{ labels, value: Number(value) }]))
   })
 
-/** What was looked up when somebody asked: a boolean is 1 or 0, and what is not known is left out. */
+/** A gauge of values that were read on demand. A boolean becomes 1 or 0; unknown values are left out. */
 export const gauge = familyOf("gauge")
 
-/** The same of something that only ever grows. */
+/** The same for a value that only increases. */
 export const counter = familyOf("counter")
 
-/** The value of a family that has but one. */
+/** The only value of a family without labels. */
 export const single = (value: Measured[1]): ReadonlyArray<Measured> => [[{}, value]]

@@ -6,7 +6,7 @@ import { type Db, Reader } from "../Sql.ts"
 import type { OperatorHealthApi } from "./Api.ts"
 import { alive, makeReport, readinessStatusOf } from "./readiness.ts"
 
-/** Accounts that will soon be refused. */
+/** Accounts that will soon reach their quota. */
 const nearlyFull = Effect.fn("Admin.nearlyFull")(function* (reader: Db, quotaBytes: number) {
   const usages = yield* UsageRepo.all(reader)
   return usages
@@ -21,7 +21,7 @@ const nearlyFull = Effect.fn("Admin.nearlyFull")(function* (reader: Db, quotaByt
     }))
 })
 
-/** Health with reasons, providers, what waits, and accounts that are almost full. */
+/** Health with reasons, providers, the delivery backlog, and accounts near their quota. */
 export const operatorHealthHandlers = Effect.gen(function* () {
   const report = yield* makeReport
   const reader = yield* Reader
@@ -29,8 +29,8 @@ export const operatorHealthHandlers = Effect.gen(function* () {
   const handlers: Handlers<typeof OperatorHealthApi> = {
     alive: () => Effect.succeed(alive),
     ready: () =>
-      Effect.zipWith(report, nearlyFull(reader, accounts.quotaBytes), (told, accounts) =>
-        answer({ ...told, accounts }, readinessStatusOf(told))
+      Effect.zipWith(report, nearlyFull(reader, accounts.quotaBytes), (readiness, accounts) =>
+        answer({ ...readiness, accounts }, readinessStatusOf(readiness))
       )
   }
   return handlers

@@ -11,8 +11,8 @@ import { makeProcessFamilies } from "./processFamilies.ts"
 import { makeStoreFamilies } from "./storeFamilies.ts"
 
 const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family> => {
-  const of = (valueOf: (one: ChainHealth) => Measured[1]) =>
-    health.map((one): Measured => [{ chain: one.chain, mode: one.mode }, valueOf(one)])
+  const of = (valueOf: (chain: ChainHealth) => Measured[1]) =>
+    health.map((chain): Measured => [{ chain: chain.chain, mode: chain.mode }, valueOf(chain)])
   return [
     gauge(
       "tilld_chain_ready",
@@ -31,7 +31,7 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
     ),
     gauge(
       "tilld_chain_provider_usable",
-      "Whether a provider is asked, 1, or put aside, 0, by its place in rpc_urls from 0 on.",
+      "Whether a provider is used, 1, or unhealthy, 0, by its place in rpc_urls from 0 on.",
       health.flatMap(({ chain, mode, providers }) =>
         providers.map(({ healthy }, index): Measured => [{ chain, mode, provider: String(index) }, healthy])
       )

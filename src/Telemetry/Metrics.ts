@@ -2,12 +2,12 @@ import { Context, Layer } from "effect"
 import { Counter, type Family, Histogram } from "./instruments.ts"
 
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-// An attempt has 30 s to the answer's status, and its body 5 s more.
+// An attempt has 30 s to the response's status, and 5 s more for its body.
 const attemptBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 35]
 
 /**
- * What is counted where it happens, since the start of the process. What can be looked up when somebody asks is not here,
- * but where /metrics is answered. README lists all of them.
+ * Counters and histograms that are updated where things happen, from the start of the process. Values that can be read on
+ * demand are not here but in the handlers of /metrics. The README lists all metrics.
  */
 const makeInstruments = () => ({
   httpRequests: new Counter({
@@ -76,11 +76,11 @@ export type Instruments = Readonly<ReturnType<typeof makeInstruments>>
 export const familiesOf = (instruments: Instruments): ReadonlyArray<Family> =>
   Object.values(instruments).map(({ family }) => family)
 
-/** Where things are counted. Counting is no effect, fails never, and takes a tenth of a microsecond. */
+/** The process's counters. Counting is synchronous, never fails, and takes a tenth of a microsecond. */
 export class Metrics extends Context.Reference<Metrics>()("tilld/Telemetry/Metrics", {
-  // For what runs without a daemon, whose counts nobody asks for.
+  // For commands without a daemon, whose metrics are not read.
   defaultValue: () => makeInstruments()
 }) {
-  /** A daemon's own. */
+  /** The daemon's. */
   static readonly layer = Layer.sync(Metrics, () => makeInstruments())
 }

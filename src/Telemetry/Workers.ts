@@ -1,8 +1,8 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 
-/** Intervals that a tick may take, and what it may take however short they are: the store's busy time-out, and more. */
-const missed = 3
-const shortest = Duration.toMillis("20 seconds")
+/** A tick may take this many intervals, but at least `shortestLimit`, which is longer than the store's busy time-out. */
+const intervalsPerTick = 3
+const shortestLimit = Duration.toMillis("20 seconds")
 
 export interface WorkerHealth {
   readonly name: string
@@ -11,14 +11,14 @@ export interface WorkerHealth {
   readonly reason?: string
 }
 
-/** What is known of a worker. Times are those of the monotonic clock, in nanoseconds: the other one may be set. */
-interface Known {
+/** The ticks of a worker that are under way. Times of the monotonic clock in nanoseconds: the wall clock may be set. */
+interface WorkerState {
   readonly limit: bigint
   readonly begun: Set<{ readonly at: bigint }>
 }
 
-const healthOf = (name: string, { begun, limit }: Known, now: bigint): WorkerHealth => {
-  // In the order in which they began.
+const healthOf = (name: string, { begun, limit }: WorkerState, now: bigint): WorkerHealth => {
+  // Oldest first.
   const [oldest] = begun
   const longest = oldest === undefined ? 0n : now - oldest.at
   return longest <= limit
@@ -27,46 +27,46 @@ const healthOf = (name: string, { begun, limit }: Known, now: bigint): WorkerHea
 }
 
 const makeWorkers = () => {
-  const all = new Map<string, Known>()
+  const all = new Map<string, WorkerState>()
   return {
     /**
-     * Gives what each tick of a worker is run through: one that hangs makes the worker not ready, one that fails does not.
-     * A tick of several loops may be under way at a time.
+     * Registers a worker and returns a wrapper for its ticks. A tick that hangs makes the worker not ready; one that fails
+     * does not. A worker with several loops may have several ticks under way.
      *
-     * @param interval how often the worker ticks, or, where it waits for work, what a tick may take a third of
+     * @param interval how often the worker ticks; a tick that takes longer than three intervals counts as hanging
      */
     worker: (name: string, interval: Duration.DurationInput) => {
-      const millis = Math.max(missed * Duration.toMillis(interval), shortest)
-      const known: Known = { limit: BigInt(millis) * 1_000_000n, begun: new Set() }
-      all.set(name, known)
+      const millis = Math.max(intervalsPerTick * Duration.toMillis(interval), shortestLimit)
+      const state: WorkerState = { limit: BigInt(millis) * 1_000_000n, begun: new Set() }
+      all.set(name, state)
       return <A, E, R>(tick: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
         Effect.acquireUseRelease(
           Effect.map(Clock.currentTimeNanos, (at) => {
             const begun = { at }
-            known.begun.add(begun)
+            state.begun.add(begun)
             return begun
           }),
           () => tick,
-          (begun) => Effect.sync(() => known.begun.delete(begun))
+          (begun) => Effect.sync(() => state.begun.delete(begun))
         )
     },
-    /** Of every worker, in the order of their names. */
+    /** The health of every worker, sorted by name. */
     health: Effect.map(
       Clock.currentTimeNanos,
       (now): ReadonlyArray<WorkerHealth> =>
-        Array.from(all, ([name, known]) => healthOf(name, known, now)).sort((a, b) => (a.name < b.name ? -1 : 1))
+        Array.from(all, ([name, state]) => healthOf(name, state, now)).sort((a, b) => (a.name < b.name ? -1 : 1))
     )
   }
 }
 
 /**
- * The workers of a daemon and whether each of them goes on. A watcher, whose ticks fail where a provider does, has more to
- * say and says it itself.
+ * The health of the daemon's workers, for /readyz: whether each one's ticks end in time. Chain watchers are not among them:
+ * they report their own health, with their providers.
  */
 export class Workers extends Context.Reference<Workers>()("tilld/Telemetry/Workers", {
-  // For what runs without a daemon, whose workers nobody asks for.
+  // For commands without a daemon, whose workers' health is not read.
   defaultValue: makeWorkers
 }) {
-  /** A daemon's own. */
+  /** The daemon's. */
   static readonly layer = Layer.sync(Workers, makeWorkers)
 }

@@ -16,14 +16,14 @@ const line = (name: string, { labels, suffix, value }: Sample): string => {
 }
 
 /**
- * Families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). One without any value
- * is left out. Names of families and labels are the caller's to have in order.
+ * Metric families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). A family without
+ * samples is left out. Names of families and labels are not checked.
  */
 export const exposition = (families: ReadonlyArray<Family>): string =>
   families
     .filter(({ samples }) => samples.length > 0)
     .map(
       ({ help, name, samples, type }) =>
-        `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n${samples.map((one) => line(name, one)).join("")}`
+        `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n${samples.map((sample) => line(name, sample)).join("")}`
     )
     .join("")

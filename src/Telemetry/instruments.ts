@@ -1,11 +1,11 @@
-/** One value of a family. `suffix` is what a histogram's parts have behind the family's name. */
+/** One value of a family. The parts of a histogram have a `suffix` to the family's name. */
 export interface Sample {
   readonly suffix?: "_bucket" | "_sum" | "_count"
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** Everything that is known under one name. */
+/** A Prometheus metric family: all samples of one name. */
 export interface Family {
   readonly name: string
   readonly help: string
@@ -13,17 +13,17 @@ export interface Family {
   readonly samples: ReadonlyArray<Sample>
 }
 
-/** What a family is called and is about, and the names of its labels. */
+/** The name, help text and label names of a family. */
 export interface Described {
   readonly name: string
   readonly help: string
   readonly labels?: ReadonlyArray<string>
 }
 
-// Labels are written by this program and hold no such character.
+// Label values come from this program and never contain it.
 const separator = "\0"
 
-/** The values of a family by those of their labels, which are given in the order of their names. */
+/** The values of a family by their label values, which are given in the order of the label names. */
 class ByLabels<A> {
   readonly #names: ReadonlyArray<string>
   readonly #make: () => A
@@ -32,7 +32,7 @@ class ByLabels<A> {
   constructor(names: ReadonlyArray<string>, make: () => A) {
     this.#names = names
     this.#make = make
-    // Without labels there is one value, and it is there from the start.
+    // A family without labels has one value from the start.
     if (names.length === 0) this.at([])
   }
 
@@ -51,8 +51,8 @@ class ByLabels<A> {
 }
 
 /**
- * Counts from the start of the process on. Effect's own counters take 3 µs where they have labels, 20 times this, and each
- * request makes two updates.
+ * A counter from the start of the process. Effect's own counters take 3 µs with labels, 20 times as long, and each request
+ * makes two updates.
  */
 export class Counter {
   readonly #described: Described
@@ -63,7 +63,7 @@ export class Counter {
     this.#counts = new ByLabels(described.labels ?? [], () => ({ count: 0 }))
   }
 
-  /** `values` of the labels: of each there are few. Adding 0 makes a count be there before anything has happened. */
+  /** `values` are those of the labels, and must be few. Adding 0 makes a series appear before its first event. */
   add(values: ReadonlyArray<string> = [], count = 1): void {
     this.#counts.at(values).count += count
   }
@@ -75,18 +75,18 @@ export class Counter {
 }
 
 interface Distribution {
-  /** One for each bound, not cumulative, and one for what is above all of them. */
+  /** One count per bucket, not cumulative, and one for values above all bounds. */
   readonly counts: Array<number>
   sum: number
 }
 
-/** How often a value was how large. */
+/** A histogram from the start of the process. */
 export class Histogram {
   readonly #described: Described
   readonly #bounds: ReadonlyArray<number>
   readonly #distributions: ByLabels<Distribution>
 
-  /** `bounds` in ascending order, each belonging to its bucket. */
+  /** `bounds`: the upper bounds of the buckets, inclusive, in ascending order. */
   constructor(described: Described, bounds: ReadonlyArray<number>) {
     this.#described = described
     this.#bounds = bounds
