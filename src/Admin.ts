@@ -7,8 +7,8 @@ import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { type ListenAddress, ListenFailed, serveHttp } from "./Http/server.ts"
 
 /**
- * How long a shutdown waits for requests in flight, in milliseconds. This listener stops after the API's, which takes up to
- * 20 seconds, and systemd waits for 35.
+ * How long a shutdown waits for requests in flight, in milliseconds. This listener stops after the API's, which takes up
+ * to 20 seconds, and systemd waits for 35.
  */
 const drainTimeout = 2_000
 

@@ -71,7 +71,9 @@ export const sendingLayer = Layer.mergeAll(DeliveryClient.layer, SigningKeys.lay
   Layer.provide(Resolver.layer)
 )
 
-/** What a command needs to repair a chain's ledger without a daemon. The caller holds the instance lock of the database. */
+/**
+ * What a command needs to repair a chain's ledger without a daemon. The caller holds the instance lock of the database.
+ */
 export const repairLayer = (settings: SettingsShape) =>
   Chains.layer.pipe(
     Layer.provideMerge(Networks.layer),

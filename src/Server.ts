@@ -15,9 +15,10 @@ import { Settings } from "./Settings.ts"
 import { webhookHandlers } from "./Webhooks/Http.ts"
 
 /**
- * The HTTP API put together: its definition, its handlers and the kernel of `Http/`. The definition is an HttpApi of Effect,
- * but HttpApiBuilder and NodeHttpServer do not serve it: they take two to three times the processor time per request, and
- * cannot keep the promised order of checks (the key before the method; a reply, not a reset, to a body that is too large).
+ * The HTTP API put together: its definition, its handlers and the kernel of `Http/`. The definition is an HttpApi of
+ * Effect, but HttpApiBuilder and NodeHttpServer do not serve it: they take two to three times the processor time per
+ * request, and cannot keep the promised order of checks (the key before the method; a reply, not a reset, to a body that
+ * is too large).
  */
 export class HttpServer extends Context.Tag("tilld/HttpServer")<
   HttpServer,

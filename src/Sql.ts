@@ -1,7 +1,7 @@
 /**
  * The store: one SQLite file with one writing and one reading connection. Services write through `Writer`, whose commands
- * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies and
- * verifies the pragmas and runs the migrations. The caller holds the instance lock.
+ * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies
+ * and verifies the pragmas and runs the migrations. The caller holds the instance lock.
  */
 import { closeSync, fdatasync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
@@ -17,8 +17,8 @@ export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } fr
 export { StoreUnusable } from "./Sql/unusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
-// Set on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file that it has not just
-// created, and that loses acknowledged rows on a power failure.
+// Set on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file that it has not
+// just created, and that loses acknowledged rows on a power failure.
 const pragmas: ReadonlyArray<readonly [pragma: string, value: string, readBack: number | string]> = [
   ["journal_mode", "WAL", "wal"],
   ["synchronous", "FULL", 2],
@@ -43,8 +43,8 @@ const open = (path: string, options: Database.Options = {}) =>
 
 /**
  * Opens, and if necessary creates, the database file with mode 0640: SQLite would create it readable by everybody, and
- * gives its other files the same mode. The descriptor must be closed after all connections, since closing any descriptor of
- * a file releases all locks that the process has on it.
+ * gives its other files the same mode. The descriptor must be closed after all connections, since closing any descriptor
+ * of a file releases all locks that the process has on it.
  */
 const openFile = (path: string) =>
   Effect.acquireRelease(
@@ -52,7 +52,9 @@ const openFile = (path: string) =>
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 
-/** Syncs in the background. Errors are ignored: SQLite syncs again where durability depends on it, and reports its own. */
+/**
+ * Syncs in the background. Errors are ignored: SQLite syncs again where durability depends on it, and reports its own.
+ */
 const sync = (descriptor: number) => Effect.async<void>((resume) => fdatasync(descriptor, () => resume(Effect.void)))
 
 const checkPragmas = (database: Database.Database) => {

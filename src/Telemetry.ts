@@ -12,7 +12,9 @@ const levels = {
 /** The logger of the command line. It writes to standard error, since standard output is for results. */
 export const commandLogger = Logger.withConsoleError(Logger.logfmtLogger)
 
-/** The daemon's logger, to standard error. Tracing is off: nothing exports spans yet, and they cost 10 % of HTTP speed. */
+/**
+ * The daemon's logger, to standard error. Tracing is off: nothing exports spans yet, and they cost 10 % of HTTP speed.
+ */
 export const layer = ({ format, level }: SettingsShape["log"]) =>
   Layer.mergeAll(
     Logger.remove(Logger.defaultLogger),

@@ -36,8 +36,9 @@ export interface CreateEndpoint {
 const releaseBatch = 1_000
 
 /**
- * Webhook endpoints as their owners manage them: create, list, delete, check a URL. An owner never sees endpoints of another
- * account or of the other mode. The HTTP handlers and the operator's commands call it; payments use `checkTarget`.
+ * Webhook endpoints as their owners manage them: create, list, delete, check a URL. An owner never sees endpoints of
+ * another account or of the other mode. The HTTP handlers and the operator's commands call it; payments use
+ * `checkTarget`.
  */
 export class Webhooks extends Context.Tag("tilld/Webhooks")<
   Webhooks,
@@ -81,7 +82,8 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         { events, id = newEndpointId(), secret, url }: CreateEndpoint,
         commitWith?: CommitWith<Endpoint>
       ) {
-        // Names are resolved only when a delivery connects: registering must not reveal what they resolve to in this network.
+        // Names are resolved only when a delivery connects: registering must not reveal what they resolve to in this
+        // network.
         yield* guard.check(url)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis

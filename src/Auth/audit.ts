@@ -1,6 +1,6 @@
-// The audit log: who did what administrative act, and when. Code that carries out such an act wraps it in `audited`. No act
-// is done without its row: the row is committed together with the act's first write. Rows are never changed or deleted;
-// their size is bounded, and none contains a secret.
+// The audit log: who did what administrative act, and when. Code that carries out such an act wraps it in `audited`. No
+// act is done without its row: the row is committed together with the act's first write. Rows are never changed or
+// deleted; their size is bounded, and none contains a secret.
 
 import { Clock, Effect } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"

@@ -30,7 +30,9 @@ export const newKey = (mode: Mode): Redacted.Redacted<string> => {
   return Redacted.make(unchecked + checksum(unchecked))
 }
 
-/** Whether `text` has the form and checksum of a key. Depends only on the text, so its timing reveals nothing about keys. */
+/**
+ * Whether `text` has the form and checksum of a key. Depends only on the text, so its timing reveals nothing about keys.
+ */
 export const isKey = (text: string): boolean =>
   form.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 

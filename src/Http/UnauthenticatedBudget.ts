@@ -8,9 +8,10 @@ const longestWait = 5_000
 const capacity = 10_000
 
 /**
- * A token bucket for requests that need no key, by the client's network (an IPv4 address or an IPv6 /64), and for requests
- * beyond a key's rate limit, by the key. Requests beyond 10 per second are delayed by up to five seconds and never refused:
- * they take no time from clients that keep to the rate, and nobody is locked out by others in the same network.
+ * A token bucket for requests that need no key, by the client's network (an IPv4 address or an IPv6 /64), and for
+ * requests beyond a key's rate limit, by the key. Requests beyond 10 per second are delayed by up to five seconds and
+ * never refused: they take no time from clients that keep to the rate, and nobody is locked out by others in the same
+ * network.
  */
 export class UnauthenticatedBudget {
   /** Per client, when the requests it has made are paid for at the rate, Unix milliseconds. */

@@ -52,8 +52,8 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
   {
     /**
      * Runs `work` for a request with an `Idempotency-Key`, unless a response to it was stored in the last 24 hours: then
-     * that response is returned. Only responses that `work` passes to `remember` are stored: a request that was refused can
-     * be sent again with the same key. Fails when the key is invalid, in use, or was used with another body.
+     * that response is returned. Only responses that `work` passes to `remember` are stored: a request that was refused
+     * can be sent again with the same key. Fails when the key is invalid, in use, or was used with another body.
      */
     readonly once: <E>(
       owner: Owner,

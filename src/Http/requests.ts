@@ -1,7 +1,7 @@
 /**
  * Runs a fiber for each request: receives the body, calls `respond`, writes the reply, and follows a streamed body to its
- * end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined floods,
- * and replies 503 at a shutdown. `server.ts` connects it to Node's listener; `connections.ts` keeps the limits.
+ * end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined
+ * floods, and replies 503 at a shutdown. `server.ts` connects it to Node's listener; `connections.ts` keeps the limits.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
@@ -104,7 +104,8 @@ export const makeRequests = (
 
   /**
    * Drops a client that does not take its whole reply in time, or leaves too many bytes unread in all its connections.
-   * Node's time-out restarts with each byte, and a client that requests long lists without reading them would fill memory.
+   * Node's time-out restarts with each byte, and a client that requests long lists without reading them would fill
+   * memory.
    */
   const dropUnlessTaken = (response: ServerResponse) => {
     const { socket } = response.req

@@ -1,7 +1,8 @@
 /**
  * From a request to its reply: the checks of every request in the order that the API promises (route, key, rate limit,
- * method, permission, body, idempotency key, schema), then the handler. Every error becomes a reply with a JSON body; only
- * an interruption, when the server shuts down, is passed on. `requests.ts` calls it once a request's body has arrived.
+ * method, permission, body, idempotency key, schema), then the handler. Every error becomes a reply with a JSON body;
+ * only an interruption, when the server shuts down, is passed on. `requests.ts` calls it once a request's body has
+ * arrived.
  */
 import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"

@@ -1,7 +1,8 @@
 /**
  * Puts the API's definition and its handlers together. `makeRouter` reflects every endpoint once, at the start, into an
- * operation with its permissions and decoders; the router then finds the route of a path without looking at the definition
- * again. It fails at the start when an endpoint has no handler, or has a permission without a key or the other way round.
+ * operation with its permissions and decoders; the router then finds the route of a path without looking at the
+ * definition again. It fails at the start when an endpoint has no handler, or has a permission without a key or the other
+ * way round.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"

@@ -22,7 +22,9 @@ export class ListenFailed extends Data.TaggedError("ListenFailed")<{ readonly me
 
 /** Limits of the listener. Times in milliseconds. */
 export interface Front extends ConnectionLimits {
-  /** From the first byte of a request, or from the start of a connection that sends nothing, to the end of the headers. */
+  /**
+   * From the first byte of a request, or from the start of a connection that sends nothing, to the end of the headers.
+   */
   readonly headersTimeout: number
   /** From the same start to the end of the request's body. */
   readonly requestTimeout: number
@@ -51,12 +53,14 @@ const defaults: Front = {
 // Proxies keep an idle connection for a minute. The server must not be the one that closes first.
 const keepAliveTimeout = 65_000
 
-/** Connections beyond the limit that may be open while they get their refusal. Further ones are closed without a reply. */
+/**
+ * Connections beyond the limit that may be open while they get their refusal. Further ones are closed without a reply.
+ */
 const refusalReserve = 256
 
 /**
- * At a shutdown live connections stay open this long after the requests in flight have ended, so that a client that is just
- * sending another request gets a 503.
+ * At a shutdown live connections stay open this long after the requests in flight have ended, so that a client that is
+ * just sending another request gets a 503.
  */
 const lastRequestsTime = "100 millis"
 
@@ -81,8 +85,8 @@ const connectionsOf = (server: Server) =>
   })
 
 /**
- * Serves at an address until its scope ends; port 0 is any free port. Then it accepts no new connections, lets requests in
- * flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on.
+ * Serves at an address until its scope ends; port 0 is any free port. Then it accepts no new connections, lets requests
+ * in flight finish, replies 503 to new requests on live connections, and closes them. Returns the address it listens on.
  */
 export const serveHttp = Effect.fnUntraced(function* (
   respond: Respond,

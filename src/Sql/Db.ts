@@ -4,15 +4,17 @@ import { Context, Effect, Schema } from "effect"
 export type Param = string | number | bigint | Uint8Array | null
 
 /**
- * The disk is full or failing, or another process holds the database. Nothing of the command was stored, and a later retry
- * may succeed. Every other SQL error is a defect.
+ * The disk is full or failing, or another process holds the database. Nothing of the command was stored, and a later
+ * retry may succeed. Every other SQL error is a defect.
  */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   code: Schema.String,
   message: Schema.String
 }) {}
 
-/** Runs SQL. Each statement is prepared once. `Row` is the type of the selected rows, declared by the calling repository. */
+/**
+ * Runs SQL. Each statement is prepared once. `Row` is the type of the selected rows, declared by the calling repository.
+ */
 export interface Db {
   readonly all: <Row extends object>(
     sql: string,
@@ -32,8 +34,8 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
   Tx,
   Db & {
     /**
-     * Registers an action for after COMMIT and before the callers get their results: the place to change a cache or to wake
-     * a worker. A function that several commands of a group register runs once, after the last of them.
+     * Registers an action for after COMMIT and before the callers get their results: the place to change a cache or to
+     * wake a worker. A function that several commands of a group register runs once, after the last of them.
      */
     readonly afterCommit: (action: () => void) => void
   }
@@ -65,8 +67,9 @@ const attempt = <A>(execute: () => A): Effect.Effect<A, StoreUnavailable> =>
   Effect.try({ try: execute, catch: unavailable })
 
 /**
- * SQLite's planner uses the value of a bound LIMIT, and recompiles the statement each time it is bound, which takes longer
- * than most statements run. It does not look into an expression. Source: `sqlite3ExprIsInteger` in SQLite's expr.c.
+ * SQLite's planner uses the value of a bound LIMIT, and recompiles the statement each time it is bound, which takes
+ * longer than most statements run. It does not look into an expression. Source: `sqlite3ExprIsInteger` in SQLite's
+ * expr.c.
  */
 const withoutReplanning = (sql: string): string => sql.replaceAll("LIMIT ?", "LIMIT ? + 0")
 

@@ -43,9 +43,9 @@ const lockMode = 0o640
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
 
-// Node has no flock. SQLite uses locks of the operating system, which are released when a process dies in any way. Nothing
-// is ever written to this file. No other code may open it: POSIX releases all locks that a process has on a file as soon
-// as the process closes any descriptor of it.
+// Node has no flock. SQLite uses locks of the operating system, which are released when a process dies in any way.
+// Nothing is ever written to this file. No other code may open it: POSIX releases all locks that a process has on a file
+// as soon as the process closes any descriptor of it.
 const lock = (file: string): Database.Database | undefined => {
   const connection = new Database(file, { timeout: 0 })
   try {
@@ -83,8 +83,8 @@ const realFile = (path: string): string => {
 }
 
 /**
- * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on `<database>.lock`,
- * with the holder's pid and `command` in `<database>.pid` for the error message of others.
+ * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on
+ * `<database>.lock`, with the holder's pid and `command` in `<database>.pid` for the error message of others.
  */
 export const acquire = (
   database: string,

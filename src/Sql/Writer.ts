@@ -33,9 +33,9 @@ export class Writer extends Context.Tag("tilld/Sql/Writer")<
 type AlsoCommit = Effect.Effect<void, StoreUnavailable, Tx>
 
 /**
- * An effect that every command of a fiber also commits: it runs after each command that has changed something, in the same
- * transaction, and is rolled back with it. Set locally, around work that commits at points of its own choice: the audit log
- * adds its row to an administrative act in this way.
+ * An effect that every command of a fiber also commits: it runs after each command that has changed something, in the
+ * same transaction, and is rolled back with it. Set locally, around work that commits at points of its own choice: the
+ * audit log adds its row to an administrative act in this way.
  */
 export const alsoCommit = FiberRef.unsafeMake<AlsoCommit | undefined>(undefined)
 
@@ -107,7 +107,8 @@ const commitGroup = (
 
 /**
  * Commands seldom fail after they have written. A group first runs without savepoints, which make SQLite copy each page
- * that a command changes. When a command does fail after a write, the group is rolled back and runs again with savepoints.
+ * that a command changes. When a command does fail after a write, the group is rolled back and runs again with
+ * savepoints.
  */
 const commit = (db: Db, commands: ReadonlyArray<Command>) =>
   commitGroup(db, commands, false).pipe(
@@ -155,8 +156,8 @@ export const makeWriter = (
 
     const startWatch = yield* stopwatch
     /**
-     * Lets sockets and timers run, which a loop that never waits would starve, and repeats while that brings more commands:
-     * a disk sync takes longer than reading a request, and one sync serves the whole group.
+     * Lets sockets and timers run, which a loop that never waits would starve, and repeats while that brings more
+     * commands: a disk sync takes longer than reading a request, and one sync serves the whole group.
      */
     const gather = Effect.gen(function* () {
       const millis = startWatch()

@@ -1,8 +1,8 @@
 import { parentPort } from "node:worker_threads"
 import Database from "better-sqlite3"
 
-// The worker thread of `checkpoints.ts`. It replies when only a few pages of the write-ahead log of the database at `path`
-// are not in the database file.
+// The worker thread of `checkpoints.ts`. It replies when only a few pages of the write-ahead log of the database at
+// `path` are not in the database file.
 
 /** Pages that the writer can move itself without a noticeable delay. */
 const few = 500

@@ -14,9 +14,9 @@ const checkpointer = new URL("./checkpointer.js", import.meta.url)
 /**
  * Checkpoints the database at `path`: moves its write-ahead log into the database file. By itself SQLite does so within a
  * commit, while all requests wait: up to half a second for 16 MiB. Here a thread moves most of the log in parallel to
- * commits; `sync` flushes the file, which SQLite leaves to the connection that reaches the log's end; and the writer moves
- * the small rest between two commits. SQLite restarts the log only when nothing is left in it. The returned effect runs on
- * the writer's connection after each commit.
+ * commits; `sync` flushes the file, which SQLite leaves to the connection that reaches the log's end; and the writer
+ * moves the small rest between two commits. SQLite restarts the log only when nothing is left in it. The returned effect
+ * runs on the writer's connection after each commit.
  */
 export const checkpoints = (path: string, sync: Effect.Effect<void>, file = checkpointer) =>
   Effect.gen(function* () {

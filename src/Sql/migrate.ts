@@ -46,9 +46,9 @@ const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
 })
 
 /**
- * Migrates the database at `path`, open as the `SqlClient`, to the newest schema in one transaction. A database that holds
- * data is copied first, to `<path>.before-<number of the newest migration>`. Fails when the schema is newer than this
- * version, or the copy fails its integrity check.
+ * Migrates the database at `path`, open as the `SqlClient`, to the newest schema in one transaction. A database that
+ * holds data is copied first, to `<path>.before-<number of the newest migration>`. Fails when the schema is newer than
+ * this version, or the copy fails its integrity check.
  */
 export const migrate = Effect.fn("Sql.migrate")(function* (
   path: string,

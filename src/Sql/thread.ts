@@ -33,8 +33,8 @@ const ask = <Request, Answer>(thread: Worker, request: Request) =>
 
 /**
  * Sends requests to a worker thread that runs `file`, which answers each message with one message. The thread is started
- * with the first request. One request at a time. After a failure a new thread is started, so that a late answer of the old
- * one is not taken for the answer to the next request.
+ * with the first request. One request at a time. After a failure a new thread is started, so that a late answer of the
+ * old one is not taken for the answer to the next request.
  */
 export const threadOf = <Request, Answer>(file: URL, deadline: Duration.DurationInput) =>
   Effect.map(

@@ -24,7 +24,9 @@ const unusable = (path: string, defect: unknown): StoreUnusable | undefined => {
   return reason === undefined ? undefined : new StoreUnusable({ message: `${reason(path)} (${defect.message})` })
 }
 
-/** Turns defects that occur while the database at `path` is opened into `StoreUnusable` if only an operator can fix them. */
+/**
+ * Turns defects that occur while the database at `path` is opened into `StoreUnusable` if only an operator can fix them.
+ */
 export const orUnusable =
   (path: string) =>
   <A, E, R>(open: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnusable, R> =>

@@ -30,8 +30,8 @@ const makeWorkers = () => {
   const all = new Map<string, WorkerState>()
   return {
     /**
-     * Registers a worker and returns a wrapper for its ticks. A tick that hangs makes the worker not ready; one that fails
-     * does not. A worker with several loops may have several ticks under way.
+     * Registers a worker and returns a wrapper for its ticks. A tick that hangs makes the worker not ready; one that
+     * fails does not. A worker with several loops may have several ticks under way.
      *
      * @param interval how often the worker ticks; a tick that takes longer than three intervals counts as hanging
      */
@@ -60,8 +60,8 @@ const makeWorkers = () => {
 }
 
 /**
- * The health of the daemon's workers, for /readyz: whether each one's ticks end in time. Chain watchers are not among them:
- * they report their own health, with their providers.
+ * The health of the daemon's workers, for /readyz: whether each one's ticks end in time. Chain watchers are not among
+ * them: they report their own health, with their providers.
  */
 export class Workers extends Context.Reference<Workers>()("tilld/Telemetry/Workers", {
   // For commands without a daemon, whose workers' health is not read.

@@ -16,8 +16,8 @@ const line = (name: string, { labels, suffix, value }: Sample): string => {
 }
 
 /**
- * Metric families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). A family without
- * samples is left out. Names of families and labels are not checked.
+ * Metric families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). A family
+ * without samples is left out. Names of families and labels are not checked.
  */
 export const exposition = (families: ReadonlyArray<Family>): string =>
   families

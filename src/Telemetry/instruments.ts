@@ -51,8 +51,8 @@ class ByLabels<A> {
 }
 
 /**
- * A counter from the start of the process. Effect's own counters take 3 µs with labels, 20 times as long, and each request
- * makes two updates.
+ * A counter from the start of the process. Effect's own counters take 3 µs with labels, 20 times as long, and each
+ * request makes two updates.
  */
 export class Counter {
   readonly #described: Described

@@ -14,7 +14,9 @@ import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"
 
-/** How long a stop waits for attempts under way. An attempt that is cut off does not count and is due at the next start. */
+/**
+ * How long a stop waits for attempts under way. An attempt that is cut off does not count and is due at the next start.
+ */
 const stopGrace = "5 seconds"
 
 const storeRetry = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
@@ -85,8 +87,8 @@ const makeAttempt =
 
 /**
  * The worker that sends webhooks. It makes every attempt that is due, then sleeps until the next one is due or deliveries
- * are added. The store holds the queue: attempts under way are known to this process only, so after a crash they are still
- * due, and a receiver may get an event twice. `main` runs the worker; /readyz and the metrics read its backlog.
+ * are added. The store holds the queue: attempts under way are known to this process only, so after a crash they are
+ * still due, and a receiver may get an event twice. `main` runs the worker; /readyz and the metrics read its backlog.
  */
 export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
   Dispatcher,

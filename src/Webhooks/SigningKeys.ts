@@ -26,7 +26,9 @@ const keyAt = ({ current, previous }: DefaultSecrets): KeyAt => {
   return (now) => (now < previous.until ? both : key)
 }
 
-/** Signing keys of endpoints and accounts. Cached: opening a sealed secret for each attempt would cost more than signing. */
+/**
+ * Signing keys of endpoints and accounts. Cached: opening a sealed secret for each attempt would cost more than signing.
+ */
 export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
   SigningKeys,
   {

@@ -42,7 +42,8 @@ export const overlapping = (previous: SigningKey, next: SigningKey): SigningKey 
  * milliseconds.
  *
  * `X-Service-Signature` is the lower-case hex HMAC-SHA256 of the body. The `webhook-` headers follow Standard Webhooks
- * 1.0.0, which signs id and time too: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ * 1.0.0, which signs id and time too:
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export const signatureHeaders = (
   key: SigningKey,

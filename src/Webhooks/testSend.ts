@@ -7,8 +7,8 @@ import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"
 
 /**
- * Sends an endpoint a test message, signed like its webhooks. It cannot be taken for an event: its id and its kind are not
- * those of events, and it contains no payment.
+ * Sends an endpoint a test message, signed like its webhooks. It cannot be taken for an event: its id and its kind are
+ * not those of events, and it contains no payment.
  */
 export const sendTest = Effect.fn("Webhooks.sendTest")(function* ({ id: endpoint, url }: Endpoint) {
   const client = yield* DeliveryClient

@@ -1,7 +1,8 @@
 /**
- * Deliveries in the store: queued with their event, read for an attempt, moved on when an attempt has ended. To one target
- * the first attempts of a payment's events keep the order of the events. The outbox calls `enqueue` in the transaction of
- * the event; `DueQueue` records attempts; the other repositories of this folder release, list and redeliver.
+ * Deliveries in the store: queued with their event, read for an attempt, moved on when an attempt has ended. To one
+ * target the first attempts of a payment's events keep the order of the events. The outbox calls `enqueue` in the
+ * transaction of the event; `DueQueue` records attempts; the other repositories of this folder release, list and
+ * redeliver.
  */
 import { Duration, Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
@@ -185,7 +186,9 @@ const logAttempt = (tx: Db, attempt: Attempt) => {
   )
 }
 
-/** Latest attempts that are kept of a delivery, in addition to its first and to those whose body a later one refers to. */
+/**
+ * Latest attempts that are kept of a delivery, in addition to its first and to those whose body a later one refers to.
+ */
 const keptAttempts = 10
 
 /** Redeliveries can be many. Only the first attempt and the last ones are useful. */
@@ -221,7 +224,9 @@ const scheduledWait = `CASE attempts
 /** The delay before the next attempt: none for a redelivery. */
 const nextWait = `iif(redelivery = 1, 0, ${scheduledWait})`
 
-/** A redelivery that succeeds ends the retry schedule. After one that fails the schedule goes on as if it had not been. */
+/**
+ * A redelivery that succeeds ends the retry schedule. After one that fails the schedule goes on as if it had not been.
+ */
 const advanceRedelivery = (tx: Db, { endedAt, sequence, status }: Attempt) =>
   tx.run(
     succeeded(status)
@@ -276,7 +281,9 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
     )
   })
 
-/** Stores attempts and the next state of their deliveries. Deliveries that waited for a first attempt become due `now`. */
+/**
+ * Stores attempts and the next state of their deliveries. Deliveries that waited for a first attempt become due `now`.
+ */
 export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx

@@ -1,7 +1,9 @@
 import { Context, Effect, Layer, Queue } from "effect"
 import { Tx } from "../../Sql.ts"
 
-/** Wakes the dispatcher. A transaction that makes deliveries due rings the bell; the dispatcher is woken after the commit. */
+/**
+ * Wakes the dispatcher. A transaction that makes deliveries due rings the bell; the dispatcher is woken after the commit.
+ */
 export class DeliveryBell extends Context.Tag("tilld/Webhooks/DeliveryBell")<
   DeliveryBell,
   {

@@ -15,8 +15,8 @@ import * as LanesRepo from "./LanesRepo.ts"
 const slowMillis = 5_000
 
 /**
- * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit, for up to `gatherMillis`
- * or until there are `gatherCount`: each commit costs a write to the disk, which blocks the event loop.
+ * While at least `busyCount` attempts are under way, ended attempts are gathered into one commit, for up to
+ * `gatherMillis` or until there are `gatherCount`: each commit costs a write to the disk, which blocks the event loop.
  */
 const busyCount = 8
 const gatherMillis = 30
@@ -38,12 +38,14 @@ export class DueQueue {
   readonly #reader: Db
   readonly #writer: Writer["Type"]
   readonly #ended: Array<Ended> = []
-  /** Lanes that the store lists as due although none of their deliveries is. Their place is corrected with the next write. */
+  /**
+   * Lanes that the store lists as due although none of their deliveries is. Their place is corrected with the next write.
+   */
   readonly #misplaced = new Set<Lane>()
   readonly #takers: Array<(slot: Effect.Effect<Option.Option<LaneSlot>>) => void> = []
   /**
-   * When the last step ran. A clock that shows an earlier time was set back. Infinity before the first step: the clock may
-   * have been set back while tilld was not running.
+   * When the last step ran. A clock that shows an earlier time was set back. Infinity before the first step: the clock
+   * may have been set back while tilld was not running.
    */
   #steppedAt = never
   #closed = false

@@ -1,9 +1,10 @@
 /**
- * Decides which delivery is sent next. A lane holds the deliveries to one target; a slot is the right to make one attempt.
- * Slots go to accounts first, the account with the fewest attempts under way before the others, and within an account to
- * its lanes. An account may use every slot that the other accounts leave, and always its reserve of `perLane`: no account
- * waits because receivers of other accounts hang. Memory holds a bounded number of deliveries of each account; the rest
- * of a backlog stays in the store. A pure data structure: `DueQueue` fills it from the store and takes slots from it.
+ * Decides which delivery is sent next. A lane holds the deliveries to one target; a slot is the right to make one
+ * attempt. Slots go to accounts first, the account with the fewest attempts under way before the others, and within an
+ * account to its lanes. An account may use every slot that the other accounts leave, and always its reserve of `perLane`:
+ * no account waits because receivers of other accounts hang. Memory holds a bounded number of deliveries of each account;
+ * the rest of a backlog stays in the store. A pure data structure: `DueQueue` fills it from the store and takes slots
+ * from it.
  */
 import { AccountLanes, type Lane, type LaneSlot } from "./AccountLanes.ts"
 import type { Place } from "./LanesRepo.ts"
@@ -75,13 +76,14 @@ export class Lanes {
   }
 
   /**
-   * Adds what is due of a lane's first deliveries, which were read with the limit `window`. False when nothing of the lane
-   * is due or in memory: its place in the store's order of lanes is wrong.
+   * Adds what is due of a lane's first deliveries, which were read with the limit `window`. False when nothing of the
+   * lane is due or in memory: its place in the store's order of lanes is wrong.
    */
   fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-    // At most `perLane` redeliveries: a lane that holds only redeliveries stays low, so that newer events are read and go first.
+    // At most `perLane` redeliveries: a lane that holds only redeliveries stays low, so that newer events are read and go
+    // first.
     let room = this.#limits.perLane - lane.waiting.filter(({ isRedelivery }) => isRedelivery).length
     let taken = 0
     for (const place of due) {

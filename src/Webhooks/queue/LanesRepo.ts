@@ -1,7 +1,8 @@
 /**
- * The store's table of lanes: one row for each target with deliveries ahead, with the time of its next turn. Due lanes are
- * in the order in which they had their last turn. `DueQueue` reads due accounts, lanes and deliveries here and ends turns;
- * metrics and health read the backlog. Everything is read by index, so that a long backlog costs no more than a short one.
+ * The store's table of lanes: one row for each target with deliveries ahead, with the time of its next turn. Due lanes
+ * are in the order in which they had their last turn. `DueQueue` reads due accounts, lanes and deliveries here and ends
+ * turns; metrics and health read the backlog. Everything is read by index, so that a long backlog costs no more than a
+ * short one.
  */
 import { Effect } from "effect"
 import { type Db, type Param, Tx } from "../../Sql.ts"
@@ -110,7 +111,9 @@ const firstDueAt = (target: string) =>
      SELECT min(next_attempt_at) FROM deliveries
      WHERE target = ${target} AND redelivery = 1 AND next_attempt_at IS NOT NULL))`
 
-/** Ends a lane's turn. Its next turn is when its first delivery is due, after the lanes due by now. Empty: it is deleted. */
+/**
+ * Ends a lane's turn. Its next turn is when its first delivery is due, after the lanes due by now. Empty: it is deleted.
+ */
 export const endTurn = (target: string, slow: boolean, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx

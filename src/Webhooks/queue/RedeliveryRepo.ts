@@ -33,8 +33,8 @@ const verdictOn = (row: Row, now: number): Verdict => {
 }
 
 /**
- * Makes an extra attempt due now; the retry schedule goes on after it. When the endpoint was deleted but the event is owed
- * to the payment's own webhookUrl, the delivery moves to the successor, as it does when an endpoint is deleted.
+ * Makes an extra attempt due now; the retry schedule goes on after it. When the endpoint was deleted but the event is
+ * owed to the payment's own webhookUrl, the delivery moves to the successor, as it does when an endpoint is deleted.
  */
 const order = (row: Row, now: number) =>
   Effect.gen(function* () {

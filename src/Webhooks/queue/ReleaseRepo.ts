@@ -67,9 +67,9 @@ const handOver = (successor: Successor, sequences: string, now: number) =>
   })
 
 /**
- * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; true when nothing is left. Deliveries that
- * are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same URL signs them or, when there is
- * none, the account's default secret.
+ * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; true when nothing is left. Deliveries
+ * that are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same URL signs them or, when
+ * there is none, the account's default secret.
  */
 export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
   Effect.gen(function* () {

@@ -8,8 +8,8 @@ export interface Timed {
 }
 
 /**
- * One time limit for many concurrent operations. They expire in the order in which they began, so one fiber sleeps for all
- * of them: a timer for each would cost as much as the request that it limits.
+ * One time limit for many concurrent operations. They expire in the order in which they began, so one fiber sleeps for
+ * all of them: a timer for each would cost as much as the request that it limits.
  */
 export class Deadlines {
   readonly #underWay = new Set<Timed>()

@@ -26,7 +26,9 @@ export type { DeliveryRequest } from "./Posting.ts"
 export interface AttemptOutcome {
   readonly status?: number
   readonly error?: string
-  /** The IP address that was connected to, or all that were tried. For operators only: it may reveal the internal network. */
+  /**
+   * The IP address that was connected to, or all that were tried. For operators only: it may reveal the internal network.
+   */
   readonly address?: string
   /** The start of the response body, at most 1 KiB. */
   readonly bodyStart?: string
@@ -96,8 +98,8 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
       }
 
       // A receiver may close an idle connection just when it is used again, or have sent stray bytes after its last
-      // response. Neither is a response to this request, so it is sent again over a new connection. If the receiver got it
-      // twice, it recognises the event by its id.
+      // response. Neither is a response to this request, so it is sent again over a new connection. If the receiver got
+      // it twice, it recognises the event by its id.
       const sendOverKept = (posting: Posting, kept: Connection) => {
         posting.use(kept)
         return Effect.catchIf(

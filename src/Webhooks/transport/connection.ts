@@ -18,7 +18,9 @@ export interface Connection {
   readonly openedAt: number
 }
 
-/** Milliseconds for one of several addresses before the next is tried: Node gives up an attempt when it starts another. */
+/**
+ * Milliseconds for one of several addresses before the next is tried: Node gives up an attempt when it starts another.
+ */
 const attemptMillis = 1_000
 
 const reasons: Readonly<Record<string, string>> = {

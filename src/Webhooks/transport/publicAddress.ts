@@ -19,7 +19,9 @@ export const parseBlock = (cidr: string): AddressBlock => {
 export const parseAddress = (text: string): IpBytes | undefined =>
   ipaddr.isValid(text) ? ipaddr.parse(text).toByteArray() : undefined
 
-/** Whether `address` lies in `block`. An IPv4 address is in no IPv6 block and the reverse, even if one embeds the other. */
+/**
+ * Whether `address` lies in `block`. An IPv4 address is in no IPv6 block and the reverse, even if one embeds the other.
+ */
 export const isWithinBlock = (address: IpBytes, { bytes, bits }: AddressBlock): boolean => {
   if (address.length !== bytes.length) return false
   return bytes.every((byte, i) => {
@@ -73,9 +75,9 @@ export const isPublic = (address: IpBytes): boolean => {
   return isWithinBlock(address, globalUnicast) && !inAny(address, specialIpv6) && !isIsatap(address)
 }
 
-// Where clouds answer a machine's questions about itself, its credentials among them. All link-local addresses: AWS, Azure,
-// Google and most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Besides: Alibaba, Azure's wire server, Oracle;
-// and over IPv6 AWS, Google, Oracle, Scaleway, Linode and Alibaba.
+// Where clouds answer a machine's questions about itself, its credentials among them. All link-local addresses: AWS,
+// Azure, Google and most others at 169.254.169.254, ECS at .170.2, EKS at .170.23. Besides: Alibaba, Azure's wire server,
+// Oracle; and over IPv6 AWS, Google, Oracle, Scaleway, Linode and Alibaba.
 const metadata = [
   "169.254.0.0/16",
   "100.100.100.200/32",

@@ -10,7 +10,9 @@ export interface DeliveryTarget {
   readonly url: string
   /** This is the payment's own webhookUrl: the event must be delivered here even if the endpoint is deleted. */
   readonly isOwnUrl: boolean
-  /** Deliveries of a lane share its slots: an endpoint's id, or a URL's origin with the account and mode of the payments. */
+  /**
+   * Deliveries of a lane share its slots: an endpoint's id, or a URL's origin with the account and mode of the payments.
+   */
   readonly lane: string
 }
 
