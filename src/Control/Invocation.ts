@@ -1,22 +1,22 @@
 import { userInfo } from "node:os"
 import { Context, Either } from "effect"
 
-/** What the process was started with. Tests and the sandbox give their own. */
+/** The environment that the process was started with. Tests and the sandbox provide their own. */
 export class Invocation extends Context.Tag("tilld/Control/Invocation")<
   Invocation,
   {
     readonly env: Readonly<Record<string, string | undefined>>
-    /** Who says to have started it, see `claimedUser`. */
+    /** The user who started it, not verified: see `claimedUser`. */
     readonly user: string
   }
 >() {}
 
 /**
- * Who runs the process, by its own account: the user that sudo names, and the process's own. Node cannot ask the kernel
- * who is at the other end of a Unix socket (SO_PEERCRED), so that nobody can check it.
+ * The user who runs the process: the one that sudo names, and the process's own. A daemon cannot verify it, since Node
+ * cannot ask the kernel for the peer of a Unix socket (SO_PEERCRED).
  */
 export const claimedUser = (env: Invocation["Type"]["env"]): string => {
-  // A user of a container may have no entry in /etc/passwd.
+  // In a container the user may have no entry in /etc/passwd.
   const own = Either.getOrElse(
     Either.try(() => userInfo().username),
     () => `uid ${process.getuid?.() ?? "unknown"}`

@@ -85,7 +85,7 @@ export const listAccounts = reading(Requests.ListAccounts, () =>
   })
 )
 
-/** An extended public key for an account, sealed, unless the configuration uses that wallet in the other mode. */
+/** Seals an extended public key for an account. Fails when the configuration uses that wallet in the other mode. */
 const accountWallet = Effect.fnUntraced(function* (account: Account["id"], mode: Mode, xpub: string) {
   const { wallets } = yield* Settings
   const { seal } = yield* Secrets

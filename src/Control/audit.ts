@@ -9,13 +9,13 @@ import { Moment, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** An administrative act as operators see it. */
+/** A row of the audit log as operators see it. */
 const AuditView = Schema.Struct({
   id: Schema.Number,
   at: Schema.String,
   via: Schema.Literal("socket", "direct", "api", "portal"),
   who: Schema.String,
-  /** It is what the user says of themselves: nobody has checked it. */
+  /** The user name was claimed by the command, and not verified. */
   claimed: Schema.Boolean,
   account: optional(Schema.String),
   mode: optional(Schema.String),

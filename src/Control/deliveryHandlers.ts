@@ -19,7 +19,7 @@ const noEndpoint = (id: string) =>
 const noDelivery = (id: string) =>
   new NotFound({ message: `There is no delivery ${id}: tilld webhooks list, or payments show, names them` })
 
-/** The endpoint where one is named, otherwise the account in each of the modes. */
+/** The endpoint if one is given, otherwise the account in each of the modes. */
 const owners = Effect.fnUntraced(function* (account: AccountId, modes: ReadonlyArray<Mode>, endpoint?: string) {
   if (endpoint === undefined) return modes.map((mode) => ({ owner: { account, mode }, endpoint }))
   const found = yield* EndpointsRepo.ownerOf(yield* Reader, endpoint)
@@ -45,7 +45,7 @@ export const showDeliveryHandler = reading(
   })
 )
 
-/** Stores the order, and has the dispatcher look afterwards. */
+/** Stores the order and wakes the dispatcher. */
 const commit = Effect.fnUntraced(function* <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) {
   const bell = yield* DeliveryBell
   const writer = yield* Writer
@@ -68,7 +68,7 @@ export const redeliverHandler = administering(
   })
 )
 
-/** Deliveries that one command of the writer orders: a long range must not hold up everybody. */
+/** Most deliveries that one command of the writer orders: a long range must not block other writes. */
 const orderedAtOnce = 500
 
 export const redeliverRange = administering(

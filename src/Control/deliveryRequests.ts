@@ -13,11 +13,16 @@ export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("
   message: Schema.String
 }) {}
 
-/** States that a delivery is looked for in. One that was cancelled has no endpoint any more. */
+/**
+ * Statuses that a list or a redelivery can select. A cancelled delivery cannot be sent again: its endpoint was deleted.
+ */
 export const ListedStatus = Schema.Literal("pending", "failed", "delivered", "cancelled")
 export const RedeliveredStatus = Schema.Literal("pending", "failed", "delivered")
 
-/** Those of an endpoint, otherwise of an account and these modes. Times in Unix milliseconds, `until` not included. */
+/**
+ * Deliveries to an endpoint if one is given, otherwise of an account in these modes. Unix milliseconds, `until`
+ * exclusive.
+ */
 const scope = {
   account: AccountId,
   modes: Modes,
@@ -44,14 +49,14 @@ export class ShowDelivery extends Schema.TaggedRequest<ShowDelivery>()("ShowDeli
 
 export class Redeliver extends Schema.TaggedRequest<Redeliver>()("Redeliver", {
   payload: { id: Schema.String },
-  /** `due`: it was going to be sent already, and nothing was added. */
+  /** `due`: an attempt is due or waiting already, and nothing was added. */
   success: Schema.Struct({ id: Schema.String, result: Schema.Literal("ordered", "due") }),
   failure: Schema.Union(NotFound, RedeliveryRefused, StoreUnavailable)
 }) {}
 
 const Place = Schema.Struct({ createdAt: Schema.Number, sequence: Schema.Number })
 
-/** Sends a part of a range again; the rest is asked for with the next request, which gives `next` as its `after`. */
+/** Orders one page of a range again. The next request passes `next` as its `after`. */
 export class RedeliverRange extends Schema.TaggedRequest<RedeliverRange>()("RedeliverRange", {
   payload: {
     account: AccountId,

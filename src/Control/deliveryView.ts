@@ -8,11 +8,11 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 
 const AttemptView = Schema.Struct({
   number: Schema.Number,
-  /** There where somebody asked for it, besides the schedule. */
+  /** Present when an operator ordered it, outside the retry schedule. */
   redelivery: optional(Schema.Literal(true)),
   startedAt: Schema.String,
   durationMillis: Schema.Number,
-  /** The IP address that was dialled, or those that were tried. */
+  /** The IP address that was connected to, or all that were tried. */
   address: optional(Schema.String),
   status: optional(Schema.Number),
   error: optional(Schema.String),
@@ -33,7 +33,7 @@ export const DeliveryView = Schema.Struct({
   createdAt: Schema.String,
   nextAttemptAt: optional(Schema.String),
   attempts: Schema.Array(AttemptView),
-  /** Attempts behind the first that are not kept. */
+  /** The number of attempts after the first that are no longer stored. */
   forgottenAttempts: optional(Schema.Number)
 })
 export type DeliveryView = typeof DeliveryView.Type

@@ -3,21 +3,21 @@ import { type Act, type Actor, audited, type Note } from "../Auth/audit.ts"
 import type { StoreUnavailable, Writer } from "../Sql.ts"
 import { NotUnderstood } from "./requests.ts"
 
-/** What became of a request. */
+/** The result of a control request. */
 export interface ControlAnswer {
   /** The exit in its JSON form, for `Schema.deserializeExit` with the request. */
   readonly exit: unknown
-  /** Set where a defect ended it: a bug, which must also end the daemon. */
+  /** Set when a defect ended the request: a bug, which must also end the daemon. */
   readonly defect: Cause.Cause<never> | undefined
 }
 
-/** `read`: it changes nothing, sends nothing and tells no secret. Whatever else administers, and is in the audit log. */
+/** `read`: changes nothing, sends nothing, reveals no secret. Every other request administers and is in the audit log. */
 export type Access = "read" | "administer"
 
-/** The one place that does what a kind of request asks for, in the daemon or where none runs. */
+/** Carries out one kind of request, in the daemon or in a command without a daemon. */
 export interface Handler<R> {
   readonly access: Access
-  /** Does what a request in its JSON form asks for. */
+  /** Carries out a request in its JSON form. */
   readonly handle: (input: unknown, actor: Actor) => Effect.Effect<ControlAnswer, NotUnderstood, R>
 }
 
@@ -36,15 +36,15 @@ const answering = <Request, I, A, AI, E, EI, R>(
     }
   })
 
-/** Joins a request that only reads to what answers it. */
+/** Makes the handler of a request that only reads. */
 export const reading = <Request, I, A, AI, E, EI, R>(
   schema: RequestSchema<Request, I, A, AI, E, EI>,
   handle: (request: Request) => Effect.Effect<A, E, R>
 ): Handler<R> => ({ access: "read", handle: answering(schema, handle) })
 
 /**
- * Joins a request that administers to what carries it out. `describe` says what the audit log has of it: never a secret.
- * What it draws, such as the id of what is made, is given to `carryOut`, which notes what turns out.
+ * Makes the handler of a request that administers. `describe` gives the detail for the audit log, never a secret; ids
+ * that it draws for new things are passed to `carryOut`, which can note further details.
  */
 export const administering = <Request, I, A, AI, E, EI, R, Details extends Act["detail"]>(
   schema: RequestSchema<Request, I, A, AI, E | StoreUnavailable, EI>,

@@ -26,7 +26,7 @@ type SealedServices = PlainServices | Secrets | SigningKeys
 type SendingServices = DeliveryClient | Reader | SigningKeys | Writer
 type ChainedServices = Chains | DeliveryBell | WatchedAddresses | Networks | Outbox | Reader | Settings | Writer
 
-/** By the tag of their request: what needs no secret. */
+/** Handlers that need no secrets, by the tag of their request. */
 export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string, Handler<PlainServices>>([
   [Requests.CreateKey._tag, AccountHandlers.createKey],
   [Requests.ListKeys._tag, AccountHandlers.listKeys],
@@ -45,29 +45,29 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [RedeliverRange._tag, DeliveryHandlers.redeliverRange]
 ])
 
-/** What needs the master key too, which an operator at a shell may not have. */
+/** Handlers that also need the master key, which an operator at a shell may not have. */
 export const sealed: ReadonlyMap<string, Handler<SealedServices>> = new Map<string, Handler<SealedServices>>([
   [Requests.CreateAccount._tag, AccountHandlers.createAccount],
   [Requests.ShowSecret._tag, AccountHandlers.showSecret],
   [Requests.RotateSecret._tag, AccountHandlers.rotateSecret]
 ])
 
-/** What reads the chains. */
+/** Handlers that read the chains. */
 export const chained: ReadonlyMap<string, Handler<ChainedServices>> = new Map<string, Handler<ChainedServices>>([
   [PaymentRequests.AcceptPayment._tag, PaymentHandlers.acceptPayment],
   [Requests.Rescan._tag, RepairHandlers.rescanBlocks],
   [Requests.Claim._tag, RepairHandlers.claimTransaction]
 ])
 
-/** What calls a merchant's server. */
+/** Handlers that call a merchant's server. */
 export const sending: ReadonlyMap<string, Handler<SendingServices>> = new Map<string, Handler<SendingServices>>([
   [SendTest._tag, DeliveryHandlers.sendTestHandler]
 ])
 
-/** What the daemon must have to do all of it. */
+/** All services that the handlers need. */
 export type ControlServices = SealedServices | ChainedServices | SendingServices
 
-/** All of it. */
+/** All handlers, as the daemon serves them. */
 export const handlers: ReadonlyMap<string, Handler<ControlServices>> = new Map<string, Handler<ControlServices>>([
   ...plain,
   ...sealed,

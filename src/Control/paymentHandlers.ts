@@ -44,7 +44,7 @@ export const listExceptions = reading(
   Effect.fnUntraced(function* (filter) {
     const reader = yield* Reader
     const { after, payment } = filter
-    // An empty list would say that nothing waits for a decision.
+    // An empty list for an unknown id would read as: no exception is open.
     if (payment && !(yield* PaymentsRepo.byId(reader, payment))) return yield* notFound(`payment ${payment}`)
     if (after && !(yield* ExceptionsRepo.byId(reader, after))) return yield* notFound(`exception ${after}`)
     return (yield* ExceptionsRepo.open(reader, filter)).map(exceptionView)

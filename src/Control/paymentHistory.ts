@@ -71,8 +71,12 @@ const dustView = ({
   newestBlock: newest.number
 })
 
-/** All that the store knows of a payment, but for more than `limit` receipts and exceptions. */
-export const paymentHistoryOf = Effect.fn("commands.storyOf")(function* (db: Db, payment: Payment, limit: number) {
+/** Everything stored about a payment, with at most `limit` receipts and exceptions. */
+export const paymentHistoryOf = Effect.fn("Control.paymentHistoryOf")(function* (
+  db: Db,
+  payment: Payment,
+  limit: number
+) {
   const receipts = yield* Receipts.newest(db, payment.id, limit)
   const count = yield* Receipts.count(db, payment.id)
   const dust = yield* Dust.ofPayment(db, payment.id)

@@ -16,11 +16,11 @@ import { Modes, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** A payment as operators see it: the merchant's view, and whose it is. */
+/** A payment as operators see it: the merchant's view, with account and mode. */
 export const PaymentView = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
 export type PaymentView = typeof PaymentView.Type
 
-/** Money that needs or needed a person, and where it is. */
+/** An exception: money that an operator has to decide about, or has decided about. */
 export const ExceptionView = Schema.Struct({
   id: Schema.String,
   kind: ExceptionKind,
@@ -29,14 +29,14 @@ export const ExceptionView = Schema.Struct({
   address: Schema.String,
   currency: Schema.String,
   amount: Schema.String,
-  /** How much more of it was sent back before; absent where nothing was. */
+  /** How much of it was refunded before; absent when nothing was. */
   sentBack: optional(Schema.String),
   txHash: optional(Schema.String),
-  /** What many small transfers come to. */
+  /** The sum of many small transfers. */
   dust: optional(Schema.Literal(true)),
   status: ExceptionStatus,
   openedAt: Schema.String,
-  /** Absent where the payment is lost. */
+  /** Absent when the database has lost the payment. */
   payment: optional(Schema.String)
 })
 export type ExceptionView = typeof ExceptionView.Type
@@ -67,15 +67,14 @@ const DustView = Schema.Struct({
 })
 
 /**
- * Everything that happened to a payment, each list in the order in which it happened, but for its exceptions: the most
- * pressing come first.
+ * The history of a payment. Each list is in the order of time, except the exceptions: the most urgent come first.
  */
 export const Story = Schema.Struct({
   payment: PaymentView,
-  /** The newest, and how many older ones there are. */
+  /** The newest receipts, and the number of older ones. */
   receipts: Schema.Array(ReceiptView),
   olderReceipts: Schema.Number,
-  /** What many small transfers come to, which are not among the receipts. */
+  /** The sum of many small transfers, which are not among the receipts. */
   dust: Schema.Array(DustView),
   exceptions: Schema.Array(ExceptionView),
   moreExceptions: Schema.Boolean,
@@ -103,14 +102,14 @@ export class ShowPayment extends Schema.TaggedRequest<ShowPayment>()("ShowPaymen
   failure: Schema.Union(NotFound, StoreUnavailable)
 }) {}
 
-/** What became of a payment and its exceptions. Without a payment where it is lost. */
+/** A payment and its exceptions after a decision. `payment` is absent when the database has lost it. */
 export const DecisionView = Schema.Struct({
   payment: optional(PaymentView),
   exceptions: Schema.Array(ExceptionView)
 })
 export type DecisionView = typeof DecisionView.Type
 
-/** The same, and how much of which exceptions was noted as sent back. */
+/** The same, with the exceptions that were closed as refunded, and their amounts. */
 export const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(ExceptionView) })
 export type RefundView = typeof RefundView.Type
 

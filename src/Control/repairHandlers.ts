@@ -8,13 +8,13 @@ import { StoreUnavailable } from "../Sql.ts"
 import { administering } from "./handler.ts"
 import * as Requests from "./requests.ts"
 
-/** What a repair could not do, for the operator. */
+/** Why a repair failed, for the operator. */
 const refused = <E extends { readonly message: string }>(error: E | StoreUnavailable | RepairRefused) =>
   error instanceof StoreUnavailable || error instanceof RepairRefused
     ? error
     : new RepairRefused({ message: error.message })
 
-/** The daemon answers a request within forty seconds, and a part that fails is tried for twenty. */
+/** The daemon has 40 seconds for a request, and a part of a range that fails is retried for 20. */
 const rescanBudget = "5 seconds"
 
 export const rescanBlocks = administering(

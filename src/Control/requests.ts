@@ -9,23 +9,23 @@ import { StoreUnavailable } from "../Sql/Db.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** The longest page of a list. A member of the group that may only read must not have all of a table in memory. */
+/** The longest page of a list. A user who may only read must not make the daemon load a whole table. */
 export const longestPage = 1000
 export const PageLimit = Schema.Int.pipe(Schema.between(1, longestPage))
-/** How far one jump of the numbering goes at most: each that is skipped is derived, stored and watched. */
+/** Most address indexes that one jump skips: each skipped address is derived, stored and watched. */
 export const farthestJump = 50_000
-/** The last one that a date can be, Unix milliseconds. */
+/** The latest time that a JavaScript Date can represent, Unix milliseconds. */
 export const latestMoment = 8.64e15
-/** Unix milliseconds that are a date. */
+/** A time in Unix milliseconds. */
 export const Moment = Schema.Int.pipe(Schema.between(0, latestMoment))
-/** What an account or a key is called. */
+/** The longest name of an account or a key. */
 export const nameLength = 100
 const Name = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(nameLength))
 const BlockNumber = Schema.Int.pipe(Schema.nonNegative())
 /** Both modes, or one. */
 export const Modes = Schema.Array(Mode).pipe(Schema.maxItems(2))
 
-/** There is nothing of that id. */
+/** Nothing has that id. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", { message: Schema.String }) {}
 
 /** The daemon and the command are of different versions. */
@@ -36,7 +36,7 @@ export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnder
     })
 }
 
-/** The socket that the command came through is for commands that only read. */
+/** The request came over the read-only socket, and administers. */
 export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", { message: Schema.String }) {
   static readonly at = (path: string) =>
     new Forbidden({
@@ -50,11 +50,11 @@ const AccountView = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   createdAt: Schema.String,
-  /** Which wallets its payments go to: the configuration's, or its own in these modes. */
+  /** The modes in which the account has its own wallet. In the others it uses the configuration's. */
   wallets: Schema.Union(Schema.Literal("shared"), Schema.Array(Mode))
 })
 
-/** An account with what it takes of the disk: bytes that are stored, or that its open payments may still have to store. */
+/** An account with its disk usage in bytes: stored, and reserved for what its open payments may still store. */
 const ListedAccount = Schema.Struct({
   ...AccountView.fields,
   usedBytes: Schema.Number,
@@ -106,7 +106,7 @@ export class RevokeKey extends Schema.TaggedRequest<RevokeKey>()("RevokeKey", {
 }) {}
 
 export class CreateAccount extends Schema.TaggedRequest<CreateAccount>()("CreateAccount", {
-  /** Extended public keys; without any the account uses the configuration's wallets. */
+  /** Extended public keys. In a mode without one the account uses the configuration's wallet. */
   payload: {
     name: Name,
     wallets: Schema.Struct({ live: optional(Schema.String), test: optional(Schema.String) })
@@ -123,7 +123,7 @@ export class ListAccounts extends Schema.TaggedRequest<ListAccounts>()("ListAcco
 
 export const SecretView = Schema.Struct({
   secret: Schema.String,
-  /** The one before, while it still signs. */
+  /** The previous secret, while it still signs. */
   previous: optional(Schema.Struct({ secret: Schema.String, until: Schema.String }))
 })
 export type SecretView = typeof SecretView.Type
@@ -134,7 +134,7 @@ export class ShowSecret extends Schema.TaggedRequest<ShowSecret>()("ShowSecret",
   failure: Schema.Union(UnknownAccount, SecretUnreadable, StoreUnavailable)
 }) {}
 
-/** The longest time for which two secrets sign. */
+/** The longest overlap in which two secrets sign. */
 export const longestOverlap = "30 days"
 
 export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSecret", {
@@ -147,13 +147,13 @@ export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSe
   failure: Schema.Union(UnknownAccount, RotationUnderWay, SecretUnreadable, StoreUnavailable)
 }) {}
 
-/** Reads a part of these blocks again; the rest is asked for with the next request. */
+/** Reads one part of a range of blocks again. The next request asks for the next part. */
 export class Rescan extends Schema.TaggedRequest<Rescan>()("Rescan", {
   payload: { chain: ChainName, mode: Mode, from: BlockNumber, to: optional(BlockNumber) },
   success: Schema.Struct({
-    /** The last block that was read. */
+    /** The last block that was read in this part. */
     through: Schema.Number,
-    /** The last one to be read: the given one, otherwise the scanned head. */
+    /** The end of the range: the given block, otherwise the scanned head. */
     to: Schema.Number,
     receipts: Schema.Number,
     added: Schema.Number
@@ -171,7 +171,7 @@ export class Claim extends Schema.TaggedRequest<Claim>()("Claim", {
         address: Schema.String,
         currency: Schema.String,
         amount: Schema.String,
-        /** Missing where a lost copy of the database handed out the address. */
+        /** Absent when the address was handed out by a database that was lost. */
         payment: optional(Schema.String)
       })
     ),
@@ -180,12 +180,12 @@ export class Claim extends Schema.TaggedRequest<Claim>()("Claim", {
   failure: Schema.Union(RepairRefused, StoreUnavailable)
 }) {}
 
-/** Lets the numbering of all wallets jump ahead. */
+/** Skips addresses: moves the next index of all wallets ahead. */
 export class JumpAddresses extends Schema.TaggedRequest<JumpAddresses>()("JumpAddresses", {
   payload: { by: Schema.Int.pipe(Schema.between(1, farthestJump)) },
   success: Schema.Array(
     Schema.Struct({
-      /** The wallet's fingerprint, as logs have it. */
+      /** The wallet's fingerprint, as in logs. */
       wallet: Schema.String,
       /** The next index before, and now. */
       from: Schema.Number,

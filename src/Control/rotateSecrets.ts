@@ -15,17 +15,19 @@ import { type Param, Reader, Tx, Writer } from "../Sql.ts"
 import { contextOf } from "../Webhooks/DefaultSecrets.ts"
 import { endpointContext } from "../Webhooks/SigningKeys.ts"
 
-/** The master key cannot be changed. Nothing was. */
+/** The master key cannot be rotated. Nothing was changed. */
 export class RotationRefused extends Data.TaggedError("RotationRefused")<{ readonly message: string }> {}
 
-/** A table whose BLOB columns are sealed, each for its column and row. */
+/** A table with sealed BLOB columns. The sealing context names column and row. */
 interface SealedTable {
   readonly table: string
   readonly key: ReadonlyArray<string>
   readonly context: (column: string, ...key: ReadonlyArray<string>) => string
 }
 
-/** Every sealed value there is. A table that is not here would be lost with the old key: a test looks at the schema. */
+/**
+ * All tables with sealed values. Values of a missing table would be lost with the old key: a test compares the schema.
+ */
 export const sealedTables: ReadonlyArray<SealedTable> = [
   { table: "endpoints", key: ["id"], context: (_, id) => endpointContext(id as EndpointId) },
   {
@@ -51,7 +53,7 @@ const resealValue = (before: SecretsShape, after: SecretsShape, sealed: Uint8Arr
       })
   })
 
-/** Seals a table's values anew, row by row; gives how many. */
+/** Reseals a table's values, row by row; returns their number. */
 const resealTable = (before: SecretsShape, after: SecretsShape, { context, key, table }: SealedTable) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -87,9 +89,9 @@ const resealTable = (before: SecretsShape, after: SecretsShape, { context, key, 
   })
 
 /**
- * Seals everything that is sealed with another master key, in one transaction: whatever happens, the database opens with
- * exactly one of the two. The caller holds the instance lock: a daemon has the old key in memory. To ask for it again
- * when it has been done changes nothing.
+ * Reseals all secrets with another master key, in one transaction: at any time the database opens with exactly one of the
+ * two keys. The caller holds the instance lock, since a running daemon has the old key in memory. Repeating a completed
+ * rotation changes nothing.
  */
 export const rotate = Effect.fn("Secrets.rotate")(function* (
   current: Redacted.Redacted<Uint8Array>,

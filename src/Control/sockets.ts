@@ -1,3 +1,8 @@
+/**
+ * The control sockets of the daemon: one beside the database for all commands of its owner, and optionally one for
+ * commands that only read. Each connection carries one request and one answer, a line of JSON each. The permissions of
+ * the socket file decide who may use it. `main` starts the sockets as a worker.
+ */
 import { chmodSync, lstatSync, rmSync } from "node:fs"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, Either, FiberSet, identity, Schema, type Scope } from "effect"
@@ -8,24 +13,24 @@ import { type ControlServices, handlers } from "./handlers.ts"
 import { Forbidden, NotUnderstood } from "./requests.ts"
 import { ControlReply, ControlUnusable, checkLength, endWith, Request, readLine, socketPath } from "./wire.ts"
 
-/** Requests are small; a longer one is not from a command of ours. */
+/** The longest request. Those of commands are much smaller. */
 const requestBytes = 64 * 1024
 const requestDeadline = "5 seconds"
-/** A test send has 30 seconds to its status and 5 more to the end of the answer. */
+/** A test send has 30 seconds to its status and 5 more to the end of the response. */
 const answerDeadline = "40 seconds"
-/** For whoever reads the answer; at the second socket the others wait meanwhile. */
+/** How long the client has to read the answer. At the read-only socket other requests wait meanwhile. */
 const readingDeadline = { administer: "30 seconds", read: "5 seconds" } as const
-/** To one socket, at the same time. */
+/** Most concurrent connections to one socket. */
 const mostConnections = 64
 
-/** One of the two sockets: who may open its file may do what it serves. */
+/** One of the two sockets. Its file permissions decide who may use it. */
 interface ControlSocket {
   readonly path: string
-  /** The owner's is for everything, the other one for what only reads. */
+  /** The owner's socket administers, the other one only reads. */
   readonly access: Access
 }
 
-/** Does what a line asks for. A line that is no request of this version is refused. */
+/** Carries out the request in a line. A line that is no request of this version is refused. */
 const handleLine = (line: string, { access, path }: ControlSocket) =>
   Effect.gen(function* () {
     const { request, user } = yield* Effect.mapError(Schema.decodeUnknown(Request)(line), NotUnderstood.of)
@@ -41,7 +46,7 @@ type InTurn = <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 
 const reply = Schema.encodeSync(ControlReply)
 
-/** Carries a line out, and waits until its answer has been read: so long it is held in memory. */
+/** Carries out a request and waits until its answer has been read, since the answer is in memory until then. */
 const answerTo = (line: string, socket: Socket, at: ControlSocket) =>
   Effect.gen(function* () {
     const answer = yield* Effect.timeout(handleLine(line, at), answerDeadline).pipe(
@@ -60,13 +65,13 @@ const answerTo = (line: string, socket: Socket, at: ControlSocket) =>
   })
 
 /**
- * One request and its answer. A defect of its handler is answered too, and then ends the daemon as any other does; but not
- * one of who only reads: it leaves nothing half done, and they must not end what they may only look at.
+ * Serves one request. A defect of its handler is reported to the client, and then ends the daemon like any other defect;
+ * except at the read-only socket: its users must not be able to end the daemon, and a read leaves nothing half done.
  */
 const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
   Effect.gen(function* () {
     const socket = yield* Effect.acquireRelease(
-      // An error is followed by "close", which is where it counts.
+      // An "error" is followed by "close", which is handled.
       Effect.sync(() => connection.on("error", () => undefined)),
       () => Effect.sync(() => connection.destroy())
     )
@@ -79,7 +84,7 @@ const serveOne = (connection: Socket, at: ControlSocket, inTurn: InTurn) =>
     yield* inTurn(answerTo(line, socket, at))
   }).pipe(Effect.scoped)
 
-/** What a dead daemon left goes; anything else is not ours to remove. */
+/** Removes the socket of a dead daemon. Fails when the file is not a socket. */
 const removeSocket = (path: string): Effect.Effect<void, ControlUnusable> =>
   Effect.suspend(() => {
     const found = lstatSync(path, { throwIfNoEntry: false })
@@ -96,15 +101,15 @@ const unusable = (path: string, cause: Error) =>
 const listen = (path: string): Effect.Effect<Server, ControlUnusable, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.zipRight(
-      // Whoever holds the instance lock is the only daemon.
+      // Safe: the instance lock guarantees that no other daemon is running.
       removeSocket(path),
       Effect.async<Server, ControlUnusable>((resume) => {
         const server = createServer()
         server.maxConnections = mostConnections
         server.once("error", (cause) => resume(unusable(path, cause)))
         server.listen(path, () => {
-          // For the owner and the group, which is the folder's where that says so (setgid). Until here the umask has kept
-          // others out.
+          // For the owner and the group, which is that of the folder if it is setgid. Before this the umask has excluded
+          // others.
           const mode = Either.try({
             try: () => chmodSync(path, 0o660),
             catch: (cause) => unusable(path, cause as Error)
@@ -119,8 +124,8 @@ const listen = (path: string): Effect.Effect<Server, ControlUnusable, Scope.Scop
 type Run = (request: Effect.Effect<void, never, ControlServices>) => void
 
 /**
- * The second socket is a convenience, which must not keep payments from being taken. One request at a time: who may only
- * read must not keep the daemon from its work either.
+ * The read-only socket is a convenience: failing to open it does not stop the daemon. It serves one request at a time, so
+ * that its users cannot keep the daemon from its work.
  */
 const listenForReaders = (socket: string, run: Run) =>
   Effect.gen(function* () {
@@ -131,8 +136,8 @@ const listenForReaders = (socket: string, run: Run) =>
   }).pipe(Effect.catchTag("ControlUnusable", ({ message }) => Effect.logError(message)))
 
 /**
- * Listens beside the database, whose lock the caller holds, and at `control.read_socket`, where there is one, until the
- * scope closes. Gives the worker that stands for what is done there: it ends with the first defect of a request, and never
+ * Listens beside the database, whose lock the caller holds, and at `control.read_socket` if configured, until the scope
+ * closes. Returns the worker that stands for the requests: it fails with the first defect of a request, and never ends
  * otherwise.
  */
 export const startSockets = Effect.fn("Control.start")(
@@ -145,6 +150,6 @@ export const startSockets = Effect.fn("Control.start")(
     if (control.readSocket !== "") yield* listenForReaders(control.readSocket, run)
     return requests
   },
-  // Read as: the worker is the wait for the first request that ends in a defect.
+  // `identity`: the worker is the effect that waits for the first request that ends in a defect.
   Effect.map(FiberSet.join)
 )

@@ -5,14 +5,14 @@ import { Data, Effect, Either, Schema, type Scope } from "effect"
 /** The Unix socket beside the database cannot be used. */
 export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{
   readonly message: string
-  /** The file is there, or may be, and its permissions do not let this user in. */
+  /** The socket exists, or may exist, and its permissions exclude this user. */
   readonly isDenied?: boolean
 }> {}
 
-/** The daemon took the request and gave no answer. What was asked may have been done. */
+/** The daemon received the request and did not answer. The request may have been carried out. */
 export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{ readonly message: string }> {}
 
-/** What is asked, as one line of JSON. `user` is who says to ask. */
+/** A request, as one line of JSON. `user` is the claimed user name. */
 export const Request = Schema.parseJson(
   Schema.Struct({
     user: Schema.String.pipe(Schema.maxLength(200)),
@@ -20,9 +20,9 @@ export const Request = Schema.parseJson(
   })
 )
 
-/** What became of it, as one line of JSON. */
+/** The result of a request, as one line of JSON. */
 export const ControlReply = Schema.parseJson(
-  // In this order: whatever is not known may also be missing.
+  // The order matters: a field of unknown type may also be missing.
   Schema.Union(
     Schema.Struct({ refused: Schema.String }),
     Schema.Struct({ forbidden: Schema.String }),
@@ -34,7 +34,7 @@ export const ControlReply = Schema.parseJson(
 // short or answers EINVAL.
 const longestPath = process.platform === "linux" ? 107 : 103
 
-/** A socket's path by the shorter of its names, where that is short enough for the system. */
+/** A socket's path, absolute or relative, whichever is shorter. Left when both are too long for the system. */
 export const checkLength = (socket: string, remedy: string): Either.Either<string, ControlUnusable> => {
   const absolute = resolve(socket)
   const here = relative("", absolute)
@@ -48,13 +48,13 @@ export const checkLength = (socket: string, remedy: string): Either.Either<strin
   )
 }
 
-/** Where the daemon of a database listens: beside it. */
+/** The path of the daemon's socket, in the folder of its database. */
 export const socketPath = (database: string): Either.Either<string, ControlUnusable> =>
   checkLength(`${database}.sock`, "give database.path a shorter one, or start tilld in a folder near it")
 
 const newline = 0x0a
 
-/** The first line that comes, of at most `limit` bytes. Undefined: the other side went away, or sent more. */
+/** Reads the first line, of at most `limit` bytes. Undefined: the peer closed the connection, or sent a longer line. */
 export const readLine = (socket: Socket, limit: number): Effect.Effect<string | undefined> =>
   Effect.async((resume) => {
     const chunks: Array<Buffer> = []
@@ -72,7 +72,7 @@ export const readLine = (socket: Socket, limit: number): Effect.Effect<string | 
     return Effect.sync(() => socket.off("data", onData).off("close", onEnd))
   })
 
-/** Sends a line and closes this side; completes when it is on its way or the other side is gone. */
+/** Sends a line and ends this side of the connection. Completes when it is written or the peer has gone. */
 export const endWith = (socket: Socket, line: string): Effect.Effect<void> =>
   Effect.async((resume) => {
     const finish = () => resume(Effect.void)
@@ -81,7 +81,7 @@ export const endWith = (socket: Socket, line: string): Effect.Effect<void> =>
 
 const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message)
 
-/** A connection to the daemon that listens at `path`, undefined where none does. */
+/** Connects to the daemon that listens at `path`; undefined when none does. */
 export const connect = (path: string): Effect.Effect<Socket | undefined, ControlUnusable, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<Socket | undefined, ControlUnusable>((resume) => {
@@ -89,7 +89,7 @@ export const connect = (path: string): Effect.Effect<Socket | undefined, Control
       socket.once("connect", () => resume(Effect.succeed(socket)))
       socket.once("error", (error) => {
         const code = codeOf(error)
-        // A file without a listener is what a daemon that was killed leaves behind.
+        // A killed daemon leaves a socket file without a listener.
         if (code === "ENOENT" || code === "ECONNREFUSED") return resume(Effect.succeed(undefined))
         const message = `The daemon's control socket ${path} answers ${code}: run this as a user of its group, which ls -l ${path} shows`
         resume(Effect.fail(new ControlUnusable({ message, isDenied: code === "EACCES" })))
