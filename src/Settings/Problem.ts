@@ -1,19 +1,19 @@
 import { Data } from "effect"
 import type { Path } from "./tree.ts"
 
-/** What is wrong with the value at a path. */
+/** A problem with the value at a path. */
 export interface Fault {
   readonly path: Path
   readonly message: string
 }
 
-/** A fault as an operator reads it. `at` is a key's path, an environment variable's name or a line of the file. */
+/** A problem as an operator reads it. `at`: a key's path, the name of an environment variable, or a line of the file. */
 export interface SettingsProblem {
   readonly at: string
   readonly message: string
 }
 
-/** The configuration cannot be used; every problem is named at once, and no secret is shown. */
+/** The configuration cannot be used. Lists all problems at once and shows no secret. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly file: string
   readonly problems: ReadonlyArray<SettingsProblem>

@@ -12,7 +12,7 @@ export interface TokenSettings {
   readonly decimals: number
 }
 
-/** A contract that looks like a token tilld takes and is not it, such as the bridged USDC.e. */
+/** A contract that payers mistake for an accepted token, such as the bridged USDC.e. */
 export interface WrongToken {
   readonly name: string
   /** Lower case. */
@@ -23,16 +23,16 @@ export interface ChainSettings extends Network {
   /** At least one. Secret: providers put their keys into the URL. */
   readonly rpcUrls: ReadonlyArray<Redacted.Redacted<string>>
   readonly chainId: number
-  /** Blocks, the one with the transaction included: 1 is "in a block". */
+  /** Confirmations, counting the block of the transaction: 1 is "in a block". */
   readonly confirmations: number
-  /** While a payment of the mode is open. */
+  /** The interval while a payment of the mode is open. */
   readonly pollInterval: Duration.Duration
   readonly balanceInterval: Duration.Duration
   readonly startBlock: "latest" | number
   readonly tokens: ReadonlyArray<TokenSettings>
   readonly wrongTokens: ReadonlyArray<WrongToken>
   readonly policies: ReadonlyArray<FinalityPolicy>
-  /** What the public network is known by; none for any other. */
+  /** Blocks that identify the public network; empty for any other network. */
   readonly knownBlocks: ReadonlyArray<KnownBlock>
 }
 
@@ -53,11 +53,11 @@ export interface SettingsShape {
   readonly database: {
     /** Absolute. */
     readonly path: string
-    /** Absolute, outside the database's folder: where the mark is kept that tells a restored copy of the database. */
+    /** Absolute, outside the database's folder: holds the mark by which a restored copy of the database is recognised. */
     readonly markFolder: string
   }
   readonly control: {
-    /** Absolute path of the socket that only reads, outside the database's folder; "" for none. */
+    /** Absolute path of the read-only control socket, outside the database's folder; "" for none. */
     readonly readSocket: string
   }
   readonly limits: { readonly perMinute: number; readonly perHour: number }
@@ -69,25 +69,25 @@ export interface SettingsShape {
   readonly payments: {
     readonly settleGrace: Duration.Duration
     readonly lateWindow: Duration.Duration
-    /** Accepted underpayment in 1/100 %. */
+    /** Accepted underpayment in basis points (1/100 %). */
     readonly toleranceBps: number
-    /** Where several providers are configured and only one answers: how long the others are waited for. */
+    /** With several providers of which only one answers: how long the others are waited for. */
     readonly soleProviderPatience: Duration.Duration
-    /** A head that is further ahead of this machine's clock is refused, or shows that the clock is wrong. */
+    /** How far a head may be ahead of this machine's clock. Beyond, the head is refused, or the clock is wrong. */
     readonly clockTolerance: Duration.Duration
-    /** So many addresses in a row without a history, and the rest of a wallet is taken for unused. */
+    /** After this many addresses in a row without a history the rest of a wallet is assumed unused (gap limit). */
     readonly lookAhead: number
-    /** Transfers of a payment's currency worth less than this are settled as a sum; a decimal, "0" for no such floor. */
+    /** Transfers worth less than this in the payment's currency are settled as a sum. A decimal; "0": no such minimum. */
     readonly dustFloorUsd: string
   }
   readonly accounts: {
-    /** What one account may store. */
+    /** The disk quota of one account. */
     readonly quotaBytes: number
   }
   readonly webhooks: {
     /** CIDRs. */
     readonly allowTargets: ReadonlyArray<string>
-    /** CIDR blocks that nothing is sent to, whatever else allows them. */
+    /** CIDR blocks that nothing is sent to, even if `allowTargets` has them. */
     readonly denyTargets: ReadonlyArray<string>
     /** PEM file by its absolute path, "" for none. */
     readonly extraCaFile: string
@@ -98,7 +98,7 @@ export interface SettingsShape {
     readonly sources: ReadonlyArray<RateSource>
     /** Price of one unit in USD, as a decimal, by symbol. */
     readonly fixed: Readonly<Record<string, string>>
-    /** Where Coinbase and Kraken are asked; no slash at the end. */
+    /** Base URLs of Coinbase and Kraken, without a trailing slash. */
     readonly coinbaseUrl: string
     readonly krakenUrl: string
   }

@@ -6,7 +6,7 @@ import { presets } from "./presets.ts"
 import { at, isTree, type Tree } from "./tree.ts"
 import { walletIdentity } from "./walletKey.ts"
 
-/** What no key can tell by itself. `tree` has its defaults and is not decoded, so that these show beside other faults. */
+/** Checks across keys. `tree` has its defaults and is not decoded, so that these problems are shown with all others. */
 export const check = (tree: Tree): ReadonlyArray<Fault> => {
   const chains = networks.flatMap((network) => {
     const settings = at(tree, pathOf(network))
@@ -45,7 +45,7 @@ const walletFaults = (tree: Tree, chains: ReadonlyArray<Chain>): ReadonlyArray<F
   return same ? [...missing, { path: ["wallets", "test"], message }] : missing
 }
 
-/** The other network that a chain id belongs to: a public one, or one named before in this file. */
+/** Finds chain ids that belong to another network: a public one, or one earlier in this file. */
 const chainIdFaults = (chains: ReadonlyArray<Chain>): ReadonlyArray<Fault> => {
   const owners = new Map(networks.map((network) => [presets[network.mode][network.chain].chainId, network]))
   return chains.flatMap(({ network, settings }) => {

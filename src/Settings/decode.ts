@@ -35,7 +35,7 @@ const messageOf = (issue: ParseResult.ArrayFormatterIssue): string =>
       ? missingKey(issue.path)
       : issue.message
 
-/** The configuration of `tree`, which has its defaults, or every fault of it, one per key. */
+/** Decodes `tree`, which has its defaults. Fails with all problems, one per key. */
 export const decode = (tree: Tree): Either.Either<File, ReadonlyArray<Fault>> =>
   Either.mapLeft(decoded(tree), (error) => {
     const faults = new Map<string, Fault>()

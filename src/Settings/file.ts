@@ -50,7 +50,7 @@ const bothModes = optional(section({ live: chain, test: chain }))
 
 const price = optional(positiveDecimalText)
 
-/** The configuration file with every default and preset filled in: what it must hold, key by key. */
+/** The schema of the configuration file, after all defaults and presets are filled in. */
 export const File = section({
   server: section({ host: nonEmpty, port, public_url: publicUrl, trusted_proxies: listOf("CIDR blocks", cidr) }),
   admin: optional(section({ host: nonEmpty, port })),
@@ -61,7 +61,7 @@ export const File = section({
   payments: section({
     settle_grace: duration("0 seconds", "1 day"),
     late_window: duration("1 hour", "3650 days"),
-    // 10000 would call a payment paid that nothing was paid of, and nobody forgives more than half: it is a slip.
+    // 10000 would make an unpaid payment count as paid. More than half is certainly a mistake.
     tolerance_bps: integer(0, 5_000, " (100 are 1 %)"),
     sole_provider_patience: duration("0 seconds", "3650 days"),
     clock_tolerance: duration("1 minute", "3650 days"),
@@ -156,17 +156,17 @@ const presetDefaults = (chain: ChainName, preset: Preset): Tree => ({
   )
 })
 
-/** The preset that a chain's section stands on: it names no chain id, or the public network's. */
+/** The preset of a chain's section: for one without a chain id, or with the public network's. */
 export const presetOf = ({ chain, mode }: Network, settings: unknown): Preset | undefined => {
   const preset = presets[mode][chain]
   const chainId = at(settings, ["chain_id"])
   return chainId === undefined || chainId === preset.chainId ? preset : undefined
 }
 
-/** Every chain and mode that there can be. */
+/** All combinations of chain and mode. */
 export const networks: ReadonlyArray<Network> = chainNames.flatMap((chain) => modes.map((mode) => ({ chain, mode })))
 
-/** What was given, on the defaults and the presets. */
+/** Fills in defaults and presets. */
 export const withDefaults = (given: Tree): Tree => {
   const chains = networks.flatMap((network) => {
     const path = ["chains", network.chain, network.mode]

@@ -3,7 +3,7 @@ import { english } from "viem/accounts"
 const words = new Set(english)
 const phraseLength = 12
 
-// Providers put 64 hex digits into the path of an RPC URL, so URLs are left out before these are looked for.
+// Providers put 64 hex digits into the path of an RPC URL, so URLs are removed before the search for private keys.
 const url = /https?:\/\/[^\s"']+/g
 const forms: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/[xyztuvYZUV]prv[1-9A-HJ-NP-Za-km-z]{20,}/, "an extended private key"],
@@ -18,7 +18,9 @@ const formOf = (text: string): string | undefined => {
 
 const phrase = "a recovery phrase"
 
-/** What kind of private key a value of the configuration looks like, if any. No value is prose: many words are a phrase. */
+/**
+ * What kind of private key a value of the configuration looks like, if any. No value is prose: many words are a phrase.
+ */
 export const keyInValue = (value: string): string | undefined => {
   const parts = value.trim().split(/[\s,]+/)
   const isPhrase = parts.length >= phraseLength && parts.every((part) => /^[\p{L}\p{M}]+$/u.test(part))

@@ -1,4 +1,4 @@
-/** A block that a network is known by: whoever has another hash in its place serves another chain. */
+/** A block that identifies a network: a provider with another hash at this height serves another chain. */
 export interface KnownBlock {
   readonly number: number
   /** Lower case. */
@@ -7,12 +7,12 @@ export interface KnownBlock {
 
 const block = (number: number, hash: string): KnownBlock => ({ number, hash: `0x${hash}` })
 
-// Each hash stands in at least two sources that do not draw on each other. The first blocks: Nethermind's configs and
+// Each hash is in at least two independent sources. The first blocks: Nethermind's configs and
 // EthereumJS's common (ethereum), 0xPolygon/polygon-cli and reth's polygon-p2p (polygon), Subsquid's reader and the
 // fixtures of openscan-explorer/explorer (arbitrum; from before Nitro), Nethermind's configs and op-geth (optimism; from
 // before Bedrock), Nethermind's configs and kona's registry (base).
 //
-// Behind it, for nodes that have let go of block 0, a final one, where two such sources have any in common:
+// After it, for nodes that have pruned block 0, a finalized block, where two such sources have one in common:
 // - ethereum, the first of Cancun: core/history/historymode.go of go-ethereum, and a header in a block verifier's tests
 // - polygon and arbitrum: the same fixtures, and a header in tests of a Rust client each
 // - optimism, the first of Bedrock: kona's registry and op-geth
@@ -37,8 +37,8 @@ const live: Readonly<Record<number, ReadonlyArray<KnownBlock>>> = {
   8453: [block(0, "f712aa9241cc24369b143cf6dce85f0902a9731e70d66818a3a5845b296c73dd")]
 }
 
-// Besu and Nimbus (Sepolia), Erigon and Silkworm (Amoy), Erigon and a test of an Arbitrum client on reth (Arbitrum Sepolia),
-// kona's registry and hildr (OP Sepolia and Base Sepolia).
+// Besu and Nimbus (Sepolia), Erigon and Silkworm (Amoy), Erigon and a test of an Arbitrum client on reth (Arbitrum
+// Sepolia), kona's registry and hildr (OP Sepolia and Base Sepolia).
 const test: Readonly<Record<number, ReadonlyArray<KnownBlock>>> = {
   11155111: [block(0, "25a5cc106eea7138acab33231d7160d69cb777ee0c2c553fcddf5138993e6dd9")],
   80002: [block(0, "7202b2b53c5a0836e773e319d18922cc756dd67432f9a1f65352b61f4406c697")],

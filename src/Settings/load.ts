@@ -15,7 +15,7 @@ import { unreadOf } from "./unread.ts"
 
 export interface Loaded {
   readonly settings: SettingsShape
-  /** Keys that were given and that nothing in this version reads: one warning at start names them. */
+  /** Keys that were given and are not used by this version: listed in one warning at the start. */
   readonly unread: ReadonlyArray<string>
 }
 
@@ -25,7 +25,7 @@ const keyMessage = (what: string) =>
 
 const isUnder = (path: Path, root: Path) => root.every((key, i) => path[i] === key)
 
-/** Names each place once: a private key first, since what else is wrong there no longer matters. */
+/** Lists each place once. A private key comes first: other problems of the same value do not matter then. */
 const problemsOf = (
   faults: ReadonlyArray<Fault>,
   overrides: ReadonlyArray<Override>
@@ -46,8 +46,8 @@ const keyFaults = (tree: Tree): ReadonlyArray<Fault> =>
   })
 
 /**
- * The folder that a relative path of a key is from. A file of the configuration means the same from wherever tilld is
- * started; in the environment, as with `--config`, it is the folder that tilld is started in.
+ * The folder that a relative path is resolved from: for a value of the configuration file the folder of that file, for
+ * one of an environment variable the folder that tilld is started in, as for `--config`.
  */
 const baseOf =
   (file: string, overrides: ReadonlyArray<Override>): BaseOf =>
@@ -85,7 +85,7 @@ const markFolderFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   return [{ path: paths[1], message }]
 }
 
-/** Whoever may open the socket must not come near the database, and what is there is no socket of that kind. */
+/** The read-only socket must not be in the database's folder, which its users must not be able to enter. */
 const readSocketFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   const key = ["control", "read_socket"]
   const path = at(tree, key)
@@ -100,7 +100,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyAr
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
   const tree = Either.flatMap(text, parseText)
-  // Comments count too: a key that is commented out is on the server all the same.
+  // Comments are searched, too: a private key in a comment is on the server all the same.
   const inText = Either.match(text, { onLeft: () => undefined, onRight: keyInText })
   const atLine = inText === undefined ? [] : [{ at: `line ${inText.line}`, message: keyMessage(inText.what) }]
   if (Either.isLeft(tree)) return Either.left([...atLine, { at: path, message: tree.left }, ...unknown])
@@ -124,7 +124,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<Loaded, ReadonlyAr
     : Either.left(problems)
 }
 
-/** The configuration of `source`, or every problem of it at once. */
+/** Loads the configuration. Fails with all its problems at once. */
 export const load = (source: SettingsSource): Effect.Effect<Loaded, SettingsInvalid> =>
   Effect.suspend(() =>
     Either.mapLeft(assess(source), (problems) => new SettingsInvalid({ file: source.path, problems }))

@@ -2,14 +2,14 @@ import { homedir, userInfo } from "node:os"
 import { dirname, join, relative } from "node:path"
 import type { SettingsSource } from "./source.ts"
 
-/** Whether a copy of the database's folder has `folder` in it too. Both absolute. */
+/** Whether a copy of the database's folder would contain `folder`. Both paths are absolute. */
 export const isBeside = (database: string, folder: string): boolean =>
   !relative(dirname(database), folder).startsWith("..")
 
 /**
- * Where the mark of the numbering is kept unless the configuration says so: a cache directory, which backups leave out and
- * restores do not bring back. systemd's comes first (`CacheDirectory=` of the unit). One that a copy of the database's
- * folder would hold proves nothing, so that /var/tmp, which outlives a reboot, takes its place.
+ * The default folder for the mark of the address numbering: a cache directory, which backups omit and restores do not
+ * bring back. systemd's comes first (`CacheDirectory=` of the unit). A folder that is copied with the database's proves
+ * nothing; then it is /var/tmp, which survives a reboot.
  */
 export const markFolderOf = (database: string, env: SettingsSource["env"]): string => {
   const [systemd] = (env.CACHE_DIRECTORY ?? "").split(":")

@@ -6,14 +6,16 @@ import type { SettingsSource } from "./source.ts"
 
 const keyBytes = 32
 
-/** There is no usable master key. The message says where one was looked for and what to do, and shows none of it. */
+/** There is no usable master key. The message says where it was searched and what to do, and never shows the key. */
 export class MasterKeyUnusable extends Data.TaggedError("MasterKeyUnusable")<{ readonly message: string }> {}
 
 const remedy = "make one with: openssl rand -base64 32, keep a copy apart from the backups, and never change it by hand"
 
 const besideDatabase = (database: string) => join(dirname(database), "master.key")
 
-/** The first place that has a key: the systemd credential `master-key`, TILLD_MASTER_KEY, `master.key` by the database. */
+/**
+ * The first place that has a key: the systemd credential `master-key`, TILLD_MASTER_KEY, `master.key` by the database.
+ */
 const find = (database: string, env: SettingsSource["env"]) => {
   const directory = env.CREDENTIALS_DIRECTORY
   const credential = directory === undefined ? undefined : join(directory, "master-key")
@@ -27,7 +29,7 @@ const find = (database: string, env: SettingsSource["env"]) => {
   return existsSync(file) ? { place: file, text: readFileSync(file, "utf8"), file } : undefined
 }
 
-/** A key that others of this machine can read seals nothing from them. systemd guards its credentials itself. */
+/** A key file must be readable only by its owner. systemd protects its credentials itself. */
 const refuseReadable = (file: string, instead: string) =>
   Effect.suspend(() =>
     (statSync(file).mode & 0o077) === 0
@@ -41,7 +43,7 @@ const parse = (found: { readonly place: string; readonly text: string }) =>
   Effect.suspend(() => {
     const text = found.text.trim()
     const bytes = Buffer.from(text, "base64")
-    // Node reads what it can of any text; only what it would write itself is a key.
+    // Node decodes base64 leniently. Only its canonical form is accepted.
     if (bytes.length !== keyBytes || bytes.toString("base64") !== text) {
       return new MasterKeyUnusable({
         message: `The master key in ${found.place} must be ${keyBytes} bytes in base64, 44 characters; ${remedy}`
@@ -77,8 +79,8 @@ export const loadMasterKey = Effect.fn("Settings.loadMasterKey")(function* (
 })
 
 /**
- * Reads the master key that is to take the place of the present one: from a file, from standard input where that is `-`,
- * or from the systemd credential `new-master-key`.
+ * Reads the new master key for a rotation: from a file, from standard input if that is `-`, or from the systemd
+ * credential `new-master-key`.
  */
 export const readNewMasterKey = Effect.fn("Settings.readNewMasterKey")(function* (
   given: string | undefined,
@@ -100,7 +102,7 @@ export const readNewMasterKey = Effect.fn("Settings.readNewMasterKey")(function*
   return yield* parse({ place, text })
 })
 
-/** Makes `master.key` beside the database, readable by its owner only, unless it is there. For the sandbox. */
+/** Creates `master.key` beside the database, readable only by its owner, unless it exists. For the sandbox. */
 export const makeMasterKeyFile = (database: string): Effect.Effect<void> =>
   Effect.sync(() => {
     const file = besideDatabase(database)

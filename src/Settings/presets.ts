@@ -1,12 +1,12 @@
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { Erc20 } from "../Domain/Currency.ts"
 
-/** What is known of a public network. Addresses as their issuers publish them. */
+/** The preset of a public network. Token addresses are those that their issuers publish. */
 export interface Preset {
   readonly name: string
   readonly chainId: number
   readonly tokens: Readonly<Partial<Record<Erc20, string>>>
-  /** By name: contracts that payers mistake for the ones above. */
+  /** Contracts that payers mistake for the accepted tokens, by name. */
   readonly wrongTokens: Readonly<Record<string, string>>
 }
 

@@ -8,7 +8,7 @@ import type { ChainSettings, SettingsShape } from "./Shape.ts"
 import type { SettingsSource } from "./source.ts"
 import type { Path } from "./tree.ts"
 
-/** The folder, by its absolute path, that a relative path of a key is from. */
+/** The absolute path of the folder that a key's relative path is resolved from. */
 export type BaseOf = (key: Path) => string
 
 const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => {
@@ -47,7 +47,7 @@ const databaseOf = ({ database }: File, base: BaseOf, env: SettingsSource["env"]
 
 const pathOf = (base: BaseOf, key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
 
-/** The file as the rest of tilld knows it. */
+/** Converts the decoded file to `SettingsShape`. */
 export const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => ({
   server: {
     host: file.server.host,

@@ -6,13 +6,13 @@ import { File } from "./file.ts"
 import type { SettingsProblem } from "./Problem.ts"
 import { merge, only, type Path, type Tree } from "./tree.ts"
 
-/** Where the configuration comes from: a file, and the process's environment. */
+/** The source of the configuration: a file and the process's environment. */
 export interface SettingsSource {
   readonly path: string
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** A key that an environment variable sets. */
+/** A key with the environment variable that sets it. */
 export interface Override {
   readonly variable: string
   readonly path: ReadonlyArray<string>
@@ -22,7 +22,7 @@ export interface Override {
 const prefix = "TILLD_"
 const notKeys = new Set(["TILLD_CONFIG", "TILLD_SOCKET", "TILLD_MASTER_KEY", "TILLD_API_KEY"])
 
-/** What the configuration file may hold at `path`, undefined where it knows no such key. */
+/** The schema at `path` of the configuration file; undefined when there is no such key. */
 export const nodeAt = (path: Path): SchemaAST.AST | undefined =>
   path.reduce<SchemaAST.AST | undefined>((node, key) => {
     if (node === undefined) return undefined
@@ -40,7 +40,7 @@ export const keysOf = (node: SchemaAST.AST | undefined): ReadonlyArray<string> =
 
 const variableOf = (path: ReadonlyArray<string>) => prefix + path.join("__").toUpperCase()
 
-/** Every variable that sets a key which is no section, with the path of that key. */
+/** All environment variables, with the paths of the keys that they set. Sections have none. */
 const variables = new Map<string, ReadonlyArray<string>>()
 const collect = (path: ReadonlyArray<string>): void => {
   const keys = keysOf(nodeAt(path))
@@ -49,7 +49,9 @@ const collect = (path: ReadonlyArray<string>): void => {
 }
 collect([])
 
-/** A text where the key is one, else a TOML value; what is none is left as it is, for the decoder to refuse. */
+/**
+ * Reads a variable as text if the key is one, else as a TOML value. Invalid TOML stays text, which the decoder refuses.
+ */
 const valueOf = (path: ReadonlyArray<string>, text: string): unknown => {
   const node = nodeAt(path)
   if (node !== undefined && SchemaAST.isStringKeyword(SchemaAST.encodedAST(node))) return text
@@ -62,7 +64,7 @@ const valueOf = (path: ReadonlyArray<string>, text: string): unknown => {
   )
 }
 
-/** What the environment sets, and the variables that look like ours and are not. */
+/** The keys that the environment sets, and problems with variables that have tilld's prefix and set no key. */
 export const readOverrides = (env: SettingsSource["env"]) => {
   const overrides: Array<Override> = []
   const problems: Array<SettingsProblem> = []
@@ -79,7 +81,7 @@ export const readOverrides = (env: SettingsSource["env"]) => {
   return { overrides, problems }
 }
 
-/** The overrides as the file would have them. */
+/** The overrides as a tree, in the form of the file. */
 export const treeOf = (overrides: ReadonlyArray<Override>): Tree =>
   overrides.map(({ path, value }) => only(path, value)).reduce(merge, {})
 
@@ -91,11 +93,11 @@ const unreadable = (path: string, cause: unknown): string => {
   return `the file cannot be read (${code}); check its permissions, or name a socket of the daemon with TILLD_SOCKET`
 }
 
-/** The file's text, or why there is none. */
+/** The file's text, or why it cannot be read. */
 export const readText = (path: string): Either.Either<string, string> =>
   Either.try({ try: () => readFileSync(path, "utf8"), catch: (cause) => unreadable(path, cause) })
 
-// The parser's message goes on with the lines around the place, and they may hold a secret.
+// Only the first line of the parser's message: the rest quotes lines of the file, which may contain a secret.
 const syntaxMessage = (error: TomlError) => {
   const [first = ""] = error.message.split("\n")
   return `line ${error.line}, column ${error.column}: ${first.replace("Invalid TOML document: ", "")}`

@@ -3,42 +3,42 @@ export interface Tree {
   readonly [key: string]: unknown
 }
 
-/** From the root to a value. A number is a place in an array. */
+/** The keys from the root to a value. A number is an array index. */
 export type Path = ReadonlyArray<PropertyKey>
 
 export const isTree = (value: unknown): value is Tree =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date)
 
-/** `over` on `under`: tables are joined, anything else replaces what was there. */
+/** Merges `over` into `under`: tables are merged, any other value replaces. */
 export const merge = (under: Tree, over: Tree): Tree => {
   const joined = Object.entries(over).map(([key, value]) => {
     const below = Object.hasOwn(under, key) ? under[key] : undefined
     return [key, isTree(below) && isTree(value) ? merge(below, value) : value] as const
   })
-  // Unlike an assignment this makes a key of "__proto__" too, which is then refused as any other unknown one.
+  // Unlike an assignment this also makes "__proto__" a key, which is then refused like any unknown key.
   return Object.fromEntries([...Object.entries(under), ...joined])
 }
 
-/** The tree in which only `path` is there. */
+/** A tree with one value at `path`. */
 export const only = (path: ReadonlyArray<string>, value: unknown): Tree => {
   const [key = "", ...rest] = path
   return { [key]: rest.length === 0 ? value : only(rest, value) }
 }
 
-/** What stands at `path`, undefined where nothing does. */
+/** The value at `path`; undefined when there is none. */
 export const at = (tree: unknown, path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((value, key) => (isTree(value) && Object.hasOwn(value, key) ? value[key] : undefined), tree)
 
-/** Every text of the tree with its path. */
+/** All strings of the tree, with their paths. */
 export const texts = (value: unknown, path: Path = []): ReadonlyArray<readonly [path: Path, text: string]> => {
   if (typeof value === "string") return [[path, value]]
   if (Array.isArray(value)) return value.flatMap((item, i) => texts(item, [...path, i]))
   return isTree(value) ? Object.entries(value).flatMap(([key, item]) => texts(item, [...path, key])) : []
 }
 
-// A key this long is none that anybody meant to write, and may be a secret.
+// A longer key is a mistake, and may be a secret that was pasted.
 const keyText = (key: string) => (key.length <= 40 ? key : `(a key of ${key.length} characters)`)
 
-/** As people write it: `webhooks.allow_targets[1]`. */
+/** A path in the notation of messages: `webhooks.allow_targets[1]`. */
 export const pathText = (path: Path): string =>
   path.map((key, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${keyText(String(key))}`)).join("")

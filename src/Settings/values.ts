@@ -3,7 +3,9 @@ import ipaddr from "ipaddr.js"
 import { isAddress, zeroAddress } from "viem"
 import { walletIdentity } from "./walletKey.ts"
 
-/** Enough to recognise what one wrote, too little to give a secret away that was pasted into the wrong place. */
+/**
+ * Shows a value shortened: enough to recognise it, too little to reveal a secret that was pasted into the wrong place.
+ */
 const show = (value: unknown): string => {
   if (typeof value === "string")
     return value.length <= 24 ? JSON.stringify(value) : `a text of ${value.length} characters`
@@ -12,14 +14,14 @@ const show = (value: unknown): string => {
   return Array.isArray(value) ? "an array" : "a section"
 }
 
-/** A value that answers whatever does not fit with its rule, which is also its description, and with what was found. */
+/** Adds an error message with the rule and the value that was found. The rule is also the description. */
 const must = <A, I>(rule: string, schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
   schema.annotations({
     description: `must be ${rule}`,
     message: ({ actual }) => ({ message: `must be ${rule}; found ${show(actual)}`, override: true })
   })
 
-/** As `must`, and what was found is not shown: it may be a secret, or hold one. */
+/** As `must`, but the value that was found is not shown: it may contain a secret. */
 const mustSecretly = <A>(rule: string, schema: Schema.Schema<A, string>): Schema.Schema<A, string> =>
   schema.annotations({
     description: `must be ${rule}`,
@@ -51,10 +53,10 @@ export const anyText = must("a text", Schema.String)
 const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
   new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
 
-/** An array whose items answer for themselves. */
+/** An array whose items have their own messages. */
 export const listOf = <A, I>(what: string, item: Schema.Schema<A, I>) =>
   Schema.Array(item)
-    // What stands in its place is not shown: it may be an RPC URL that lacks its brackets.
+    // The value is not shown: it may be an RPC URL without the brackets of an array.
     .annotations({ message: () => `must be an array of ${what}` })
     .pipe(Schema.filter(hasNoDuplicates, { message: () => "must not name the same one twice" }))
     .annotations({ description: `must be an array of ${what}` })
@@ -69,7 +71,7 @@ export const parseDuration = (text: string): Option.Option<Duration.Duration> =>
   return longForm.test(long) ? Duration.decodeUnknown(long) : Option.none()
 }
 
-/** What `parseDuration` reads, in words. */
+/** A description of what `parseDuration` reads. */
 export const durationForm = 'a duration such as "30s", "24h" or "60 seconds"'
 
 export const duration = (minimum: Duration.DurationInput, maximum: Duration.DurationInput) =>
@@ -89,7 +91,7 @@ export const duration = (minimum: Duration.DurationInput, maximum: Duration.Dura
 const isUrl = (value: string, ...schemes: ReadonlyArray<string>) =>
   /^\S+$/.test(value) && URL.canParse(value) && schemes.includes(new URL(value).protocol)
 
-// None of these is shown: each may carry a password or a provider's key.
+// None of these is shown in messages: each may contain a password or a provider's key.
 export const publicUrl = mustSecretly(
   "an http or https URL without user, query or fragment",
   textThat((value) => {
@@ -106,7 +108,7 @@ export const optionalUrl = mustSecretly(
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Of a source that is believed: nobody on the way may change what it says. */
+/** The URL of a trusted source. HTTPS, so that its responses cannot be changed on the way. */
 export const sourceUrl = mustSecretly(
   "an https URL without user, query or fragment; http only on this machine",
   textThat((value) => {
@@ -128,7 +130,7 @@ export const walletKey = mustSecretly(
 
 const isCidr = (value: string) =>
   ipaddr.isValidCIDR(value) &&
-  // ipaddr.js also reads 127.1 and 0177.0.0.1, which people and other programs read differently.
+  // ipaddr.js also accepts 127.1 and 0177.0.0.1, which other programs interpret differently.
   (value.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(value.split("/")[0] ?? ""))
 
 export const cidr = must('a CIDR block such as "10.0.0.0/8" or "127.0.0.1/32"', textThat(isCidr))
@@ -161,6 +163,6 @@ export const startBlock = must(
   Schema.Union(Schema.Literal("latest"), Schema.Int.pipe(Schema.nonNegative()))
 )
 
-/** A table of the file. Unknown keys are named by the decoder, missing ones too. */
+/** A section of the file. The decoder reports unknown and missing keys. */
 export const section = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct(fields).annotations({ message: ({ actual }) => `must be a section; found ${show(actual)}` })

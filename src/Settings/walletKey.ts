@@ -3,8 +3,8 @@ import { HDKey } from "viem/accounts"
 const accountDepth = 3
 
 /**
- * What tells one wallet from another, or undefined where `text` is no extended public key (BIP-32, base58check, `xpub…`)
- * of an account, `m/44'/60'/n'`.
+ * The fingerprint of a wallet; undefined when `text` is not the extended public key (BIP-32, base58check, `xpub…`) of an
+ * account, `m/44'/60'/n'`.
  */
 export const walletIdentity = (text: string): string | undefined => {
   if (!text.startsWith("xpub")) return undefined
