@@ -3,16 +3,18 @@ import { Effect } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { counter, gauge, single } from "./gauge.ts"
 
-/** From one look at the event loop to the next, in milliseconds: each wakes the process up. */
+/** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
 const resolution = 20
 
-/** What is told of the event loop is that of a whole one, the same for all who ask meanwhile. */
+/** The period of the lag percentiles. All scrapes within a period get the same values. */
 const window = "1 minute"
 
-/** Nanoseconds between two looks, as the seconds by which the second was late. */
+/** From nanoseconds between two samples to the lag of the second in seconds. */
 const lateness = (nanos: number): number => Math.max(0, nanos / 1e6 - resolution) / 1000
 
-/** What the process is and uses. The event loop is watched until the scope ends. */
+/**
+ * Metrics of the process: version, memory, processor time, event loop lag. Samples the event loop until the scope ends.
+ */
 export const makeProcessFamilies = Effect.gen(function* () {
   const delay = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -23,7 +25,7 @@ export const makeProcessFamilies = Effect.gen(function* () {
     (histogram) => Effect.sync(() => histogram.disable())
   )
   const lag = () => {
-    // Nothing was looked at yet: the percentiles mean nothing then.
+    // Without samples the percentiles are meaningless.
     const [median, p99, worst] = delay.count === 0 ? [0, 0, 0] : [delay.percentile(50), delay.percentile(99), delay.max]
     return { median: lateness(median), p99: lateness(p99), worst: lateness(worst) }
   }

@@ -5,12 +5,12 @@ import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
 
-/** How long an answer to everybody is given again, in nanoseconds: who asks more often costs no more. */
+/** How long the public readiness is cached, in nanoseconds, so that frequent requests cost nothing. */
 const kept = 1_000_000_000n
 
 export const alive = sharedAnswer({ alive: true } as const)
 
-/** All that is known of what works by itself: for the operator. */
+/** The full readiness of chains, workers and deliveries, for the operator. */
 export const makeReport = Effect.map(
   Effect.all([Chains, Dispatcher, Workers], { concurrency: 1 }),
   ([chains, dispatcher, workers]) =>
@@ -19,7 +19,7 @@ export const makeReport = Effect.map(
       { concurrency: 1 }
     ).pipe(
       Effect.map((report) => ({
-        ready: [...report.chains, ...report.workers].every((one) => one.ready),
+        ready: [...report.chains, ...report.workers].every(({ ready }) => ready),
         ...report
       }))
     )
@@ -27,7 +27,7 @@ export const makeReport = Effect.map(
 
 export const readinessStatusOf = ({ ready }: { readonly ready: boolean }) => ({ status: ready ? 200 : 503 })
 
-/** Makes something once for all that ask within a second, also when who asked first goes away meanwhile. */
+/** Shares one result among all requests within a second. It is completed even if the first client goes away meanwhile. */
 const oncePerSecond = <A, E>(make: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   let last: { readonly at: bigint; readonly made: Deferred.Deferred<A, E> } | undefined
   return Effect.flatMap(Clock.currentTimeNanos, (now) => {
@@ -38,9 +38,9 @@ const oncePerSecond = <A, E>(make: Effect.Effect<A, E>): Effect.Effect<A, E> => 
   })
 }
 
-/** For everybody: what is ready by name, and nothing of why something is not. */
+/** The public readiness: what is ready, by name, without reasons. */
 export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof HealthApi> => {
-  const told = Effect.map(report, ({ chains, ready, workers }) =>
+  const publicReadiness = Effect.map(report, ({ chains, ready, workers }) =>
     sharedAnswer(
       {
         ready,
@@ -50,6 +50,6 @@ export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof H
       readinessStatusOf({ ready })
     )
   )
-  const ready = oncePerSecond(told)
+  const ready = oncePerSecond(publicReadiness)
   return { alive: () => Effect.succeed(alive), ready: () => ready }
 })

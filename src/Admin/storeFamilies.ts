@@ -10,15 +10,15 @@ import type { Family } from "../Telemetry/instruments.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
 import { gauge, type Measured, single } from "./gauge.ts"
 
-// What is read from the store when somebody asks. Each statement counts a bounded number of rows of an index, and the
-// others have their turn between two of them.
+// Metrics that are read from the store on each scrape. Each statement counts a bounded number of index rows, and requests
+// are served between two statements.
 
-/** Endpoints that have a label of their own. */
+/** Most endpoints with their own label. */
 const named = 100
-/** Open payments of a chain that are counted. */
+/** Open payments are counted up to this number per chain. */
 const openLimit = 10_000
 
-/** The longest backlogs by endpoint, and all others together. */
+/** The longest backlogs by endpoint, and the sum of all others. */
 const topOf = (endpoints: ReadonlyArray<readonly [endpoint: string, count: number]>): ReadonlyArray<Measured> => {
   const sorted = [...endpoints].sort(([, one], [, next]) => next - one)
   const rest = sorted.slice(named)
@@ -66,14 +66,14 @@ const accountFamilies = (usages: ReadonlyArray<Usage>, quota: number): ReadonlyA
   gauge("tilld_account_quota_bytes", "What one account may store: accounts.quota_bytes.", single(quota))
 ]
 
-/** Of files that are there; the log is gone while nobody has written. */
+/** Sizes of existing files. There is no write-ahead log before the first write. */
 const fileFamily = (path: string): Family =>
   gauge("tilld_store_file_bytes", "Size of the database and of its write-ahead log.", [
     [{ file: "database" }, statSync(path, { throwIfNoEntry: false })?.size],
     [{ file: "wal" }, statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0]
   ])
 
-/** What the store tells of deliveries, payments and chains, and whether it tells anything. */
+/** Metrics of deliveries, payments and chains from the store, and whether the store can be read. */
 export const makeStoreFamilies = Effect.gen(function* () {
   const { accounts, chains, database } = yield* Settings
   const reader = yield* Reader
