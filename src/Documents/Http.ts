@@ -5,7 +5,7 @@ import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
 import { revalidated } from "../Http/revalidation.ts"
 import { Settings } from "../Settings.ts"
 
-/** The page needs nothing but its style, and is nobody's frame. */
+/** The page loads only its style, and may not be framed. */
 const pageHeaders = {
   "content-security-policy":
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -13,7 +13,7 @@ const pageHeaders = {
   "x-content-type-options": "nosniff"
 }
 
-/** The answers of a daemon's life: its documents and their tags. */
+/** The documents with their ETags, made once per process. */
 const answersOf = ({ openApi, page, style }: Documents) => ({
   openApi: sharedAnswer(openApi, { headers: revalidated(openApi) }),
   page: sharedAnswer(page, { headers: { ...pageHeaders, ...revalidated(page) } }),
@@ -22,7 +22,7 @@ const answersOf = ({ openApi, page, style }: Documents) => ({
 
 export const documentHandlers = Effect.gen(function* () {
   const { limits, server } = yield* Settings
-  // Read in and made when somebody first asks: most daemons are never asked, and all of them start.
+  // Loaded and made with the first request: most daemons never get one, and the start stays fast.
   let made: ReturnType<typeof answersOf> | undefined
   const make = Effect.map(
     Effect.promise(() => import("../Documents.ts")),

@@ -4,7 +4,7 @@ import { type HeaderObject, type JsonSchema, type Reference, type Response, refe
 
 const integer = (minimum = 0): JsonSchema => ({ type: "integer", minimum })
 
-/** `required`: every answer that refers to it has it. */
+/** `required`: every response that refers to the header has it. */
 export const headers = {
   "X-Request-Id": {
     description: "Names this request in the operator's log.",
@@ -65,13 +65,13 @@ export type HeaderName = keyof typeof headers
 
 const rateHeaders: ReadonlyArray<HeaderName> = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
 
-/** The headers that an answer names, each with whether it always has it. */
+/** The headers of a response, and whether it always has each. */
 const named = (always: ReadonlyArray<HeaderName>, sometimes: ReadonlyArray<HeaderName>): Response["headers"] => ({
   ...Object.fromEntries(always.map((name) => [name, refer("headers", name)])),
   ...Object.fromEntries(sometimes.map((name) => [name, optionally(name)]))
 })
 
-/** A header of an answer that has it in some cases only. */
+/** A header that a response has only in some cases. */
 const optionally = (name: HeaderName): HeaderObject | Reference =>
   headers[name].required ? { ...headers[name], required: false } : refer("headers", name)
 
@@ -81,7 +81,7 @@ export const successHeaders = (
   sometimes: ReadonlyArray<HeaderName>
 ) => named(["X-Request-Id", ...(keyed ? rateHeaders : []), ...always], sometimes)
 
-/** Refusals that come before anybody knows whose request it is, beside refusals that come after. */
+/** Errors before authentication, next to errors after it. */
 const beforeTheKey: ReadonlySet<ErrorCode> = new Set([
   "BAD_REQUEST",
   "SHUTTING_DOWN",
@@ -120,7 +120,7 @@ export const errorSchemaName = (code: ErrorCode): string => `Error.${code}`
 
 const referTo = (code: ErrorCode): Reference => refer("schemas", errorSchemaName(code))
 
-/** An answer that is either: `/readyz` is 503 with its report, or with an error. */
+/** A response with two possible bodies: `/readyz` is 503 with its report, or with an error. */
 export const either = (success: Response | undefined, error: Response): Response => {
   const [own, other] = [success, error].map((response) => response?.content?.["application/json"])
   if (success === undefined || own === undefined || other === undefined) return error
@@ -139,7 +139,7 @@ export const either = (success: Response | undefined, error: Response): Response
   }
 }
 
-/** What several codes of one status look like, on an operation that asks for a key or for none. */
+/** The error response for several codes of one status, on an operation with or without a key. */
 export const errorResponse = (codes: ReadonlyArray<ErrorCode>, keyed: boolean): Response => ({
   description: codes.map((code) => `- \`${code}\`: ${meanings[code].when}`).join("\n"),
   headers: errorHeaders(codes, keyed) ?? {},
@@ -156,10 +156,10 @@ const anyOf = (schemas: ReadonlyArray<JsonSchema>): JsonSchema => {
   return schemas.length === 1 && only !== undefined ? only : { anyOf: schemas }
 }
 
-/** What every operation can answer besides its own: before it is reached, or where this server is at fault. */
+/** Errors of every operation: before it is reached, or when the server is at fault. */
 const failures: ReadonlyArray<ErrorCode> = ["REQUEST_TIMEOUT", "HEADERS_TOO_LARGE", "INTERNAL"]
 
-/** The answers that look the same on every operation that asks for a key, by what they are called. */
+/** The responses that are the same on every operation with a key, by name. */
 const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
   Unauthorized: ["UNAUTHORIZED"],
   Forbidden: ["FORBIDDEN"],

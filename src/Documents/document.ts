@@ -9,7 +9,7 @@ import { apiOverview } from "./overview.ts"
 import { groupTexts } from "./texts.ts"
 import { webhookOperations } from "./webhooks.ts"
 
-/** What the documents say of one installation. */
+/** The settings of an installation that the documents mention. */
 export interface Installation {
   /** Without a slash at its end. */
   readonly publicUrl: string
@@ -37,7 +37,7 @@ const ifNoneMatch: Parameter = {
   example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
 }
 
-/** A schema without what its library says of itself, and open: what clients get may grow. */
+/** A schema without the library's own keywords, and open: responses may get new fields. */
 const tidy = (schema: JsonSchema): JsonSchema => {
   const { additionalProperties: _, title: __, ...rest } = schema as JsonSchema & { readonly title?: string }
   const { anyOf, items, properties } = rest
@@ -51,7 +51,7 @@ const tidy = (schema: JsonSchema): JsonSchema => {
   }
 }
 
-/** The names of what requests carry: there, an unknown field is refused. */
+/** The names of request schemas: unknown fields are refused there. */
 const requestSchemas = (paths: OpenApiDocument["paths"]): ReadonlySet<string> =>
   new Set(
     Object.values(paths)
@@ -60,7 +60,7 @@ const requestSchemas = (paths: OpenApiDocument["paths"]): ReadonlySet<string> =>
       .map(({ schema }) => nameOf(schema.$ref ?? ""))
   )
 
-/** The API as a document, made from the definition that the server works by. */
+/** The OpenAPI document, generated from the definition that the server uses. */
 export const makeDocument = (installation: Installation): OpenApiDocument => {
   const definitions: Record<string, JSONSchema.JsonSchema7> = {}
   const toJsonSchema: ToJsonSchema = (ast: SchemaAST.AST) =>

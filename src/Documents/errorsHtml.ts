@@ -4,7 +4,7 @@ import { type Html, html, nothing } from "./html.ts"
 import { type Components, type OpenApiDocument, type OperationObject, resolve } from "./openApi.ts"
 import { code as codeBlock, inline } from "./prose.ts"
 
-/** Errors that many operations can give, told of in one place. */
+/** Errors that many operations share, described in one place. */
 export interface SharedErrors {
   readonly id: string
   /** Whose they are: "any request …". */
@@ -29,7 +29,7 @@ const codesOf = (components: Components, { responses }: OperationObject): Readon
   return errorCodes.filter((code) => examples.includes(code))
 }
 
-/** What all operations of a kind have in common, each code with the widest kind. */
+/** The codes that all operations of a kind share; each code is listed with the widest kind. */
 export const sharedErrors = ({ components, paths }: OpenApiDocument): ReadonlyArray<SharedErrors> => {
   const operations = Object.values(paths).flatMap((item) => Object.values(item))
   const told = new Set<ErrorCode>()

@@ -46,7 +46,7 @@ const field = (components: Components, name: string, schema: JsonSchema, require
   }</dd>`
 }
 
-/** What is described elsewhere on the page is linked to and not told again. */
+/** Links to a description elsewhere on the page instead of repeating it. */
 const nestedFields = (components: Components, schema: JsonSchema): Html =>
   schema.$ref === undefined
     ? fields(components, schema)

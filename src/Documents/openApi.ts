@@ -35,7 +35,7 @@ export interface Example {
 
 export interface HeaderObject {
   readonly description: string
-  /** Whether every answer has it that names it. */
+  /** Whether every response that lists the header has it. */
   readonly required: boolean
   readonly schema: JsonSchema
   readonly example?: unknown
@@ -104,7 +104,7 @@ export interface OpenApiDocument {
 
 type Named<Kind extends keyof Components> = Components[Kind][string]
 
-/** What a reference stands for; what is none stands for itself. */
+/** Resolves a reference; any other value is returned as it is. */
 export const resolve = <Kind extends keyof Components>(
   components: Components,
   kind: Kind,

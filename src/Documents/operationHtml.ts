@@ -33,7 +33,7 @@ const schemaLink = ({ schema }: MediaType): Html =>
 const bodies = (content: Readonly<Record<string, MediaType>> | undefined): Html =>
   html`${Object.values(content ?? {}).map((media) => html`${schemaLink(media)}${examplesOf(media)}`)}`
 
-/** The headers of an answer but those that nearly all have, which are told of in one place. */
+/** The headers of a response, without those that nearly all have, which are described in one place. */
 const headersOf = (components: Components, { headers = {} }: Response): Html => {
   const own = Object.keys(headers).filter((name) => !commonHeader.test(name))
   return own.length === 0
@@ -44,13 +44,13 @@ const headersOf = (components: Components, { headers = {} }: Response): Html => 
       })}</p>`
 }
 
-/** What a media type has beside errors. */
+/** The schema of a media type without error bodies. */
 const withoutErrors = (media: MediaType): MediaType => ({
   ...media,
   examples: Object.fromEntries(Object.entries(media.examples ?? {}).filter(([name]) => !isError(name)))
 })
 
-/** An answer that is no error, or not always one; nothing where it is. */
+/** A response, unless it is always an error. */
 const answer = (components: Components, status: string, response: Response): Html => {
   const media = Object.entries(response.content ?? {}).map(([type, each]) => [type, withoutErrors(each)] as const)
   const examples = media.flatMap(([, each]) => Object.keys(each.examples ?? {}))
@@ -77,7 +77,7 @@ const parametersOf = (components: Components, { parameters = [] }: OperationObje
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The request as a command that can be pasted. */
+/** The request as a curl command. */
 const command = (server: string, method: string, path: string, operation: OperationObject): string => {
   const [first] = Object.values(operation.requestBody?.content["application/json"]?.examples ?? {})
   const url = `${server}${path.replace(/\{(\w+)\}/g, "ID")}`

@@ -48,7 +48,7 @@ const declaredCodes = ({ errors }: Endpoint): ReadonlyArray<ErrorCode> =>
     )
   )
 
-/** In the order of the checks: what is declared, and what every request of its kind can meet. */
+/** The error codes of an operation in the order of the checks: its own, and those of all requests of its kind. */
 const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: boolean): ReadonlyArray<ErrorCode> => {
   const possible: ReadonlyArray<ErrorCode> = [
     "BAD_REQUEST",
@@ -63,7 +63,7 @@ const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: 
   return errorCodes.filter((code) => possible.includes(code))
 }
 
-/** Headers of an answer beside those that all have. */
+/** Headers of a response, in addition to those that all have. */
 const extraHeaders = (id: OperationId, takesBody: boolean, mayBeKept: boolean) => ({
   always: [
     ...(id === "payments.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : []),
@@ -116,7 +116,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
   const permissions = requiredPermissions(mergedAnnotations)
   const keyed = Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
   const takesBody = HttpMethod.hasBody(endpoint.method) && Option.isSome(endpoint.payloadSchema)
-  // What changes with the version and the configuration alone.
+  // Responses that change only with the version and the configuration.
   const mayBeKept = group.identifier === "documents"
   const { always, sometimes } = extraHeaders(operationId, takesBody, mayBeKept)
   const parameters = [

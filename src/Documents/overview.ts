@@ -1,10 +1,10 @@
 import type { Installation } from "./document.ts"
 
-/** What holds for the whole API, in the little Markdown that the page knows too. */
+/** The introduction to the API, in the subset of Markdown that the page renders. */
 export const apiOverview = ({ limits }: Installation): string =>
   `
-Ask for a payment and get an address that is made for it alone; tilld watches the chain and tells you of what arrives, by
-signed webhook, again and again until you have it.
+Create a payment and get an address that is used for it only; tilld watches the chain and reports what arrives by signed
+webhook, with retries.
 
 Bodies are JSON. Amounts of payments are strings in the token's smallest unit: 25 USDC are \`"25000000"\`, 1 ETH is
 \`"1000000000000000000"\`. Times are ISO 8601 in UTC. Ignore fields, error codes and event kinds that you do not know:
@@ -20,7 +20,7 @@ read. Keys are for servers: never give one to a browser or an app.
 ## Errors
 
 Every error has one form. \`code\` is for your program, \`message\` for your developers: it says what was wrong and what to
-do. \`details\` is there where a code has more to say, and \`requestId\` names the request in the operator's log. The one
+do. \`details\` is present where a code has more to say, and \`requestId\` names the request in the operator's log. The one
 exception is a 401, which has exactly \`code\` and \`message\`.
 
 \`\`\`json
@@ -57,7 +57,7 @@ and 24 hours. An event can come more than once: remember its \`id\`. Retries may
 
 \`X-Service-Signature\` is the HMAC-SHA256 of the body's bytes in lower-case hex, keyed with the whole secret, \`whsec_\`
 included. Check it over the bytes as they came, before you parse them, and refuse what does not match. It signs no time, so
-that a recorded request stays right for ever: \`webhook-signature\` signs the time too, or keep the ids of events.
+that a recorded request stays valid for ever: check \`webhook-signature\`, which signs the time too, or store event ids.
 
 \`\`\`js
 import { createHmac, timingSafeEqual } from "node:crypto"

@@ -73,7 +73,7 @@ ${withTag(document.paths, name).map(([path, method, operation]) => operationHtml
 ${withTag(document.webhooks, name).map(([kind, , operation]) => eventHtml(kind, operation))}</section>`
   )}`
 
-/** The document as a page that is complete in itself: no script, and nothing but the style from the same place. */
+/** The document as a self-contained page: no script, and only the stylesheet from the same host. */
 export const renderPage = (document: OpenApiDocument): string => {
   const { info, servers } = document
   const [introduction, guide] = sections(info.description)

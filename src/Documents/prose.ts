@@ -34,7 +34,7 @@ export interface Section {
   readonly text: string
 }
 
-/** What comes before the first heading, and the sections that headings of the second level begin. */
+/** The text before the first heading, and the sections by second-level headings. */
 export const sections = (text: string): readonly [introduction: string, sections: ReadonlyArray<Section>] => {
   const [introduction = "", ...rest] = text.split(/^## /m)
   return [

@@ -22,7 +22,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "payments.create": {
     summary: "Create a payment",
     description:
-      "Gives an address that is made for this payment alone. What arrives there until `expiresAt`, in the currency and on the chain asked for, adds up; nothing else counts. Every change is told by webhook."
+      "Returns an address that is used for this payment only. All transfers to it until `expiresAt`, in the requested currency and on the requested chain, add up; nothing else counts. Every change is reported by webhook."
   },
   "payments.get": {
     summary: "Get a payment",
@@ -31,12 +31,12 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "payments.list": {
     summary: "List payments",
     description:
-      "Newest first. Give `cursor` back for the next page, until it is null; pages stay stable while payments are created."
+      "Newest first. Pass `cursor` to get the next page, until it is null; pages stay stable while payments are created."
   },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
     description:
-      "From now on the endpoint is told of the kinds that it names, for every payment of the account and mode. https only, to public addresses; at most 50 endpoints."
+      "From now on the endpoint receives events of the kinds that it names, for every payment of the account and mode. https only, to public addresses; at most 50 endpoints."
   },
   "webhooks.list": {
     summary: "List webhook endpoints",
@@ -45,7 +45,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "webhooks.remove": {
     summary: "Delete a webhook endpoint",
     description:
-      "Nothing is sent to it any more, also not what waits for a retry, except what a payment's own `webhookUrl` is owed. To delete it again is a 404."
+      "No more events are sent to it, and its pending retries are cancelled, except for events that a payment's own `webhookUrl` must get. Deleting it again is a 404."
   },
   "quotes.create": {
     summary: "Create a quote",
@@ -55,7 +55,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "events.stream": {
     summary: "Stream events",
     description:
-      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that gives the last `id` back in `Last-Event-ID`, as such clients do by themselves, goes on behind that event, and misses none; if that event is unknown, or older than events are kept, a comment says so, and the oldest that is kept comes next. First comes an `id` alone, for a client that is cut off before there is an event; a comment comes every 15 seconds. At most 20 streams an account. For tools and tests: a shop is better served by webhooks, which are tried again."
+      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that sends the last `id` in `Last-Event-ID`, as EventSource clients do by themselves, continues after that event and misses none; if that event is unknown, or no longer stored, a comment says so, and the oldest stored event comes next. First comes an `id` alone, for a client that is disconnected before the first event; a comment comes every 15 seconds. At most 20 streams per account. For tools and tests: a shop should use webhooks, which are retried."
   },
   "health.alive": {
     summary: "Is the process alive?",
@@ -64,7 +64,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "health.ready": {
     summary: "Does everything work?",
     description:
-      "What monitoring should ask: whether each chain is read and each worker goes on. Why one does not, only the operator is told. An answer is up to a second old."
+      "What monitoring should ask: whether each chain is read and each worker is running. Reasons are shown only to the operator. An answer is up to a second old."
   },
   "documents.openapi": {
     summary: "This API as OpenAPI 3.1",
@@ -72,7 +72,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   },
   "documents.page": {
     summary: "This API as a page",
-    description: "Complete in itself: no script, and nothing from elsewhere."
+    description: "Self-contained: no script, and nothing from other hosts."
   },
   "documents.style": {
     summary: "The page's style",
@@ -81,10 +81,10 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 }
 
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
-  payments: "Ask for a payment, and see what has become of it.",
+  payments: "Create payments and follow their status.",
   webhooks: "Where events are sent.",
   quotes: "What an amount is worth in another currency.",
-  events: "What tilld tells you: sent to your webhook endpoints, or to whoever follows the stream.",
+  events: "What tilld reports: sent to your webhook endpoints and to clients of the stream.",
   health: "For probes and monitoring. No key is needed.",
   documents: "What you are reading. No key is needed."
 }
@@ -97,12 +97,12 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   "payment.detecting": {
     summary: "Money was seen",
     description:
-      "`data.status` is `detecting`: the first money on time was seen, even a part, and waits for confirmations. It comes again, as a new event, when a reorg took the money away and it was mined again."
+      "`data.status` is `detecting`: the first transfer in time was seen, even of a part, and waits for confirmations. It comes again, as a new event, when a reorg removed the transfer and it was mined again."
   },
   "payment.confirmed": {
     summary: "A payment is paid",
     description:
-      "`data.status` is `confirmed`, with `txHash` and `confirmedAt`. It can follow `payment.expired` and `payment.failed`: then the operator has accepted what came."
+      "`data.status` is `confirmed`, with `txHash` and `confirmedAt`. It can follow `payment.expired` and `payment.failed`: then the operator has accepted the money that arrived."
   },
   "payment.expired": {
     summary: "Nothing came in time",
@@ -111,6 +111,6 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   "payment.failed": {
     summary: "A payment failed",
     description:
-      "`data.status` is `failed`, with `failureReason`. The one event that can follow `payment.confirmed`: then the reason is `reorged`, and the chain took back what had been confirmed."
+      "`data.status` is `failed`, with `failureReason`. The one event that can follow `payment.confirmed`: then the reason is `reorged`: a reorg has removed the confirmed transfer."
   }
 }

@@ -14,7 +14,7 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
     Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
     Schema.filter((events) => new Set(events).size === events.length, {
       message: () => "must not have the same event kind twice",
-      description: "The kinds to be told of.",
+      description: "The event kinds to send.",
       jsonSchema: { minItems: 1, uniqueItems: true }
     })
   )
@@ -37,7 +37,7 @@ export const CreateEndpointBody = Schema.Struct({
 export const EndpointObject = Schema.Struct({
   id: text("Identifier of the endpoint.", idPattern("wh")),
   url: text("Where events go.", { format: "uri" }),
-  events: Schema.Array(EventKind).annotations({ description: "The kinds that it is told of." }),
+  events: Schema.Array(EventKind).annotations({ description: "The event kinds that it receives." }),
   createdAt: timestamp("When it was registered")
 }).annotations({ identifier: "WebhookEndpoint", description: "A registered endpoint, without its secret." })
 
