@@ -40,7 +40,7 @@ const receivers = (answers: (url: string) => Effect.Effect<AttemptOutcome>) => {
 const answered = Effect.succeed<AttemptOutcome>({ status: 204 })
 const hanging = (...urls: ReadonlyArray<string>) => receivers((url) => (urls.includes(url) ? hangs : answered))
 
-it.scoped("a receiver is not delayed by another account's black hole on the same host", () => {
+it.scoped("a receiver is not delayed by another account's hanging receiver on the same host", () => {
   const [hole, good] = ["https://pages.example/hole", "https://pages.example/good"]
   const client = hanging(hole)
   return dispatching(
@@ -58,7 +58,7 @@ it.scoped("a receiver is not delayed by another account's black hole on the same
   )
 })
 
-it.scoped("a new receiver is not delayed by the 99 black holes that one key makes within a minute", () => {
+it.scoped("a new receiver is not delayed by 99 hanging receivers that one key creates within a minute", () => {
   const holes = blackHoles(99)
   const client = hanging(...holes)
   return dispatching(
@@ -78,7 +78,7 @@ it.scoped("a new receiver is not delayed by the 99 black holes that one key make
   )
 })
 
-it.scoped("after a restart, when no receiver is known, one that answers comes before others' black holes", () =>
+it.scoped("after a restart, with all receivers in probation, one that answers is not delayed by others that hang", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const holes = blackHoles(99)
@@ -95,7 +95,7 @@ it.scoped("after a restart, when no receiver is known, one that answers comes be
   })
 )
 
-it.scoped("receivers that answered until they had all slots, and then hang, take none that others need", () => {
+it.scoped("receivers that become healthy, fill all slots and then hang do not take slots that others need", () => {
   const holes = blackHoles(8)
   let isHanging = false
   const client = receivers((url) => (isHanging && holes.includes(url) ? hangs : answered))
@@ -114,7 +114,7 @@ it.scoped("receivers that answered until they had all slots, and then hang, take
   )
 })
 
-it.scoped("a stop waits for an attempt beyond the shared slots too", () => {
+it.scoped("a stop also waits for an attempt in an account's reserve", () => {
   const [one = "", other = "", waits = ""] = blackHoles(3)
   const client = receivers(() => Effect.as(Effect.sleep("1 second"), { status: 200 }))
   return Effect.gen(function* () {

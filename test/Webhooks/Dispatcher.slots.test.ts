@@ -13,7 +13,7 @@ import {
 } from "../lib/webhooks.ts"
 import { a, b, c, hangs, register, scripted } from "./endpoints.ts"
 
-it.scoped("a target that hangs delays no other", () => {
+it.scoped("a target that hangs does not delay other targets", () => {
   const client = scripted({ [a]: hangs })
   return dispatching(
     client,
@@ -33,7 +33,7 @@ it.scoped("a target that hangs delays no other", () => {
   )
 })
 
-it.scoped("targets that hang leave half of the slots to the others, before and after it is known that they do", () => {
+it.scoped("targets that hang leave half of the slots to others, in probation and when they are slow", () => {
   const client = scripted({ [a]: hangs, [b]: hangs })
   return dispatching(
     client,
@@ -55,7 +55,7 @@ it.scoped("targets that hang leave half of the slots to the others, before and a
   )
 })
 
-it.scoped("however many new targets hang, one that has answered before is not delayed", () => {
+it.scoped("however many new targets hang, a healthy target is not delayed", () => {
   const silent = Array.from({ length: 40 }, (_, i) => `https://silent${i}.example/`)
   const client = scripted(Object.fromEntries(silent.map((url) => [url, hangs])))
   return dispatching(
@@ -95,7 +95,7 @@ it.scoped("more targets than slots, and a backlog longer than what is read at on
   )
 })
 
-it.scoped("targets with long backlogs take turns with those that came after them", () =>
+it.scoped("targets with long backlogs take turns with targets that were queued after them", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const client = scripted({})

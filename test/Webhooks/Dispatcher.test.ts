@@ -234,7 +234,7 @@ it.scoped("an endpoint that is deleted during an attempt gets no other", () =>
   })
 )
 
-it.scoped("health tells the backlog and its age", () =>
+it.scoped("health reports the backlog and its age", () =>
   onStore(
     Effect.gen(function* () {
       const { health } = yield* Dispatcher

@@ -64,7 +64,7 @@ it.scoped("while a rotation overlaps, X-Service-Signature stays and webhook-sign
   )
 )
 
-it.scoped("a start in the middle of an overlap goes on with it, to its end", () =>
+it.scoped("an overlap continues after a restart, to its end", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const [before, after] = yield* Effect.all([current, Effect.map(rotate("1 hour"), ({ secret }) => secret)], {
@@ -79,7 +79,7 @@ it.scoped("a start in the middle of an overlap goes on with it, to its end", () 
   })
 )
 
-it.scoped("there are never three: another rotation waits, or ends the overlap at once", () =>
+it.scoped("there are never three secrets: another rotation is refused, or ends the overlap at once", () =>
   onStore(
     Effect.gen(function* () {
       const first = yield* current
@@ -134,7 +134,7 @@ it.scoped("a secret that is read while it rotates signs nothing any more", () =>
   )
 )
 
-it.scoped("rotations at the same time: one is done", () =>
+it.scoped("of concurrent rotations one is done", () =>
   onStore(
     Effect.gen(function* () {
       const before = yield* current
@@ -164,7 +164,7 @@ it.scoped("a first secret that a rotation makes has none before it; the other mo
   )
 )
 
-it.scoped("both secrets of a rotation rest sealed", () =>
+it.scoped("both secrets of a rotation are stored sealed", () =>
   onStore(
     Effect.gen(function* () {
       const before = yield* current

@@ -83,7 +83,7 @@ it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
   )
 )
 
-it.scoped("what waited for a delivery that a deletion cancels, and is owed to the payment's own URL, is due", () =>
+it.scoped("a delivery to a payment's own URL becomes due when a deletion cancels the delivery it waits for", () =>
   onStore(
     Effect.gen(function* () {
       const url = "https://shop.example/own"

@@ -8,7 +8,7 @@ import { TooManyEndpoints, Webhooks } from "../../src/Webhooks.ts"
 import { deliveries, merchant, newPayment, publish } from "../lib/webhooks.ts"
 import { allEvents, onStore, register, secret } from "./endpoints.ts"
 
-it.scoped("an endpoint is listed by its owner alone, and its secret rests sealed", () =>
+it.scoped("an endpoint is listed only for its owner, and its secret is stored sealed", () =>
   onStore(
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
@@ -30,7 +30,7 @@ it.scoped("an endpoint is listed by its owner alone, and its secret rests sealed
   )
 )
 
-it.scoped("a target is checked by its text: what a name means in this network nobody learns by registering it", () =>
+it.scoped("a target is checked by its text: registering a name does not reveal what it resolves to", () =>
   onStore(
     Effect.gen(function* () {
       const webhooks = yield* Webhooks

@@ -64,7 +64,7 @@ it.scoped("a retry that was planned by a clock 30 days ahead is made in time onc
   )
 })
 
-it.scoped("a target whose turn such a clock has put off has it at the next start", () =>
+it.scoped("a target whose turn was put off by a clock 30 days ahead gets it at the next start", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const client = scripted({})
@@ -79,7 +79,7 @@ it.scoped("a target whose turn such a clock has put off has it at the next start
   })
 )
 
-it.scoped("a redelivery ordered by such a clock is made, and the schedule behind it goes on in time", () =>
+it.scoped("a redelivery ordered by a clock 30 days ahead is made, and the schedule goes on in time after it", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const client = scripted({ [a]: refused })

@@ -26,7 +26,7 @@ const takeAll = (lanes: Lanes): ReadonlyArray<LaneSlot> => {
 const named = (count: number) => Array.from({ length: count }, (_, i) => `lane ${i}`)
 
 describe("a lane's slots", () => {
-  it("are one until its first quick answer, and all of its own from then on: eight backlogs fill all slots", () => {
+  it("are one in probation, and all of its own after its first quick answer: eight backlogs fill all slots", () => {
     const lanes = lanesOf(named(8), 30)
     const first = takeAll(lanes)
     expect(first).toHaveLength(8)
@@ -34,7 +34,7 @@ describe("a lane's slots", () => {
     expect(takeAll(lanes)).toHaveLength(64)
   })
 
-  it("are not more after an attempt that was not made", () => {
+  it("do not increase after an attempt that was not made", () => {
     const lanes = lanesOf(["new"], 30)
     for (const slot of takeAll(lanes)) lanes.ended(slot, undefined)
     expect(takeAll(lanes)).toHaveLength(1)
@@ -56,7 +56,7 @@ describe("a lane's slots", () => {
     expect(takeAll(lanes).map(({ standing }) => standing)).toEqual(Array(8).fill("slow"))
   })
 
-  it("are its own still when nothing of it was in memory meanwhile", () => {
+  it("stay its own when it had no deliveries in memory meanwhile", () => {
     const lanes = lanesOf(["shop"], 1)
     for (const slot of takeAll(lanes)) {
       lanes.ended(slot, false)
@@ -72,7 +72,7 @@ describe("a lane's slots", () => {
 })
 
 describe("all slots together", () => {
-  it("half of them are for new lanes, half for slow ones, and a quarter is always left", () => {
+  it("lanes in probation have at most half, slow lanes at most half, and a quarter is always left", () => {
     expect(takeAll(lanesOf(named(100), 1))).toHaveLength(32)
     expect(takeAll(lanesOf(named(100), 10, true))).toHaveLength(32)
     const lanes = lanesOf(named(100), 10, true)
@@ -143,7 +143,7 @@ describe("accounts", () => {
   let sequence = 0
   const of = (slots: ReadonlyArray<LaneSlot>, account: string) => slots.filter(({ lane }) => lane.account === account)
 
-  it("whatever hangs for however many others, an account has slots for new receivers and for known ones", () => {
+  it("however many receivers of other accounts hang, an account has slots for new and for healthy receivers", () => {
     const lanes = new Lanes(limits)
     for (let i = 0; i < 25; i++) add(lanes, `hostile ${i}`, named(99), 3)
     const hung = takeAll(lanes)
@@ -157,7 +157,7 @@ describe("accounts", () => {
     expect(of(takeAll(lanes), shop)).toHaveLength(8)
   })
 
-  it("one that has none is given one beyond the ceiling too, and no more", () => {
+  it("an account without attempts gets one slot beyond the ceiling, and no more", () => {
     const lanes = new Lanes({ concurrency: 4, perLane: 2 })
     for (let i = 0; i < 40; i++) add(lanes, `hostile ${i}`, named(9), 3)
     takeAll(lanes)
@@ -169,7 +169,7 @@ describe("accounts", () => {
     expect(of(takeAll(lanes), shop)).toHaveLength(1)
   })
 
-  it("share the slots that come free: who has the fewest under way is next, and those with as many take turns", () => {
+  it("share free slots: the account with the fewest attempts is next, and accounts with equally many take turns", () => {
     const lanes = new Lanes({ concurrency: 8, perLane: 2 })
     add(lanes, "large", named(8), 30)
     for (const slot of takeAll(lanes)) lanes.ended(slot, false)

@@ -34,7 +34,7 @@ const withEndpoint = <A, E, R>(
 const isSignedWith = ({ body, headers }: DeliveryRequest, secret: string) =>
   verifySignature({ headers: Object.fromEntries(new Headers(headers)), body: Buffer.from(body) }, secret)
 
-it.scoped("nothing goes to a deleted endpoint again, but for what a payment's own URL is owed", () =>
+it.scoped("nothing is redelivered to a deleted endpoint, except events owed to a payment's own URL", () =>
   withEndpoint((endpoint, sent) =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks

@@ -46,7 +46,7 @@ it.scoped("what was delivered is sent once more, the same id and bytes, and stay
   )
 })
 
-it.scoped("one that fails leaves the schedule as it was, and one that succeeds ends it", () => {
+it.scoped("a redelivery that fails leaves the schedule as it was, and one that succeeds ends it", () => {
   let answer = refused
   const client = rememberingClient(() => answer)
   return dispatching(
@@ -80,7 +80,7 @@ it.scoped("one that fails leaves the schedule as it was, and one that succeeds e
   )
 })
 
-it.scoped("a failed one keeps its last attempt, and is delivered when a redelivery succeeds after that", () => {
+it.scoped("a failed delivery keeps its last attempt, and is delivered when a redelivery succeeds after that", () => {
   let answer = refused
   return dispatching(
     rememberingClient(() => answer),
@@ -106,7 +106,7 @@ it.scoped("a failed one keeps its last attempt, and is delivered when a redelive
   )
 })
 
-it.scoped("to ask again while it is due or under way adds nothing", () =>
+it.scoped("ordering a redelivery again while it is due or under way adds nothing", () =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<AttemptOutcome>()
     let answer: Effect.Effect<AttemptOutcome> = ok
@@ -136,7 +136,7 @@ it.scoped("to ask again while it is due or under way adds nothing", () =>
   })
 )
 
-it.scoped("one that comes before the first attempt of the schedule lets the payment's next events go", () => {
+it.scoped("a redelivery before the first scheduled attempt releases the payment's next events", () => {
   const client = rememberingClient(() => ok)
   return dispatching(
     client,
@@ -159,7 +159,7 @@ it.scoped("one that comes before the first attempt of the schedule lets the paym
 /** An id that is no delivery's. */
 const commitNothing = onStore(commit((now) => RedeliveryRepo.redeliver("dlv_aaaaaaaaaaaaaaaaaaaaaa_own", now)))
 
-it.scoped("one that a stop cuts off is made after the next start, and the schedule goes on behind it", () =>
+it.scoped("a redelivery that a stop cuts off is made after the next start, and the schedule goes on after it", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<AttemptOutcome> = refused

@@ -180,7 +180,7 @@ it.scopedLive("an outcome has the address that was dialled, or all that were tri
   })
 )
 
-it.scopedLive("a certificate for another name, or of an unknown authority, is no receiver", () =>
+it.scopedLive("a certificate for another name, or of an unknown authority, is refused", () =>
   Effect.gen(function* () {
     const { receiver, post } = yield* receiving({ certifiedFor: ["shop.example"] })
     expect(yield* post(`https://other.example:${receiver.port}/`)).toMatchObject({ error: "tls" })
@@ -191,7 +191,7 @@ it.scopedLive("a certificate for another name, or of an unknown authority, is no
   })
 )
 
-it.scopedLive("no variable of the environment turns the check of certificates off", () =>
+it.scopedLive("no environment variable turns off the check of certificates", () =>
   Effect.gen(function* () {
     yield* Effect.acquireRelease(
       Effect.sync(() => vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0")),
@@ -204,7 +204,7 @@ it.scopedLive("no variable of the environment turns the check of certificates of
   })
 )
 
-it.scopedLive("what is not there, and what is not allowed, is told in a word", () =>
+it.scopedLive("unreachable and refused targets have an error class", () =>
   Effect.gen(function* () {
     const { post } = yield* receiving(
       {},
@@ -237,7 +237,7 @@ it.scoped("30 seconds to the status, and not one more", () =>
   })
 )
 
-it.scoped("looking up the name counts", () =>
+it.scoped("the deadline includes the name look-up", () =>
   Effect.gen(function* () {
     const asked = yield* Deferred.make<void>()
     const resolve = () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
@@ -261,7 +261,7 @@ it.scoped("a body that drips is dropped after 5 seconds; its status stands", () 
   })
 )
 
-it.scopedLive("an extra CA file that is none is named", () =>
+it.scopedLive("an unusable extra CA file is named in the error", () =>
   Effect.gen(function* () {
     const caFile = join(yield* temporaryFolder, "ca.pem")
     writeFileSync(caFile, "not a certificate")

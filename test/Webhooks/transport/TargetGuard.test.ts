@@ -166,7 +166,7 @@ it.effect("tells a name that does not resolve from one that is refused", () =>
   )
 )
 
-it.effect("allow_targets opens what it names and nothing else", () =>
+it.effect("allow_targets allows exactly the addresses that it lists", () =>
   Effect.gen(function* () {
     expect(yield* judge("https://127.0.0.1:8443/")).toEqual(["127.0.0.1"])
     expect(yield* judge("https://127.0.0.2/")).toBe(notPublic)
@@ -177,7 +177,7 @@ it.effect("allow_targets opens what it names and nothing else", () =>
   }).pipe(Effect.provide(guarded(["127.0.0.1/32", "10.0.0.0/8"])))
 )
 
-it.effect("deny_targets closes what it names, public or allowed", () =>
+it.effect("deny_targets refuses what it lists, even if it is public or allowed", () =>
   Effect.gen(function* () {
     expect(yield* judge("https://shop.example/")).toBe(notPublic)
     expect(yield* judge("https://10.0.0.7/")).toBe(notPublic)
@@ -269,7 +269,7 @@ const spelled = addresses.chain(({ bits, value }) =>
   })
 )
 
-it.effect("no spelling of an address changes what becomes of it", () =>
+it.effect("every spelling of an address is judged alike", () =>
   Effect.map(TargetGuard, (guard) =>
     fc.assert(
       fc.property(spelled, ({ bits, host, value }) => {

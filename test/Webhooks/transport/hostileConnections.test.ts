@@ -105,7 +105,7 @@ it.scoped("a handshake that never ends is cut after 30 seconds", () =>
   })
 )
 
-it.scoped("whoever stops waiting within a handshake leaves no connection", () =>
+it.scoped("an attempt that is interrupted in its handshake leaves no connection", () =>
   Effect.gen(function* () {
     const { dialled, left, post } = yield* againstTcp(() => undefined)
     const fiber = yield* Effect.fork(post)
@@ -115,7 +115,7 @@ it.scoped("whoever stops waiting within a handshake leaves no connection", () =>
   })
 )
 
-it.scoped("a head that drips is cut after 30 seconds, however much has come", () =>
+it.scoped("headers that drip are cut off after 30 seconds, however much has arrived", () =>
   Effect.gen(function* () {
     const { post, take } = yield* against(says("HTTP/1.1 200 OK\r\n"))
     const fiber = yield* Effect.fork(post)
