@@ -8,39 +8,50 @@ import { providerTrouble } from "../rpc/RpcError.ts"
 import { decidesAsSoleProvider, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 import { AskBackoff } from "./AskBackoff.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
 import { makeDueReceipts } from "./dueReceipts.ts"
 import { type DatedReceipt, QuorumCount, quorum } from "./QuorumCount.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
 
-/** Transactions in one batch, of up to three calls each; providers allow from 100 calls up. */
+/**
+ * Corroboration: before a receipt counts, a quorum of two providers must have it. The watcher runs the corroborator on
+ * every tick. It asks all usable providers about receipts that have their confirmations, counts the evidence
+ * (`QuorumCount.ts`), stores the verdict and settles the payments concerned.
+ *
+ * The provider that reported a receipt cannot be the only one to confirm it. A sole provider decides only after
+ * `payments.sole_provider_patience`, and never against the denial of another provider.
+ */
+
+/** Transactions in one batch, with up to three calls each; providers allow batches of 100 calls or more. */
 const transactionsPerBatch = 32
-/** A receipt with all its confirmations that has been seen for this long should have been corroborated. */
-const patience = Duration.toMillis("10 minutes")
-/** Transactions that one warning names. */
-const named = 10
+/** A confirmed receipt that is still not corroborated this long after it was first seen is overdue. */
+const overdueAfter = Duration.toMillis("10 minutes")
+/** Most transactions listed in one log line. */
+const transactionsPerLog = 10
 
-export const decidesAlone = "one provider decides alone: no other one answers. Remedy: add another provider to rpc_urls"
+export const decidesAlone =
+  "one provider decides alone: no other provider responds. Remedy: add another provider to rpc_urls"
 export const waitsForOthers =
-  "no other provider answers: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
+  "no other provider responds: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
 export const waitsForSecond =
-  "receipts wait for a second provider to corroborate them: the log names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls"
-const denial = ({ host, owner, txHash }: AgreementRepo.Denial) =>
-  `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}, and their payments wait: tilld payments show names them. Remedy: hold their transactions against a block explorer, and add a third provider to rpc_urls`
+  "receipts wait for a second provider to corroborate them: the log lists them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls"
+const denial = ({ host, owner, txHash }: CorroborationRepo.Denial) =>
+  `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}; their payments wait, and tilld payments show names them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
 
-/** What follows from the votes. */
+/** What the evidence of one round decides. Receipts in none of the lists stay open. */
 interface Verdict {
+  /** With the block time of the quorum, Unix seconds. */
   readonly corroborated: ReadonlyArray<readonly [Uncorroborated, number | undefined]>
   readonly refuted: ReadonlyArray<Uncorroborated>
-  /** To be stored: the first host that lacks it. */
+  /** With the host of the first provider that lacks it. */
   readonly denied: ReadonlyArray<readonly [Uncorroborated, string]>
-  /** No other provider has been able to tell, for long. */
+  /** Overdue, and no other provider is able to check it. */
   readonly unverifiable: ReadonlyArray<Uncorroborated>
 }
 
-/** Stores the verdict, and settles what follows. */
-const keep = (
+/** Stores the verdict and settles the payments concerned, in one transaction. */
+const store = (
   { network, settlement, writer }: WatchContext,
   { corroborated, denied, refuted, unverifiable }: Verdict
 ) =>
@@ -48,20 +59,23 @@ const keep = (
     Effect.gen(function* () {
       const touched = new Set<Ledger.Touched>()
       for (const [receipt, time] of corroborated) {
-        for (const payment of yield* AgreementRepo.setCorroborated(network, receipt, time)) touched.add(payment)
+        for (const payment of yield* CorroborationRepo.setCorroborated(network, receipt, time)) touched.add(payment)
       }
-      for (const [receipt, host] of denied) touched.add(yield* AgreementRepo.setDenied(network, receipt, host))
-      for (const receipt of unverifiable) touched.add(yield* AgreementRepo.setUnverifiable(network, receipt))
-      for (const receipt of refuted) touched.add(yield* AgreementRepo.refute(network, receipt))
-      // What has been read since is the watcher's own doing: nobody else moves the head.
+      for (const [receipt, host] of denied) touched.add(yield* CorroborationRepo.setDenied(network, receipt, host))
+      for (const receipt of unverifiable) touched.add(yield* CorroborationRepo.setUnverifiable(network, receipt))
+      for (const receipt of refuted) touched.add(yield* CorroborationRepo.refute(network, receipt))
+      // The stored head is the one to settle by: only this watcher moves it.
       const scan = yield* Ledger.scan(yield* Tx, network)
-      // Only corroborated money confirms a payment, and opens its exceptions.
+      // A payment confirms, and its exceptions open, by corroborated money only.
       if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched)
     })
   )
 
-/** Asks one provider about the receipts, a batch after the other, until one fails. Gives whether none has. */
-const askAbout = Effect.fnUntraced(function* (
+/**
+ * Asks one provider about the receipts, batch by batch, and stops at the first batch that fails. `answered`: no batch
+ * failed. `beyond`: the head that the provider needs before it can judge all receipts; undefined where it is there.
+ */
+const askProvider = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   receipts: ReadonlyArray<Uncorroborated>
@@ -71,7 +85,6 @@ const askAbout = Effect.fnUntraced(function* (
   const lacks: Array<Uncorroborated> = []
   const unable: Array<Uncorroborated> = []
   const replaced: Array<Uncorroborated> = []
-  /** The head at which all of them have their confirmations, where its own is below. */
   let beyond: number | undefined
   let answered = true
   for (const part of Arr.chunksOf(Object.values(Arr.groupBy(receipts, ({ txHash }) => txHash)), transactionsPerBatch)) {
@@ -80,7 +93,7 @@ const askAbout = Effect.fnUntraced(function* (
       Effect.map(Either.right),
       Effect.catchTag("RpcError", (error) => Effect.succeed(Either.left(error)))
     )
-    // A bad answer to one of them must not be what every tick begins with.
+    // A receipt that gets an unusable response counts as asked: it backs off, and does not block the others every tick.
     if (Either.isRight(found) || !providerTrouble.has(found.left.reason)) asked.push(...all)
     if (Either.isLeft(found)) {
       yield* watch.providers.failed(provider, found.left)
@@ -102,133 +115,142 @@ const askAbout = Effect.fnUntraced(function* (
 })
 
 /**
- * Asks the providers about the receipts, the one that serves last. The provider that reported a receipt cannot be the only
- * one to corroborate it, be it by now another one that serves.
+ * Asks the other providers about the receipts, and the serving provider last. The serving one is asked only where its
+ * evidence can still decide. Quorum of two: the provider that reported a receipt cannot be the only one to confirm it,
+ * also after another provider has taken over serving.
  */
-const hearAll = Effect.fnUntraced(function* (
+const askProviders = Effect.fnUntraced(function* (
   watch: WatchContext,
   others: ReadonlyArray<Provider>,
   serving: Provider,
   receipts: ReadonlyArray<Uncorroborated>,
-  isLone: (receipt: Uncorroborated) => boolean,
-  standsStill: IsStalled
+  mayDecideAlone: (receipt: Uncorroborated) => boolean,
+  isStalled: IsStalled
 ) {
-  const votes = new QuorumCount()
+  const count = new QuorumCount()
   for (const provider of [...others, serving]) {
     const serves = provider === serving
     const open = receipts.filter((receipt) => {
-      const missing = quorum - votes.has(receipt)
-      return missing > 0 && (!serves || missing === 1 || votes.lacks(receipt).length > 0 || isLone(receipt))
+      const missing = quorum - count.has(receipt)
+      return missing > 0 && (!serves || missing === 1 || count.lacks(receipt).length > 0 || mayDecideAlone(receipt))
     })
     if (open.length === 0) continue
-    const { answered, beyond, ...answer } = yield* askAbout(watch, provider, open)
-    // A node that no longer follows the chain would be waited for without end.
-    const isStill = !serves && beyond !== undefined && (yield* standsStill(provider, beyond))
-    if (answered && !isStill) yield* watch.providers.answered(provider)
-    votes.add(provider, serves, answer)
+    const { answered, beyond, ...answer } = yield* askProvider(watch, provider, open)
+    // Payments would wait forever for a node that no longer follows the chain: it does not count as responding.
+    const stalled = !serves && beyond !== undefined && (yield* isStalled(provider, beyond))
+    if (answered && !stalled) yield* watch.providers.answered(provider)
+    count.add(provider, serves, answer)
   }
-  return votes
+  return count
 })
 
-/** Asks other providers about the receipts that one has reported. */
+/** Corroborates the receipts of one network. */
 export interface Corroborator {
-  /** Asks what is due, with the chain read up to `head`. Gives what is not as it should be. */
+  /**
+   * Asks providers about the receipts that are due, with the chain read up to `head`. Returns the problem to show on
+   * /readyz; undefined or empty where there is none.
+   */
   readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, StoreUnavailable>
 }
 
 /**
- * Corroborates receipts that have their confirmations: two providers must have each, as deep by their own heads. What two
- * of them deny counts no more. While no other provider answers, the one that serves decides alone, after
- * `sole_provider_patience`, on what nobody has denied.
+ * Makes the corroborator of a network. A receipt with all its confirmations is corroborated once two providers have it,
+ * each with that depth below its own head. A receipt that two providers deny is refuted and no longer counts. While no
+ * other provider responds for `sole_provider_patience`, the serving one decides alone on receipts that nobody has denied.
  *
- * Each is asked about again after twice the time of before: what nobody will ever corroborate costs little and holds up
- * nothing. A provider that reports what others deny serves no more.
+ * The wait before a receipt is asked about again doubles each time, so that receipts that no provider will ever
+ * corroborate cost little and delay no others. A provider whose reports others deny stops serving.
  */
 export const makeCorroborator = (watch: WatchContext): Corroborator => {
   const { chain, network, providers, reader } = watch
-  const waits = new AskBackoff(Math.max(1, Duration.toMillis(chain.pollInterval)))
-  const standsStill = makeIsStalled(providers)
-  const questions = makeDueReceipts(watch)
+  const backoff = new AskBackoff(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  const isStalled = makeIsStalled(providers)
+  const dueReceipts = makeDueReceipts(watch)
   const contradictions = new Contradictions(providers.all)
-  /** When one provider last decided alone, Unix milliseconds. */
+  /** When a sole provider of several last corroborated a receipt, Unix milliseconds. */
   let decidedAloneAt: number | undefined
 
   const warn = (late: ReadonlyArray<Uncorroborated>) =>
     late.length === 0
       ? Effect.void
-      : Effect.logWarning("receipts have had their confirmations for long, and are not corroborated").pipe(
+      : Effect.logWarning("receipts are confirmed but still not corroborated by a second provider").pipe(
           Effect.annotateLogs({
             count: late.length,
             denied: [...new Set(late.flatMap(({ deniedBy }) => deniedBy ?? []))].join(", "),
             transactions: late
-              .slice(0, named)
+              .slice(0, transactionsPerLog)
               .map(({ txHash }) => txHash)
               .join(", ")
           })
         )
 
-  const run = Effect.fn("Watcher.agree")(function* (provider: Provider, head: BlockRef) {
-    // Of receipts that were reported while there were more of them.
+  const run = Effect.fn("Corroborator.run")(function* (provider: Provider, head: BlockRef) {
+    // A chain's only provider corroborates what was reported while more providers were configured.
     const isSingle = isOnlyProvider(watch)
     const settledAt = head.number - chain.confirmations + 1
     const now = yield* Clock.currentTimeMillis
     const others = yield* providers.witnesses(provider)
-    const isLone = ({ isDenied, seenAt }: Uncorroborated) =>
+    const mayDecideAlone = ({ isDenied, seenAt }: Uncorroborated) =>
       !isDenied && (isSingle || decidesAsSoleProvider(watch, provider, seenAt, now))
-    const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - patience
-    // All providers are asked about the same: who is not asked has not been silent.
-    const { any, asked: due } = yield* questions(
+    const isOverdue = ({ seenAt }: Uncorroborated) => seenAt <= now - overdueAfter
+    // One list for all providers: a provider that is not asked must not be taken for silent.
+    const { any, asked: due } = yield* dueReceipts(
       settledAt,
-      (receipt) => waits.isDue(receipt, now) && (others.length > 0 || isLone(receipt))
+      (receipt) => backoff.isDue(receipt, now) && (others.length > 0 || mayDecideAlone(receipt))
     )
     if (!any) return undefined
-    const votes = yield* hearAll(watch, others, provider, due, isLone, standsStill)
-    const [clear, replaced] = Arr.partition(due, (one) => votes.isReplaced(one) && waits.get(one) === undefined)
-    const isCorroborated = (one: Uncorroborated) =>
-      votes.has(one) >= quorum || (votes.has(one) > 0 && !votes.isHeard(one) && isLone(one))
-    const isRefuted = (one: Uncorroborated) => !isCorroborated(one) && votes.lacks(one).length >= quorum
+    const count = yield* askProviders(watch, others, provider, due, mayDecideAlone, isStalled)
+    const [judged, replaced] = Arr.partition(
+      due,
+      (receipt) => count.isReplaced(receipt) && backoff.get(receipt) === undefined
+    )
+    const isCorroborated = (receipt: Uncorroborated) =>
+      count.has(receipt) >= quorum ||
+      (count.has(receipt) > 0 && !count.hasOtherEvidence(receipt) && mayDecideAlone(receipt))
+    const isRefuted = (receipt: Uncorroborated) => !isCorroborated(receipt) && count.lacks(receipt).length >= quorum
     const verdict: Verdict = {
-      corroborated: clear.filter(isCorroborated).map((one) => [one, votes.timeOf(one)] as const),
-      refuted: clear.filter(isRefuted),
-      denied: clear.flatMap((one) => {
-        const [by] = votes.lacks(one)
-        return by === undefined || one.deniedBy !== undefined || isCorroborated(one)
+      corroborated: judged.filter(isCorroborated).map((receipt) => [receipt, count.timeOf(receipt)] as const),
+      refuted: judged.filter(isRefuted),
+      denied: judged.flatMap((receipt) => {
+        const [by] = count.lacks(receipt)
+        return by === undefined || receipt.deniedBy !== undefined || isCorroborated(receipt)
           ? []
-          : [[one, by.client.host] as const]
+          : [[receipt, by.client.host] as const]
       }),
-      unverifiable: clear.filter(
-        (one) => !one.unverifiable && one.deniedBy === undefined && isOverdue(one) && votes.isUnverifiable(one)
+      unverifiable: judged.filter(
+        (receipt) =>
+          !receipt.unverifiable && receipt.deniedBy === undefined && isOverdue(receipt) && count.isUnverifiable(receipt)
       )
     }
-    if (!isSingle && verdict.corroborated.some(([one]) => votes.has(one) < quorum)) decidedAloneAt = now
-    if (Object.values(verdict).some((list) => list.length > 0)) yield* keep(watch, verdict)
+    if (!isSingle && verdict.corroborated.some(([receipt]) => count.has(receipt) < quorum)) decidedAloneAt = now
+    if (Object.values(verdict).some((list) => list.length > 0)) yield* store(watch, verdict)
     if (verdict.refuted.length > 0) {
-      yield* Effect.logError("two providers deny receipts that one has reported: they do not count").pipe(
+      yield* Effect.logError("receipts that one provider reported are refuted by two others and do not count").pipe(
         Effect.annotateLogs({
           transactions: verdict.refuted
-            .slice(0, named)
+            .slice(0, transactionsPerLog)
             .map(({ txHash }) => txHash)
             .join(", ")
         })
       )
     }
-    for (const one of contradictions.find(clear, votes, others.length === 1, now)) {
-      yield* providers.contradicted(one.provider, one.detail)
+    for (const contradicted of contradictions.find(judged, count, others.length === 1, now)) {
+      yield* providers.contradicted(contradicted.provider, contradicted.detail)
     }
 
-    const left: Array<Uncorroborated> = []
-    for (const receipt of clear) {
-      if (isCorroborated(receipt) || isRefuted(receipt)) waits.forget(receipt)
-      else if (votes.isAsked(receipt)) left.push(receipt)
+    const open: Array<Uncorroborated> = []
+    for (const receipt of judged) {
+      if (isCorroborated(receipt) || isRefuted(receipt)) backoff.forget(receipt)
+      else if (count.isAsked(receipt)) open.push(receipt)
     }
-    // A reorg since it was read, most likely, which the next tick finds: asked once more, it is a denial.
-    for (const receipt of replaced) waits.lengthen(receipt, now, false)
-    yield* warn(left.filter((receipt) => isOverdue(receipt) && waits.get(receipt)?.warned !== true))
-    for (const receipt of left) {
-      waits.lengthen(receipt, now, isOverdue(receipt) || waits.get(receipt)?.warned === true)
+    // The serving provider has probably seen a reorg, which the next tick finds. The second time it counts as a denial.
+    for (const receipt of replaced) backoff.lengthen(receipt, now, false)
+    yield* warn(open.filter((receipt) => isOverdue(receipt) && backoff.get(receipt)?.warned !== true))
+    for (const receipt of open) {
+      backoff.lengthen(receipt, now, isOverdue(receipt) || backoff.get(receipt)?.warned === true)
     }
-    const overdue = yield* AgreementRepo.anyOverdue(reader, network, settledAt, now - patience)
-    const denied = yield* AgreementRepo.anyDenied(reader, network, settledAt)
+    const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
+    const denied = yield* CorroborationRepo.anyDenied(reader, network, settledAt)
     const alone = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
     return [
       denied === undefined ? undefined : denial(denied),
@@ -239,12 +261,14 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       .join("; ")
   })
 
-  /** Until another provider testifies, that one has decided alone stays to be seen. */
-  const told = (provider: Provider, reason: string | undefined) =>
+  /** A decision by a sole provider stays on /readyz until another provider responds. */
+  const withSoleDecision = (provider: Provider, reason: string | undefined) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
-      const isTold = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
-      return reason || (isTold ? decidesAlone : undefined)
+      const decidedAlone = decidedAloneAt !== undefined && providers.silentSince(provider, now) < decidedAloneAt
+      return reason || (decidedAlone ? decidesAlone : undefined)
     })
 
-  return { run: (provider, head) => Effect.flatMap(run(provider, head), (reason) => told(provider, reason)) }
+  return {
+    run: (provider, head) => Effect.flatMap(run(provider, head), (reason) => withSoleDecision(provider, reason))
+  }
 }
