@@ -19,7 +19,14 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { corroborateInternal, isInternal } from "./corroborateInternal.ts"
 
-// What one provider says of receipts that another one has reported.
+/**
+ * The evidence of one provider about receipts that another provider reported: which of them it has, which it lacks and
+ * which it cannot check. Called by `corroborate.ts` for receipts that wait for a quorum, and by `secondEvidence.ts` for
+ * dust before a payment ends.
+ *
+ * A receipt counts as present only with the same transaction, block, position, receiver and amount, and with all its
+ * confirmations below the provider's own head. Money that moved inside contracts is left to `corroborateInternal.ts`.
+ */
 
 const MinedTransactionReceipt = Schema.Struct({
   transactionHash: Hash,
@@ -37,43 +44,46 @@ const findMinedReceipt = (hash: string): Call<MinedTransactionReceipt | undefine
   decode: (result) => (result === null ? Either.right(undefined) : decodeMinedReceipt(result))
 })
 
-/** A transaction, which is checked where it is looked at; null where the node has none. */
+/** A transaction, not decoded: `nativeTransfers` checks it. Null where the node has none. */
 const findTransaction = (hash: string): Call<unknown> => ({
   method: "eth_getTransactionByHash",
   params: [hash],
   decode: Either.right
 })
 
-const Listed = Schema.Struct({ hash: Hash, transactions: Schema.Array(Hash) })
-type Listed = typeof Listed.Type
-const decodeListed = decoder(Listed)
+const BlockListing = Schema.Struct({ hash: Hash, transactions: Schema.Array(Hash) })
+type BlockListing = typeof BlockListing.Type
+const decodeBlockListing = decoder(BlockListing)
 
 /** The hashes of a block's transactions; undefined where the node does not have the block. */
-const findListed = (number: number): Call<Listed | undefined> => ({
+const findBlockListing = (number: number): Call<BlockListing | undefined> => ({
   method: "eth_getBlockByNumber",
   params: [`0x${number.toString(16)}`, false],
-  decode: (result) => (result === null ? Either.right(undefined) : decodeListed(result))
+  decode: (result) => (result === null ? Either.right(undefined) : decodeBlockListing(result))
 })
 
-/** What a provider says of receipts; of those in neither list it cannot tell. */
+/** The evidence of one provider. Receipts in none of the lists are too high for its head, or in blocks that it lacks. */
 export interface ReceiptEvidence {
-  /** The times of the blocks of those that it has, by hash; Unix seconds. Nothing but the header's hash vouches for one. */
+  /** Block times by block hash, Unix seconds, as in its headers at these heights. Nothing else proves a block time. */
   readonly times: ReadonlyMap<string, number>
-  /** It has them, in the same block, as deep as the chain's confirmations. */
+  /** Present in the same block, with the chain's confirmations. */
   readonly has: ReadonlyArray<Uncorroborated>
-  /** It has that depth, and not these. */
+  /** Absent, although its head is high enough for the confirmations. */
   readonly lacks: ReadonlyArray<Uncorroborated>
-  /** They moved inside contracts, and it has neither the states nor a trace that would tell. */
+  /** Moved inside contracts, and the provider has neither the states nor a trace to check them. */
   readonly unable: ReadonlyArray<Uncorroborated>
   /** Number of its head. */
   readonly head: number
 }
 
-/** Any transaction in the right block could be named for a transfer that never was: it must be told the same. */
-const isTold = (receipt: Uncorroborated, transfers: ReadonlyArray<Transfer>): boolean =>
+/**
+ * Whether the transaction really made the reported transfer. Its presence in the block is not enough: a provider could
+ * attach an invented transfer to any transaction there.
+ */
+const isAmong = (receipt: Uncorroborated, transfers: ReadonlyArray<Transfer>): boolean =>
   transfers.some((transfer) => Ledger.keyOf(transfer) === Ledger.keyOf(receipt) && transfer.amount === receipt.amount)
 
-/** What a transaction sends by its own value, if it is in the block of the receipt. */
+/** What a transaction sends by its own value; nothing where it is in another block than the receipt. */
 const sentBy = (
   transaction: unknown,
   { blockHash, blockNumber }: Uncorroborated,
@@ -84,8 +94,8 @@ const sentBy = (
   return Either.getOrElse(nativeTransfers({ header, transactions: [transaction] }, coin, addresses), () => [])
 }
 
-/** The transfers that a provider's receipt and transaction tell of, in the block of the given receipts. */
-const toldIn = (
+/** The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. */
+const transfersOf = (
   { client }: Provider,
   { contracts, network }: WatchContext,
   mined: MinedTransactionReceipt,
@@ -99,19 +109,19 @@ const toldIn = (
     onRight: (tokens) =>
       Effect.succeed([
         ...tokens,
-        ...receipts.flatMap((one) => sentBy(transaction, one, nativeToken(network.chain), addresses))
+        ...receipts.flatMap((receipt) => sentBy(transaction, receipt, nativeToken(network.chain), addresses))
       ])
   })
 }
 
 /**
- * Of receipts whose transaction a provider does not give: those it really lacks. A node without an index of old
- * transactions gives none of them, and lists them in their block all the same.
+ * Of receipts whose transaction a provider does not return: the ones that its block does not list either. A node without
+ * an index of old transactions returns none of them, and still lists them in their blocks.
  */
-const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Uncorroborated>) {
+const absentFromBlock = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Uncorroborated>) {
   const numbers = [...new Set(unknown.map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
-  const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findListed))))
+  const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findBlockListing))))
   return unknown.filter(({ blockHash, blockNumber, txHash }) => {
     const block = blocks.get(blockNumber)
     return block !== undefined && !(block.hash === blockHash && block.transactions.includes(txHash))
@@ -119,16 +129,19 @@ const reallyLacked = Effect.fnUntraced(function* ({ client }: Provider, unknown:
 })
 
 /**
- * Asks one provider about receipts: for each transaction's receipt, for the transaction where its own value is the money,
- * and for its head, in one batch. Its own head tells the depth: a head that another provider claims proves none.
+ * Asks one provider about receipts, in one batch: its head, the headers, each transaction's receipt, and the transaction
+ * itself where its value is the money. Depth is measured from the provider's own head: a head that another provider
+ * claims proves none. Receipts of money that moved inside contracts take further calls.
+ *
+ * Fails with an `RpcError` where the provider gives no usable response to the batch.
  */
-export const receiptEvidenceOf = Effect.fn("Chains.testimonyOf")(function* (
+export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function* (
   provider: Provider,
   watch: WatchContext,
   receipts: ReadonlyArray<Uncorroborated>
 ) {
-  const [outside, inside] = Arr.partition(receipts, isInternal)
-  const byHash = Arr.groupBy(outside, (receipt) => receipt.txHash)
+  const [external, internal] = Arr.partition(receipts, isInternal)
+  const byHash = Arr.groupBy(external, (receipt) => receipt.txHash)
   const hashes = Object.keys(byHash)
   const paying = hashes.filter((hash) => byHash[hash]?.some(({ position }) => position.startsWith("tx:")))
   const numbers = [...new Set(receipts.map(({ blockNumber }) => blockNumber))]
@@ -142,28 +155,28 @@ export const receiptEvidenceOf = Effect.fn("Chains.testimonyOf")(function* (
   const times = new Map(
     headers.flatMap((header) => (header === undefined ? [] : [[header.hash, header.time] as const]))
   )
-  const answers = all.slice(numbers.length)
+  const responses = all.slice(numbers.length)
   const isDeep = ({ blockNumber }: Uncorroborated) => head.number - blockNumber + 1 >= watch.chain.confirmations
-  const transactions = new Map(Arr.zip(paying, answers.slice(hashes.length)))
+  const transactions = new Map(Arr.zip(paying, responses.slice(hashes.length)))
   const has: Array<Uncorroborated> = []
   const lacks: Array<Uncorroborated> = []
   const unknown: Array<Uncorroborated> = []
-  for (const [hash, mined] of Arr.zip(hashes, answers as ReadonlyArray<MinedTransactionReceipt | undefined>)) {
+  for (const [hash, mined] of Arr.zip(hashes, responses as ReadonlyArray<MinedTransactionReceipt | undefined>)) {
     const asked = (byHash[hash] ?? []).filter(isDeep)
     if (mined === undefined || mined.transactionHash !== hash) {
       unknown.push(...asked)
       continue
     }
-    const told = yield* toldIn(provider, watch, mined, transactions.get(hash), asked)
+    const transfers = yield* transfersOf(provider, watch, mined, transactions.get(hash), asked)
     for (const receipt of asked) {
-      const isSame = mined.blockHash === receipt.blockHash && mined.status === "0x1" && isTold(receipt, told)
+      const isSame = mined.blockHash === receipt.blockHash && mined.status === "0x1" && isAmong(receipt, transfers)
       ;(isSame ? has : lacks).push(receipt)
     }
   }
-  lacks.push(...(yield* reallyLacked(provider, unknown)))
-  const deepInside = inside.filter(isDeep)
-  if (deepInside.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
-  const { corroborated, denied, unable } = yield* corroborateInternal(provider, watch, deepInside)
+  lacks.push(...(yield* absentFromBlock(provider, unknown)))
+  const deepInternal = internal.filter(isDeep)
+  if (deepInternal.length === 0) return { has, lacks, unable: [], times, head: head.number } satisfies ReceiptEvidence
+  const { corroborated, denied, unable } = yield* corroborateInternal(provider, watch, deepInternal)
   return {
     has: [...has, ...corroborated],
     lacks: [...lacks, ...denied],
