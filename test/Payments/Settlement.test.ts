@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import * as Balances from "../../src/Chains/balances/BalancesRepo.ts"
-import * as AgreementRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as CorroborationRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
@@ -232,7 +232,11 @@ it.scoped("uncorroborated money neither confirms nor fails a payment, and confir
     expect((yield* look(payment)).payment?.status).toBe("detecting")
     const writer = yield* Writer
     yield* writer.write(
-      AgreementRepo.setCorroborated(network, { address: address.toLowerCase(), blockHash: "0x120", position: "tx:0" })
+      CorroborationRepo.setCorroborated(network, {
+        address: address.toLowerCase(),
+        blockHash: "0x120",
+        position: "tx:0"
+      })
     )
     yield* tick({ head: lastOnTime + 501 })
     expect((yield* look(payment)).payment?.status).toBe("confirmed")

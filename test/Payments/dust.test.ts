@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import * as AgreementRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
-import * as VouchingRepo from "../../src/Chains/corroboration/SecondEvidenceRepo.ts"
+import * as CorroborationRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as SecondEvidenceRepo from "../../src/Chains/corroboration/SecondEvidenceRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
@@ -94,7 +94,7 @@ it.scoped("dust: it confirms only once its newest is deep, and all is corroborat
     const vouch = (part: ReadonlyArray<DatedTransfer>) =>
       writer.write(
         Effect.gen(function* () {
-          const touched = yield* VouchingRepo.setPassCorroborated(network, part)
+          const touched = yield* SecondEvidenceRepo.setPassCorroborated(network, part)
           expect(new Set(touched)).toEqual(new Set([payment.id]))
           yield* settlement.settle({ network, head: block(120) }, touched)
         })
@@ -297,7 +297,7 @@ it.scoped("dust: a payment is settled by reading its own rows alone, however muc
     }
     yield* Receipts.unsettledOfOwner(listening, { payment: payment.id }, 10)
     yield* Receipts.ofPayment(listening, payment.id)
-    yield* AgreementRepo.uncorroborated(listening, network, 1_000_000, 10)
+    yield* CorroborationRepo.uncorroborated(listening, network, 1_000_000, 10)
     expect(rows).toEqual([0, 1, 1, 0])
     expect(plans.filter((plan) => plan.includes("SCAN"))).toEqual([])
     expect(plans.filter((plan) => plan.includes(" receipts "))).toEqual([

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import * as AgreementRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
-import * as Doubts from "../../src/Chains/corroboration/UnshownReceiptsRepo.ts"
+import * as CorroborationRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as UnshownReceipts from "../../src/Chains/corroboration/UnshownReceiptsRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
@@ -36,7 +36,7 @@ const corroborate = (head: number, transfers: ReadonlyArray<DatedTransfer>, on =
     const settlement = yield* Settlement
     yield* writer.write(
       Effect.gen(function* () {
-        const touched = yield* Effect.forEach(transfers, (one) => AgreementRepo.setCorroborated(on, one), {
+        const touched = yield* Effect.forEach(transfers, (one) => CorroborationRepo.setCorroborated(on, one), {
           concurrency: 1
         })
         yield* settlement.settle({ network: on, head: block(head) }, touched.flat())
@@ -205,7 +205,7 @@ it.scoped(
       const settlement = yield* Settlement
       yield* writer.write(
         Effect.zipRight(
-          Doubts.setShown(network, untold),
+          UnshownReceipts.setShown(network, untold),
           settlement.settle({ network, head: block(lastOnTime + confirmations) }, [payment.id])
         )
       )

@@ -15,7 +15,7 @@ import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { InternalVerdict } from "./corroborateInternal.ts"
 import { quorum } from "./QuorumCount.ts"
-import * as Doubts from "./UnshownReceiptsRepo.ts"
+import * as UnshownReceipts from "./UnshownReceiptsRepo.ts"
 
 /** Unattributed receipts that one round asks other providers about, the newest first. */
 const askedPerRound = 50
@@ -60,7 +60,7 @@ type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "bl
 const verdictBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
-  beside: Doubts.ReceivedWith
+  beside: UnshownReceipts.ReceivedWith
 ): Effect.fn.Return<InternalVerdict, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
@@ -82,7 +82,7 @@ const verdictsOn = Effect.fnUntraced(function* (
   serving: Provider,
   others: ReadonlyArray<Provider>,
   money: Unattributed,
-  beside: Doubts.ReceivedWith
+  beside: UnshownReceipts.ReceivedWith
 ) {
   const [own = "unable", ...theirs] = yield* Effect.forEach(
     [serving, ...others],
@@ -123,7 +123,7 @@ const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read:
   const isOther = (one: DatedTransfer) =>
     one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
   const found = sum(read.filter(isOther).map(({ amount }) => amount))
-  return Effect.map(Doubts.receivedWith(reader, network, money), ({ corroborated, all }) => ({
+  return Effect.map(UnshownReceipts.receivedWith(reader, network, money), ({ corroborated, all }) => ({
     corroborated,
     all: all + found
   }))
@@ -168,7 +168,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
 const verdictInBlock = Effect.fnUntraced(function* (
   provider: Provider,
   money: Unattributed,
-  beside: Doubts.ReceivedWith
+  beside: UnshownReceipts.ReceivedWith
 ) {
   const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
   if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
@@ -193,7 +193,7 @@ const holdsAll = Effect.fnUntraced(function* (
     point = head && (yield* pointOf(head))
   }
   if (point === undefined || point.nonce > 0) return false
-  return point.balance === (yield* Doubts.receivedUpTo(reader, network, address, point.number))
+  return point.balance === (yield* UnshownReceipts.receivedUpTo(reader, network, address, point.number))
 })
 
 /**
@@ -208,7 +208,11 @@ export const verdictOf = Effect.fnUntraced(function* (
   money: Unattributed & Ledger.ReceiptKey,
   settled: BlockRef
 ) {
-  const verdict = yield* verdictBy(provider, money, yield* Doubts.receivedWith(watch.reader, watch.network, money))
+  const verdict = yield* verdictBy(
+    provider,
+    money,
+    yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
+  )
   if (verdict !== "unable") return verdict
   return (yield* holdsAll(watch, provider, money.address, settled)) ? "corroborated" : verdict
 })
@@ -245,7 +249,7 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
 const isDatedAlike = Effect.fnUntraced(function* (
   { network, reader }: WatchContext,
   { client }: Provider,
-  { blockHash, blockNumber, blockTime, since }: Doubts.UnshownReceipt
+  { blockHash, blockNumber, blockTime, since }: UnshownReceipts.UnshownReceipt
 ) {
   const own = { number: blockNumber, hash: blockHash, time: blockTime }
   const blocks = [own, (yield* Ledger.newestBlockAt(reader, network, since)) ?? own]
@@ -263,9 +267,9 @@ const judge = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   others: ReadonlyArray<Provider>,
-  money: Doubts.UnshownReceipt
+  money: UnshownReceipts.UnshownReceipt
 ): Effect.fn.Return<InternalVerdict, StoreUnavailable> {
-  const beside = yield* Doubts.receivedWith(watch.reader, watch.network, money)
+  const beside = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
   const verdicts = yield* verdictsOn(watch, provider, others, money, beside)
   const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
   const those = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
@@ -276,7 +280,7 @@ const judge = Effect.fnUntraced(function* (
   }
   if (those("denied").length >= quorum) return "denied"
   if (!isDenied(verdicts)) return "unable"
-  const isAwaited = showing.length > 0 && (yield* Doubts.isSearched(watch.reader, watch.network, money))
+  const isAwaited = showing.length > 0 && (yield* UnshownReceipts.isSearched(watch.reader, watch.network, money))
   return isAwaited ? "unable" : "denied"
 })
 
@@ -293,7 +297,7 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   checked: Scan["checked"]
 ) {
   const { network, providers, reader, settlement, writer } = watch
-  const doubtful = yield* Doubts.unshown(reader, network, askedPerRound)
+  const doubtful = yield* UnshownReceipts.unshown(reader, network, askedPerRound)
   const due = doubtful.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
   const asked = due.length === 0 ? [] : yield* providers.others(provider)
   if (asked.length === 0) return
@@ -304,8 +308,10 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   yield* warnOf(denied.map(({ address }) => address))
   yield* writer.write(
     Effect.gen(function* () {
-      for (const receipt of corroborated) yield* Doubts.setShown(network, receipt)
-      const touched = yield* Effect.forEach(denied, (money) => Doubts.takeBack(network, money), { concurrency: 1 })
+      for (const receipt of corroborated) yield* UnshownReceipts.setShown(network, receipt)
+      const touched = yield* Effect.forEach(denied, (money) => UnshownReceipts.takeBack(network, money), {
+        concurrency: 1
+      })
       const scan = yield* Ledger.scan(yield* Tx, network)
       if (scan !== undefined) yield* settlement.settle({ network, head: scan.head }, touched.flat())
     })

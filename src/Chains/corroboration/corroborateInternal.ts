@@ -17,7 +17,7 @@ import { type Call, type FullBlock, getFullBlock, sendBatch } from "../rpc/metho
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 50
@@ -143,7 +143,7 @@ const ofAddress = Effect.fnUntraced(function* (
 ) {
   const { address } = receipts[0]
   const came = yield* unlessTrouble(cameInside(watch, provider, block, address))
-  const wanted = yield* AgreementRepo.sumInternal(watch.reader, watch.network, receipts[0])
+  const wanted = yield* CorroborationRepo.sumInternal(watch.reader, watch.network, receipts[0])
   const question: Question = { watch, provider, block, address, came, wanted }
   return yield* Effect.forEach(
     receipts,

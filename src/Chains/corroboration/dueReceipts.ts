@@ -1,7 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 
 /** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
 const page = 500
@@ -22,11 +22,11 @@ export const makeDueReceipts = ({ network, reader }: Pick<WatchContext, "network
 
   /** The newest ones, and the others, from the one on whose turn it is. */
   const candidates = Effect.fnUntraced(function* (upTo: number) {
-    const newest = yield* AgreementRepo.uncorroborated(reader, network, upTo, page)
+    const newest = yield* CorroborationRepo.uncorroborated(reader, network, upTo, page)
     const last = newest.at(-1)
     if (last === undefined || newest.length < page) return { newest, others: [] }
-    const from = turn === undefined || AgreementRepo.isNewer(turn, last) ? last : turn
-    return { newest, others: yield* AgreementRepo.uncorroborated(reader, network, upTo, page, from) }
+    const from = turn === undefined || CorroborationRepo.isNewer(turn, last) ? last : turn
+    return { newest, others: yield* CorroborationRepo.uncorroborated(reader, network, upTo, page, from) }
   })
 
   return Effect.fnUntraced(function* (upTo: number, isOpen: (receipt: Uncorroborated) => boolean) {

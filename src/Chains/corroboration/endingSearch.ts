@@ -14,11 +14,11 @@ import type { Provider } from "../providers/Providers.ts"
 import { makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { decidesAsSoleProvider, type WatchContext } from "../scan/WatchContext.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { quorum } from "./QuorumCount.ts"
 import { RepeatedFindings } from "./RepeatedFindings.ts"
 import * as Searches from "./SearchesRepo.ts"
-import * as VouchingRepo from "./SecondEvidenceRepo.ts"
+import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 import { type SearchEvidence, type SearchPage, searchProvider } from "./searchProvider.ts"
 import {
   corroboratedByTwo,
@@ -31,50 +31,61 @@ import {
 } from "./secondEvidence.ts"
 import { finalBlockOf } from "./verificationPass.ts"
 
-/** Payments that are asked about at once: so many receivers a provider picks out of the logs. */
-const atOnce = 500
-/** Block ranges that one search may take; what is below is the verification pass's to read first. */
+/**
+ * The search before a payment ends. That no money came must be corroborated as money is: before a payment expires, fails
+ * or loses confirmed money to a reorg, two providers are searched for money to its address. Money that is found is stored
+ * and keeps the payment open; otherwise the payment is marked as searched, and settlement may end it.
+ *
+ * The watcher's maintenance runs it on every tick. While no other provider responds, the serving one decides alone after
+ * `payments.sole_provider_patience`.
+ */
+
+/** Payments in one search: as many receivers as providers accept in one log filter. */
+const paymentsPerSearch = 500
+/** Most block ranges that a search reads from one provider; the verification pass has to read the blocks below first. */
 const maxRanges = 16
 
 const waitsForTimes =
-  "payments wait before they end: two providers tell otherwise of coins without a transaction, or of the times of their blocks. Remedy: add a third provider to rpc_urls"
+  "payments wait before they end: two providers disagree about coins without a transaction, or about their block times. Remedy: add a third provider to rpc_urls"
 
-/** What a provider answers that has other blocks than those that were read, or not yet. */
-const ofOtherBlocks: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
+/** Errors of a provider that does not have the blocks that were read, or not yet. */
+const otherBlocksErrors: ReadonlySet<RpcReason> = new Set(["inconsistent", "missing", "state", "behind"])
 
-const silence: SearchedIncome = { transfers: [], compared: [] }
+const noIncome: SearchedIncome = { transfers: [], compared: [] }
 
-/** What a search has found: all of it, and what two providers told of alike. */
+/** What the search of one or two providers found. */
 interface Found extends SearchedIncome {
+  /** Transfers that both found. */
   readonly alike: ReadonlyArray<DatedTransfer>
-  /** Addresses of which the second one tells other coins than the first. */
+  /** Addresses to which the second provider found other coins than the first. */
   readonly disputed: ReadonlySet<string>
 }
 
-/** What counts of what one provider alone had told. */
+/** The decision about receipts that a single provider had reported. */
 interface Decided extends Pick<SecondEvidence, "corroborated" | "lacks"> {
+  /** Keys of receipts whose block times are corroborated, but not that the money came. */
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
 }
 
-/** What two providers tell together: each transfer once, and the coins of an address by the first of them that has any. */
-const together = (first: SearchedIncome, second: SearchedIncome): Found => {
+/** Merges what two providers found: each transfer once, and the coins of an address from the first that found any. */
+const merge = (first: SearchedIncome, second: SearchedIncome): Found => {
   const keys = new Set(first.transfers.map(Ledger.keyOf))
   const isLog = ({ position }: DatedTransfer) => position.startsWith("log:")
-  const withCoins = new Set(first.transfers.filter((one) => !isLog(one)).map(({ address }) => address))
-  const [added, alike] = Arr.partition(second.transfers, (one) => keys.has(Ledger.keyOf(one)))
-  const [kept, left] = Arr.partition(added, (one) => !isLog(one) && withCoins.has(one.address))
+  const withCoins = new Set(first.transfers.filter((transfer) => !isLog(transfer)).map(({ address }) => address))
+  const [added, alike] = Arr.partition(second.transfers, (transfer) => keys.has(Ledger.keyOf(transfer)))
+  const [kept, disputed] = Arr.partition(added, (transfer) => !isLog(transfer) && withCoins.has(transfer.address))
   return {
     transfers: [...first.transfers, ...kept],
     compared: [...first.compared, ...second.compared.filter(({ address }) => !withCoins.has(address))],
     alike,
-    disputed: new Set(left.map(({ address }) => address))
+    disputed: new Set(disputed.map(({ address }) => address))
   }
 }
 
 /**
- * Stores what was found, that it was looked for, and settles what follows. Nothing where a reorg has come between. Gives the
- * addresses that have money of which the ledger knew nothing.
+ * Stores what was found, marks payments as searched and settles them, in one transaction. Does nothing where a reorg has
+ * replaced `settled` meanwhile. Returns the addresses with money that the ledger did not know.
  */
 const store = (
   watch: WatchContext,
@@ -82,7 +93,7 @@ const store = (
   { alike, compared, disputed, transfers }: Found,
   { isSole, lacks, unshown, corroborated }: Decided,
   settled: BlockRef,
-  anewCounts: RepeatedFindings
+  repeatedFindings: RepeatedFindings
 ) =>
   watch.writer.write(
     Effect.gen(function* () {
@@ -92,38 +103,42 @@ const store = (
       const block = yield* Ledger.newestBlockAt(tx, network, settled.number)
       if (scan === undefined || block?.hash !== settled.hash) return new Set<string>()
       const counted = yield* Ledger.countedKeys(tx, network, transfers)
-      const unknown = transfers.filter((one) => one.txHash === undefined || !counted.has(Ledger.keyOf(one)))
-      // Before any of it is replaced by what one alone has told of now.
+      const unknown = transfers.filter(
+        (transfer) => transfer.txHash === undefined || !counted.has(Ledger.keyOf(transfer))
+      )
+      // First decide on the existing receipts: the income stored below may replace them.
       const decided = [
-        ...(yield* Effect.forEach(lacks, (one) => AgreementRepo.refute(network, one))),
-        ...(yield* VouchingRepo.reinstate(network, alike)),
-        ...(yield* VouchingRepo.corroborateOthers(network, corroborated, unshown, isSole))
+        ...(yield* Effect.forEach(lacks, (receipt) => CorroborationRepo.refute(network, receipt))),
+        ...(yield* SecondEvidenceRepo.reinstate(network, alike)),
+        ...(yield* SecondEvidenceRepo.corroborateOthers(network, corroborated, unshown, isSole))
       ]
       for (const { address, replaced } of compared) {
         yield* Balances.forget(network, address)
         for (const blockHash of replaced) yield* Balances.dropUnattributed(network, address, blockHash)
       }
       const coin = nativeToken(network.chain)
-      for (const one of unknown) {
-        // A round at a later block may have seen it already, and not how it came.
-        if (one.currency === coin) yield* Incomes.takeFromUnattributed(network, one, settled.number)
+      for (const transfer of unknown) {
+        // A reconciliation at a later block may already have stored the same money as unattributed.
+        if (transfer.currency === coin) yield* Incomes.takeFromUnattributed(network, transfer, settled.number)
       }
       const touched = [...decided, ...(yield* keepIncome(network, unknown, false))]
-      // Who else has what was not in the ledger before is asked with the next tick: nothing ends by one provider's dust.
+      // New money is corroborated from the next tick on: dust of a single provider must not decide how a payment ends.
       const counting = yield* Ledger.countedKeys(tx, network, unknown)
-      const paid = new Set(unknown.filter((one) => counting.has(Ledger.keyOf(one))).map(({ address }) => address))
-      // What is there in the place of what two deny is told with the next tick, too.
+      const paid = new Set(
+        unknown.filter((transfer) => counting.has(Ledger.keyOf(transfer))).map(({ address }) => address)
+      )
+      // The next search finds the money that is really there in place of a receipt that two providers deny.
       const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = ({ address, payment }: Searches.Due) =>
-        disputed.has(address) || (anew.has(address) && anewCounts.mayWait(payment))
+        disputed.has(address) || (anew.has(address) && repeatedFindings.mayWait(payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
       tx.afterCommit(() => {
-        for (const { payment } of waiting) anewCounts.waits(payment)
+        for (const { payment } of waiting) repeatedFindings.waits(payment)
       })
-      // Those asked about too: what a reorg took from them has been looked at before, and waited for this.
+      // Settle the searched payments too: money that they lost to a reorg was seen earlier, and waited for this search.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
       return paid
     })
@@ -132,141 +147,152 @@ const store = (
 const warnOf = (addresses: ReadonlySet<string>) =>
   addresses.size === 0
     ? Effect.void
-    : Effect.logWarning("before payments ended, another provider told of money that the serving one had left out").pipe(
-        Effect.annotateLogs({ addresses: [...addresses].join(", ") })
-      )
+    : Effect.logWarning(
+        "before payments ended, another provider reported money that the serving one had left out"
+      ).pipe(Effect.annotateLogs({ addresses: [...addresses].join(", ") }))
 
-/** A provider with the number of its head. */
-interface Headed {
-  readonly one: Provider
+/** A provider with its head number. */
+interface ProviderHead {
+  readonly provider: Provider
   readonly head: number
 }
 
-/** Asks another provider before payments end. */
-export interface Search {
-  /** Does what is due with the chain read up to `head`. Gives what keeps payments from their end. */
+/** Searches for money of payments that are about to end. */
+export interface EndingSearch {
+  /**
+   * Searches for the payments that are due with the chain read up to `head`. Returns why payments cannot end yet, for
+   * /readyz; undefined where nothing holds them.
+   */
   readonly run: (provider: Provider, head: BlockRef) => Effect.Effect<string | undefined, RpcError | StoreUnavailable>
 }
 
 /**
- * Silence needs a quorum as money does: before a payment expires, fails, or is undone by a reorg, another provider is asked
- * for logs by receiver and for the balances of the addresses that end, on the branch that was read. So is the serving one:
- * who read the blocks may have been the other one. What they tell of is stored, and keeps the payments open. While no other
- * one answers, the one that serves decides after `sole_provider_patience`.
+ * Makes the search of a network. Providers are asked for token logs to the addresses that end and for their balances, on
+ * the branch that was read. The serving provider is searched too: the other one may have read the blocks in the first
+ * place, and then the two together make the quorum.
  */
-export const makeSearch = (watch: WatchContext, payments: SettingsShape["payments"]): Search => {
+export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["payments"]): EndingSearch => {
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
-  const standsStill = makeIsStalled(providers)
-  const anewCounts = new RepeatedFindings()
+  const isStalled = makeIsStalled(providers)
+  const repeatedFindings = new RepeatedFindings()
 
+  /** The payments to search for with the chain read up to `head`, and the newest block with all its confirmations. */
   const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
     const scan = yield* Ledger.scan(reader, network)
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
     if (scan === undefined || settled === undefined) return undefined
     const final = finalBlockOf(watch, head.number, scan.finalized)
-    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, atOnce)
+    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, paymentsPerSearch)
     return due.length === 0 ? undefined : { due, settled, scan }
   })
 
-  /** One that has other blocks is not silent: one of the two is on a branch of its own, and the serving one may be that. */
+  /**
+   * A provider with other blocks than those that were read has responded: one of the two is on a branch of its own, and that
+   * may be the serving one. Only a stalled provider counts as silent.
+   */
   const failedBy = Effect.fnUntraced(function* (other: Provider, error: RpcError, settled: BlockRef) {
-    if (!ofOtherBlocks.has(error.reason)) {
+    if (!otherBlocksErrors.has(error.reason)) {
       if (providerTrouble.has(error.reason)) yield* providers.failed(other, error)
-    } else if (!(yield* standsStill(other, settled.number))) yield* providers.answered(other)
+    } else if (!(yield* isStalled(other, settled.number))) yield* providers.answered(other)
   })
 
-  /** Those that answer with their heads, but for one that no longer follows the chain to a block of the number `deep`. */
-  const headsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Provider>, deep: number) {
-    const heads = yield* Effect.forEach(all, (one) => headOf(providers, one), { concurrency: all.length })
+  /** Heads of the providers that respond, without providers that have stalled below the block `number`. */
+  const headsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Provider>, number: number) {
+    const heads = yield* Effect.forEach(all, (provider) => headOf(providers, provider), { concurrency: all.length })
     return yield* Effect.filter(
-      Arr.zip(all, heads).flatMap(([one, head]) => (head === undefined ? [] : [{ one, head: head.number }])),
-      ({ head, one }) => (head >= deep ? Effect.succeed(true) : Effect.negate(standsStill(one, deep))),
+      Arr.zip(all, heads).flatMap(([provider, head]) => (head === undefined ? [] : [{ provider, head: head.number }])),
+      ({ head, provider }) => (head >= number ? Effect.succeed(true) : Effect.negate(isStalled(provider, number))),
       { concurrency: 1 }
     )
   })
 
   /**
-   * What two tell that have come so far by their own heads, and the next one too where these differ; who read the blocks
-   * first is not known, and the serving one may be among them. `reason`: why others tell nothing.
+   * Searches two providers whose own heads confirm the settled block, and further ones while these leave something
+   * undecided. The serving provider may be one of the two: which provider read the blocks is not known. `reason`: why the
+   * last of the other providers gave no evidence.
    */
-  const hear = Effect.fnUntraced(function* (
+  const searchProviders = Effect.fnUntraced(function* (
     serving: Provider,
     others: ReadonlyArray<Provider>,
-    heads: ReadonlyArray<Headed>,
+    heads: ReadonlyArray<ProviderHead>,
     page: SearchPage,
     verified: number
   ) {
-    const { after, settled, told: oneSided } = page
-    const told: Array<SearchEvidence> = []
-    let reason = "no other provider answers"
+    const { after, settled, singleSourced } = page
+    const evidence: Array<SearchEvidence> = []
+    let reason = "no other provider responds"
     const isDecided = () => {
-      const corroborated = corroboratedByTwo(told.map((one) => one.corroborated))
-      const isDated = undatedAmong(oneSided, corroborated).size === 0 && unshownAmong(oneSided, told).size === 0
-      return isDated && isDustDecided(oneSided, corroborated, deniedByTwo(told))
+      const corroborated = corroboratedByTwo(evidence.map((one) => one.corroborated))
+      const isDated =
+        undatedAmong(singleSourced, corroborated).size === 0 && unshownAmong(singleSourced, evidence).size === 0
+      return isDated && isDustDecided(singleSourced, corroborated, deniedByTwo(evidence))
     }
-    for (const { head, one: asked } of heads) {
-      if (told.length >= quorum && isDecided()) break
+    for (const { head, provider } of heads) {
+      if (evidence.length >= quorum && isDecided()) break
       if (head < settled.number + chain.confirmations - 1) continue
-      // While it is the only one, the verification pass goes no further.
-      if (others.length > 0 && (settled.number - after) / asked.blockRange.blocks > maxRanges) {
-        reason = `the verification pass has not come further than block ${verified}`
+      // A sole provider is not held to this: the verification pass does not advance while it is alone.
+      if (others.length > 0 && (settled.number - after) / provider.blockRange.blocks > maxRanges) {
+        reason = `the verification pass has only reached block ${verified}`
         continue
       }
-      const helping = [...others, serving].filter((one) => one !== asked)
-      const answer = yield* searchProvider(watch, helping, asked, page)
-      if ("transfers" in answer) {
-        told.push(answer)
-        yield* providers.answered(asked)
+      const helping = [...others, serving].filter((one) => one !== provider)
+      const result = yield* searchProvider(watch, helping, provider, page)
+      if ("transfers" in result) {
+        evidence.push(result)
+        yield* providers.answered(provider)
       } else {
-        reason = answer.error.summary
-        yield* failedBy(asked, answer.error, settled)
+        reason = result.error.summary
+        yield* failedBy(provider, result.error, settled)
       }
     }
-    return { told, reason }
+    return { evidence, reason }
   })
 
-  const run = Effect.fn("Watcher.search")(function* (provider: Provider, head: BlockRef) {
+  const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
     if (providers.all.length < 2) return undefined
     const claimed = yield* dueAt(head)
     if (claimed === undefined) return undefined
     const others = yield* providers.others(provider)
-    // A head that one provider claims proves no depth: payments are due where two have come to it.
+    // A head that a single provider claims proves no depth: payments are due by the second highest head.
     const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
-    const deep = Math.min(head.number, heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number)
-    const page = deep === head.number ? claimed : yield* dueAt({ ...head, number: deep })
+    const sharedHead = Math.min(
+      head.number,
+      heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number
+    )
+    const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead })
     if (page === undefined) {
-      for (const { one } of heads) yield* providers.answered(one)
-      return `payments wait before they end: another provider's head is block ${deep}, and not ${head.number}`
+      for (const one of heads) yield* providers.answered(one.provider)
+      return `payments wait before they end: another provider's head is still block ${sharedHead}, not ${head.number}`
     }
     const { due, scan, settled } = page
-    anewCounts.retain(new Set(due.map(({ payment }) => payment)))
-    // What the verification pass has read, another provider has been asked about.
+    repeatedFindings.retain(new Set(due.map(({ payment }) => payment)))
+    // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
-    const oneSided = yield* singleSourcedOf(watch, due, settled)
-    const { reason, told } = yield* hear(
+    const singleSourced = yield* singleSourcedOf(watch, due, settled)
+    const { reason, evidence } = yield* searchProviders(
       provider,
       others,
       heads,
-      { due, told: oneSided, after, settled },
+      { due, singleSourced, after, settled },
       scan.verified
     )
-    const corroborated = corroboratedByTwo(told.map((one) => one.corroborated))
-    const unshown = unshownAmong(oneSided, told)
-    const [first = silence, second = silence] = told
-    const found = together(first, second)
-    if (told.length >= quorum) {
-      const undated = undatedAmong(oneSided, corroborated)
+    const corroborated = corroboratedByTwo(evidence.map((one) => one.corroborated))
+    const unshown = unshownAmong(singleSourced, evidence)
+    const [first = noIncome, second = noIncome] = evidence
+    const found = merge(first, second)
+    if (evidence.length >= quorum) {
+      const undated = undatedAmong(singleSourced, corroborated)
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const word = { corroborated, unshown, lacks: deniedByTwo(told), isSole: false }
-      yield* warnOf(yield* store(watch, dated, found, word, settled, anewCounts))
+      const decided = { corroborated, unshown, lacks: deniedByTwo(evidence), isSole: false }
+      yield* warnOf(yield* store(watch, dated, found, decided, settled, repeatedFindings))
       return undated.size === 0 ? undefined : waitsForTimes
     }
     const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesAsSoleProvider(watch, provider, dueAt + grace, now))
-    if (told.length === 0) return `payments wait for a provider before they end: ${reason}`
-    const bySole = { corroborated: told.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
-    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, anewCounts))
+    if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
+    const bySole = { corroborated: evidence.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
+    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, repeatedFindings))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
   })
 

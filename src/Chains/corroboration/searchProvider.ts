@@ -12,28 +12,34 @@ import { withoutRefuted } from "./corroborateBalances.ts"
 import type * as Searches from "./SearchesRepo.ts"
 import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./secondEvidence.ts"
 
-// What one provider tells of payments that are to end.
+/**
+ * The search of one provider for money of payments that are about to end: its token logs to their addresses, its
+ * balances of them, and its evidence about receipts that so far one provider alone has reported. Called by
+ * `endingSearch.ts`, once per provider that it needs.
+ *
+ * Reads only. An RPC error is a result here, not a failure: the caller decides whether another provider is asked.
+ */
 
-/** What a provider's logs tell of the addresses in the blocks above `after` up to `settled`. */
+/** The token transfers to the addresses by a provider's logs, in the blocks above `after` up to `settled`. */
 const searchLogs = Effect.fnUntraced(function* (
   watch: WatchContext,
-  other: Provider,
+  provider: Provider,
   due: ReadonlyArray<Searches.Due>,
   after: number,
   settled: BlockRef
 ) {
   const watched = new AddressSet()
   for (const { address } of due) watched.add(address)
-  const source = { ...sourceOf(watch, other), watched }
+  const source = { ...sourceOf(watch, provider), watched }
   const found: Array<DatedTransfer> = []
   for (let from = after; from < settled.number; ) {
-    const to = Math.min(settled.number, from + other.blockRange.blocks)
-    const [last] = yield* sendBatch(other.client, [getHeader(to)])
-    // Its own blocks up to here, and the last one is the one that was read: it has the same branch.
+    const to = Math.min(settled.number, from + provider.blockRange.blocks)
+    const [last] = yield* sendBatch(provider.client, [getHeader(to)])
+    // The headers are the provider's own. The last one must be the block that the watcher read: then both are on one branch.
     if (to === settled.number && last.time !== settled.time) {
-      const detail = `block ${to} is of ${last.time} to it, and was read as of ${settled.time}`
+      const detail = `block ${to} has the time ${last.time} at this provider, and had ${settled.time} when it was read`
       return yield* new RpcError({
-        host: other.client.host,
+        host: provider.client.host,
         method: "eth_getBlockByNumber",
         reason: "inconsistent",
         detail
@@ -42,42 +48,51 @@ const searchLogs = Effect.fnUntraced(function* (
     const end = to === settled.number ? { ...last, hash: settled.hash } : last
     const part = readTokenTransfers(source, { number: from, hash: "", time: 0 }, end)
     const blocks = to - from
-    found.push(...(yield* Effect.tapError(part, (error) => Effect.sync(() => other.blockRange.failed(error, blocks)))))
+    found.push(
+      ...(yield* Effect.tapError(part, (error) => Effect.sync(() => provider.blockRange.failed(error, blocks))))
+    )
     from = to
   }
   return found
 })
 
-/** What a search is about. */
+/** What one search asks about. */
 export interface SearchPage {
   readonly due: ReadonlyArray<Searches.Due>
-  readonly told: SingleSourced
+  /** Receipts of these payments that a single provider has reported. */
+  readonly singleSourced: SingleSourced
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
 }
 
-/** What one provider tells. */
+/** What one provider's search found. */
 export interface SearchEvidence extends SearchedIncome, SecondEvidence {}
 
-/** What a provider tells of the addresses, or why it does not; `others` may give what it has no states for. */
+/**
+ * Searches one provider; gives `{ error }` where it fails with an `RpcError`.
+ *
+ * @param others asked for historical states that the provider does not have
+ */
 export const searchProvider = (
   watch: WatchContext,
   others: ReadonlyArray<Provider>,
-  other: Provider,
-  { after, due, settled, told }: SearchPage
+  provider: Provider,
+  { after, due, settled, singleSourced }: SearchPage
 ) =>
   Effect.gen(function* () {
-    const logs = yield* searchLogs(watch, other, due, after, settled)
-    const income = yield* searchBalances(watch, others, other, due, settled)
-    const transfers = yield* withoutRefuted(watch, other, income.transfers)
-    const left = new Set(income.transfers.filter((one) => !transfers.includes(one)).map(({ address }) => address))
-    const compared = income.compared.filter(({ address }) => !left.has(address))
-    const word = yield* secondEvidenceOf(watch, other, told, settled)
+    const logs = yield* searchLogs(watch, provider, due, after, settled)
+    const income = yield* searchBalances(watch, others, provider, due, settled)
+    const transfers = yield* withoutRefuted(watch, provider, income.transfers)
+    const dropped = new Set(
+      income.transfers.filter((transfer) => !transfers.includes(transfer)).map(({ address }) => address)
+    )
+    const compared = income.compared.filter(({ address }) => !dropped.has(address))
+    const evidence = yield* secondEvidenceOf(watch, provider, singleSourced, settled)
     return {
-      ...word,
-      transfers: [...logs, ...transfers].map((one) => ({ ...one, reportedBy: other.client.host })),
+      ...evidence,
+      transfers: [...logs, ...transfers].map((transfer) => ({ ...transfer, reportedBy: provider.client.host })),
       compared,
-      corroborated: [...logs, ...word.corroborated]
+      corroborated: [...logs, ...evidence.corroborated]
     } satisfies SearchEvidence
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))

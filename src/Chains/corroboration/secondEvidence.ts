@@ -6,30 +6,35 @@ import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { verdictOf } from "./corroborateBalances.ts"
 import { quorum } from "./QuorumCount.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
 import type { Due } from "./SearchesRepo.ts"
 import type { CorroboratedReceipt, Undated } from "./SecondEvidenceRepo.ts"
-import * as VouchingRepo from "./SecondEvidenceRepo.ts"
+import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
-// The agreement asks about each transfer that one provider tells of, but for dust and for money without a transaction.
-// They say how a payment ends all the same: before it does, the search asks about them.
+/**
+ * A second provider's evidence about receipts that only one provider has reported, where `corroborate.ts` does not ask:
+ * dust, and money without a transaction (unattributed). Both can decide how a payment ends, so the search before the end
+ * asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, the functions below combine the
+ * evidence of several. Called by `endingSearch.ts` and `searchProvider.ts`.
+ */
 
-/** Dust receipts that are asked about one by one, shared among the payments; of more of it the logs may tell. */
+/** Dust receipts asked about one by one in a search, divided among its payments; further ones are covered by the logs. */
 const dustAtOnce = 1_000
-/** Of these in one batch, with up to three calls each. */
+/** Dust receipts in one batch, with up to three calls each. */
 const receiptsPerBatch = 32
-/** Headers in one batch; providers allow from 100 calls up. */
+/** Headers in one batch; providers allow batches of 100 calls or more. */
 const headersPerBatch = 100
 
-/** What one provider alone has told of payments that are to end. */
+/** Receipts of payments that are about to end that a single provider has reported. */
 export interface SingleSourced {
   readonly dust: ReadonlyArray<Uncorroborated>
   readonly undated: ReadonlyArray<Undated>
 }
 
+/** Reads from the ledger what a single provider has reported of these payments, in blocks up to the given one. */
 export const singleSourcedOf = Effect.fnUntraced(function* (
   { network, reader }: WatchContext,
   due: ReadonlyArray<Due>,
@@ -37,22 +42,25 @@ export const singleSourcedOf = Effect.fnUntraced(function* (
 ) {
   const each = Math.max(1, Math.floor(dustAtOnce / due.length))
   return {
-    dust: yield* AgreementRepo.uncorroboratedDust(reader, network, number, due, each),
-    undated: yield* VouchingRepo.undated(reader, network, number, due)
+    dust: yield* CorroborationRepo.uncorroboratedDust(reader, network, number, due, each),
+    undated: yield* SecondEvidenceRepo.undated(reader, network, number, due)
   } satisfies SingleSourced
 })
 
-/** What a provider says of what one alone has told. */
+/** A provider's evidence about single-sourced receipts. */
 export interface SecondEvidence {
-  /** What it has as well. */
+  /** What it has as well, with its block times. */
   readonly corroborated: ReadonlyArray<CorroboratedReceipt>
-  /** Money without a transaction that its balances show. Of the rest of it that it vouches for it has the block, and no states. */
+  /**
+   * Money without a transaction that its own balances show. Of other such money in `corroborated` it has the block and no
+   * states.
+   */
   readonly shown: ReadonlyArray<Undated>
-  /** Dust that it does not have, in a block as deep as the confirmations. */
+  /** Dust that it does not have, although its head is high enough for the confirmations. */
   readonly lacks: ReadonlyArray<Uncorroborated>
 }
 
-const ofDust = Effect.fnUntraced(function* (
+const dustEvidence = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   dust: ReadonlyArray<Uncorroborated>
@@ -70,8 +78,8 @@ const ofDust = Effect.fnUntraced(function* (
   return { corroborated: found, lacks: lacking }
 })
 
-/** Money without a transaction with the times of its blocks, where the provider has them and does not deny the money. */
-const date = Effect.fnUntraced(function* (
+/** Dates money without a transaction by the provider's blocks, where it has them and does not deny the money. */
+const undatedEvidence = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   undated: ReadonlyArray<Undated>,
@@ -100,7 +108,10 @@ const date = Effect.fnUntraced(function* (
   return { dated, shown }
 })
 
-/** What a provider says of these receipts, in blocks up to `settled`. */
+/**
+ * Asks one provider about single-sourced receipts in blocks up to `settled`, a block with all its confirmations. Fails with
+ * an `RpcError` where the provider gives no usable response.
+ */
 export const secondEvidenceOf = (
   watch: WatchContext,
   provider: Provider,
@@ -108,8 +119,8 @@ export const secondEvidenceOf = (
   settled: BlockRef
 ) =>
   Effect.zipWith(
-    ofDust(watch, provider, dust),
-    date(watch, provider, undated, settled),
+    dustEvidence(watch, provider, dust),
+    undatedEvidence(watch, provider, undated, settled),
     ({ lacks, corroborated }, { dated, shown }): SecondEvidence => ({
       corroborated: [...corroborated, ...dated],
       shown,
@@ -117,30 +128,32 @@ export const secondEvidenceOf = (
     })
   )
 
-const nameOf = (one: CorroboratedReceipt) => `${Ledger.keyOf(one)} ${one.blockTime} ${one.sinceTime ?? ""}`
+/** The receipt and its block times: providers corroborate each other only where both are equal. */
+const datedKeyOf = (receipt: CorroboratedReceipt) =>
+  `${Ledger.keyOf(receipt)} ${receipt.blockTime} ${receipt.sinceTime ?? ""}`
 
-/** What two of the providers vouch for alike, the times included. */
+/** The receipts that two of the providers corroborate, with the same block times. Takes one list per provider. */
 export const corroboratedByTwo = (
-  told: ReadonlyArray<ReadonlyArray<CorroboratedReceipt>>
+  reported: ReadonlyArray<ReadonlyArray<CorroboratedReceipt>>
 ): ReadonlyArray<CorroboratedReceipt> => {
   const counts = new Map<string, number>()
-  return told
-    .flatMap((one) => [...new Map(one.map((receipt) => [nameOf(receipt), receipt])).values()])
+  return reported
+    .flatMap((receipts) => [...new Map(receipts.map((receipt) => [datedKeyOf(receipt), receipt])).values()])
     .filter((receipt) => {
-      const count = (counts.get(nameOf(receipt)) ?? 0) + 1
-      counts.set(nameOf(receipt), count)
+      const count = (counts.get(datedKeyOf(receipt)) ?? 0) + 1
+      counts.set(datedKeyOf(receipt), count)
       return count === quorum
     })
 }
 
-/** The dust that two of the providers do not have. */
-export const deniedByTwo = (told: ReadonlyArray<SecondEvidence>): ReadonlyArray<Uncorroborated> => {
+/** The dust that two of the providers deny. */
+export const deniedByTwo = (evidence: ReadonlyArray<SecondEvidence>): ReadonlyArray<Uncorroborated> => {
   const counts = new Map<Uncorroborated, number>()
-  for (const { lacks } of told) for (const one of lacks) counts.set(one, (counts.get(one) ?? 0) + 1)
-  return [...counts].flatMap(([one, count]) => (count >= quorum ? [one] : []))
+  for (const { lacks } of evidence) for (const receipt of lacks) counts.set(receipt, (counts.get(receipt) ?? 0) + 1)
+  return [...counts].flatMap(([receipt, count]) => (count >= quorum ? [receipt] : []))
 }
 
-/** Whether two of the providers say the same of all dust that one alone has told of. */
+/** Whether two providers have corroborated or denied each single-sourced dust receipt. */
 export const isDustDecided = (
   { dust }: SingleSourced,
   corroborated: ReadonlyArray<CorroboratedReceipt>,
@@ -150,7 +163,7 @@ export const isDustDecided = (
   return dust.every((one) => decided.has(Ledger.keyOf(one)))
 }
 
-/** The payments that have money of which it is not corroborated when it came. */
+/** The payments with money whose block times are not corroborated. */
 export const undatedAmong = (
   { undated }: SingleSourced,
   corroborated: ReadonlyArray<CorroboratedReceipt>
@@ -160,11 +173,14 @@ export const undatedAmong = (
 }
 
 /**
- * Keys of the money without a transaction that fewer than two providers show by their own states: who told of it may have
- * had a state from another one. Where only one is left to tell, its word stands.
+ * Keys of the money without a transaction that fewer than two providers show by their own states: the provider that
+ * reported it may have taken a state from another one. Where a single provider responded, that one is enough.
  */
-export const unshownAmong = ({ undated }: SingleSourced, told: ReadonlyArray<SecondEvidence>): ReadonlySet<string> => {
-  const needed = Math.min(told.length, quorum)
-  const isShown = (money: Undated) => told.filter(({ shown }) => shown.includes(money)).length >= needed
+export const unshownAmong = (
+  { undated }: SingleSourced,
+  evidence: ReadonlyArray<SecondEvidence>
+): ReadonlySet<string> => {
+  const needed = Math.min(evidence.length, quorum)
+  const isShown = (money: Undated) => evidence.filter(({ shown }) => shown.includes(money)).length >= needed
   return new Set(undated.filter((money) => !isShown(money)).map(Ledger.keyOf))
 }

@@ -12,9 +12,9 @@ import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
-import * as AgreementRepo from "./CorroborationRepo.ts"
+import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { settleDispute } from "./finalBlockDispute.ts"
-import * as VouchingRepo from "./SecondEvidenceRepo.ts"
+import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
 /** Reorgs above this block are still to be expected, below it they are an alarm. */
 export const finalBlockOf = (watch: WatchContext, head: number, finalized: number | undefined): number =>
@@ -164,7 +164,8 @@ const corroborated = Effect.fnUntraced(function* (
   after: number,
   to: number
 ) {
-  if (told.length < 2 || !(yield* AgreementRepo.anyUncorroborated(watch.reader, watch.network, after, to))) return []
+  if (told.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
+    return []
   const votes = new Map<string, { readonly one: DatedTransfer; count: number }>()
   for (const { reader, transfers } of told) {
     const head = reader === provider ? scan.head.number : ((yield* headOf(watch.providers, reader))?.number ?? -1)
@@ -200,7 +201,8 @@ const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part:
       const now = yield* Ledger.scan(yield* Tx, network)
       if (now === undefined || now.head.hash !== scan.head.hash) return
       const touched = new Set(yield* Ledger.keepReceipts(network, part.missed, watch.providers.all.length < 2))
-      for (const payment of yield* VouchingRepo.setPassCorroborated(network, part.corroborated)) touched.add(payment)
+      for (const payment of yield* SecondEvidenceRepo.setPassCorroborated(network, part.corroborated))
+        touched.add(payment)
       if (part.isVerified) yield* Ledger.moveVerified(network, part.to)
       yield* settlement.settle({ network, head: now.head }, touched)
     })

@@ -4,7 +4,7 @@ import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { takeBackDenied } from "../corroboration/corroborateBalances.ts"
-import { makeSearch } from "../corroboration/endingSearch.ts"
+import { makeEndingSearch } from "../corroboration/endingSearch.ts"
 import { finalBlockOf, startPass, verificationPass } from "../corroboration/verificationPass.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
@@ -95,7 +95,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const finality = makeFinality(watch)
   const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
-  const search = makeSearch(watch, payments)
+  const search = makeEndingSearch(watch, payments)
   let unsearched: string | undefined
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {

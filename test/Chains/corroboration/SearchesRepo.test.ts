@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
@@ -41,7 +41,7 @@ it.scoped("a payment is asked about again when two providers have denied money o
       "SELECT block_hash AS blockHash, address, position FROM receipts WHERE payment_id = ?",
       [id]
     )
-    for (const receipt of receipts) yield* writer.write(AgreementRepo.refute(network, receipt))
+    for (const receipt of receipts) yield* writer.write(CorroborationRepo.refute(network, receipt))
     expect(yield* Searches.searchedTo(reader, id)).toBe(undefined)
   }).pipe(Effect.provide(layer))
 )

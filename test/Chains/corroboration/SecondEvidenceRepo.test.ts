@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
-import * as VouchingRepo from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as SecondEvidenceRepo from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
 import type { DatedTransfer } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
@@ -25,19 +25,19 @@ it.scoped("dust that two have denied is not asked about again, and does not coun
     const { id } = yield* withDust
     const reader = yield* Reader
     const writer = yield* Writer
-    const asked = Effect.map(AgreementRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
+    const asked = Effect.map(CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
       all.map(({ position }) => position)
     )
     expect(yield* asked).toEqual(["log:1", "log:2"])
-    yield* writer.write(AgreementRepo.refute(network, dust("log:1")))
+    yield* writer.write(CorroborationRepo.refute(network, dust("log:1")))
     expect(yield* asked).toEqual(["log:2"])
-    yield* writer.write(VouchingRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false))
+    yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false))
     expect(yield* corroborated).toEqual([
       { position: "log:1", canonical: 0, corroborated: 0 },
       { position: "log:2", canonical: 1, corroborated: 1 }
     ])
     // Two that tell of it in the blocks that they verify are another matter.
-    yield* writer.write(VouchingRepo.setPassCorroborated(network, [dust("log:1")]))
+    yield* writer.write(SecondEvidenceRepo.setPassCorroborated(network, [dust("log:1")]))
     expect((yield* corroborated)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
   }).pipe(Effect.provide(layer))
 )
@@ -52,7 +52,9 @@ it.scoped(
       const writer = yield* Writer
       const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
       const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
-      expect(yield* writer.write(VouchingRepo.corroborateOthers(network, vouched, datedOnly, false))).toHaveLength(2)
+      expect(
+        yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, vouched, datedOnly, false))
+      ).toHaveLength(2)
       const all = (yield* Reader).all(
         "SELECT block_number AS block, corroborated, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
       )
@@ -67,7 +69,7 @@ it.scoped("money without a transaction is to be dated while its block is of the 
   Effect.gen(function* () {
     const { id } = yield* startWith()
     const reader = yield* Reader
-    const undated = Effect.map(VouchingRepo.undated(reader, network, 120, [{ payment: id }]), (all) =>
+    const undated = Effect.map(SecondEvidenceRepo.undated(reader, network, 120, [{ payment: id }]), (all) =>
       all.map(({ blockNumber }) => blockNumber)
     )
     const untold = transfer(105, 5n, { position: "unattributed", txHash: undefined })
@@ -91,17 +93,17 @@ it.scoped(
       yield* tick({ head: 120, corroborated: false, transfers: [...all, log(105, "log:4", 1n)] })
       const reader = yield* Reader
       const writer = yield* Writer
-      yield* writer.write(AgreementRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
-      const unagreed = yield* AgreementRepo.uncorroborated(reader, network, 120, 10)
+      yield* writer.write(CorroborationRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
+      const unagreed = yield* CorroborationRepo.uncorroborated(reader, network, 120, 10)
       const of = (one: (typeof unagreed)[number]) => [one.blockNumber, one.position, one.isDenied, one.deniedBy]
       expect(unagreed.map(of)).toEqual([
         [106, "log:1", false, undefined],
         [105, "log:2", true, undefined],
         [105, "log:1", true, "a.example"]
       ])
-      const ofDust = yield* AgreementRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10)
+      const ofDust = yield* CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10)
       yield* writer.write(
-        VouchingRepo.corroborateOthers(
+        SecondEvidenceRepo.corroborateOthers(
           network,
           ofDust.map((one) => ({ ...one, blockTime: 105 })),
           new Set(),
@@ -119,11 +121,11 @@ it.scoped("what one denies of a transaction, and two have, denies nothing else o
     yield* tick({ head: 120, corroborated: false, transfers: all })
     const writer = yield* Writer
     const [large = dust("log:1"), small = dust("log:2")] = all
-    yield* writer.write(AgreementRepo.setDenied(network, large, "liar.example"))
-    yield* writer.write(AgreementRepo.setCorroborated(network, large, 105))
-    const [asked] = yield* AgreementRepo.uncorroboratedDust(yield* Reader, network, 120, [{ payment: id }], 10)
+    yield* writer.write(CorroborationRepo.setDenied(network, large, "liar.example"))
+    yield* writer.write(CorroborationRepo.setCorroborated(network, large, 105))
+    const [asked] = yield* CorroborationRepo.uncorroboratedDust(yield* Reader, network, 120, [{ payment: id }], 10)
     expect(asked).toMatchObject({ position: "log:2", isDenied: false })
-    expect(yield* writer.write(VouchingRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+    expect(yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
   }).pipe(Effect.provide(layer))
 )
 
@@ -134,10 +136,10 @@ it.scoped("what one has made up of a transaction, and two deny, denies nothing o
     yield* tick({ head: 120, corroborated: false, transfers: all })
     const writer = yield* Writer
     const [invented = dust("log:1"), real = dust("log:2")] = all
-    yield* writer.write(AgreementRepo.setDenied(network, invented, "a.example"))
-    yield* writer.write(AgreementRepo.refute(network, invented))
+    yield* writer.write(CorroborationRepo.setDenied(network, invented, "a.example"))
+    yield* writer.write(CorroborationRepo.refute(network, invented))
     const corroborate = (isSole: boolean) =>
-      writer.write(VouchingRepo.corroborateOthers(network, [real], new Set(), isSole))
+      writer.write(SecondEvidenceRepo.corroborateOthers(network, [real], new Set(), isSole))
     expect(yield* corroborate(true)).toEqual([])
     expect(yield* corroborate(false)).toEqual([id])
   }).pipe(Effect.provide(layer))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, TestClock } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import { makeCorroborator } from "../../../src/Chains/corroboration/corroborate.ts"
 import { corroborateInternal } from "../../../src/Chains/corroboration/corroborateInternal.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
@@ -52,7 +52,7 @@ const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcCli
 /** What a node answers about the receipts by itself. */
 const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
   const { provider, providers } = someProviders(client)
-  const unagreed = yield* AgreementRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
+  const unagreed = yield* CorroborationRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
   const { corroborated, denied, unable } = yield* corroborateInternal(provider, yield* watchOf(providers), unagreed)
   return { corroborated: corroborated.length, denied: denied.length, unable: unable.length }
 })

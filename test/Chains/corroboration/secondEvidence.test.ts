@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { CorroboratedReceipt, Undated } from "../../../src/Chains/corroboration/SecondEvidenceRepo.ts"
 import {
   corroboratedByTwo,
@@ -85,7 +85,7 @@ it("money that one alone shows does not count, where two are there to tell", () 
 
 it("what two of three do not have is lacked, whoever they are", () => {
   const dust = ["tx:1", "tx:2", "tx:3"].map(
-    (position): AgreementRepo.Uncorroborated => ({
+    (position): CorroborationRepo.Uncorroborated => ({
       ...receipt(position),
       blockNumber: 1,
       txHash: "0xt",
@@ -159,7 +159,7 @@ it.scoped(
       yield* writer.write(Ledger.keepReceipts(network, [more], false))
       expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
       // What is refuted, and what came after that block, it need not hold.
-      yield* writer.write(AgreementRepo.refute(network, more))
+      yield* writer.write(CorroborationRepo.refute(network, more))
       chain.oldestState = settled.number
       const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
       yield* writer.write(Ledger.keepReceipts(network, [later], false))

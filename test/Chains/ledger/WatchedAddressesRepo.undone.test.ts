@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgreementRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
+import * as CorroborationRepo from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
@@ -69,7 +69,7 @@ it.scoped("nor for what two providers have denied, nor for dust", () =>
     expect(yield* above(-1)).toBe(false)
     yield* run("UPDATE receipts SET dust = NULL")
     expect(yield* above(-1)).toBe(true)
-    yield* writer.write(AgreementRepo.refute(network, receipt))
+    yield* writer.write(CorroborationRepo.refute(network, receipt))
     expect(yield* above(-1)).toBe(false)
   }).pipe(Effect.provide(layer))
 )
