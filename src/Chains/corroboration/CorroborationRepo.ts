@@ -1,3 +1,8 @@
+/**
+ * The columns of `receipts` that corroboration reads and writes: `corroborated`, `denied_by`, `unverifiable`,
+ * `refuted`. `corroborate.ts` uses it for each receipt, the other files of this folder for parts of it. Functions that
+ * change a receipt run in the caller's transaction and give the payment concerned, which the caller settles.
+ */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
@@ -7,7 +12,7 @@ import * as Balances from "../balances/BalancesRepo.ts"
 import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
-/** A receipt that only one provider has spoken of. */
+/** A receipt that no second provider has corroborated. */
 export interface Uncorroborated extends ReceiptKey {
   readonly blockNumber: number
   readonly txHash: string
@@ -16,12 +21,13 @@ export interface Uncorroborated extends ReceiptKey {
   readonly amount: bigint
   /** Unix milliseconds. */
   readonly seenAt: number
-  /** The host of a provider that had its block's height, and not it. */
+  /** Host of the first provider that lacked the receipt, although its head was high enough. */
   readonly deniedBy: string | undefined
-  /** Such a provider was asked about this receipt, or about another one of its transaction in the same block. */
+  /** A provider lacked this receipt, or another one of the same transaction in the same block. */
   readonly isDenied: boolean
-  /** The host of the provider that reported it, where that is known. */
+  /** Host of the provider that reported it, where known. */
   readonly reportedBy: string | undefined
+  /** No other provider was able to check it for 10 minutes. */
   readonly unverifiable: boolean
 }
 
@@ -40,7 +46,7 @@ interface UncorroboratedRow {
   readonly unverifiable: number
 }
 
-/** SQL: whether a provider has denied a receipt of the same transaction, in the same block, that two have not. */
+/** SQL: a provider denies a receipt of the same transaction in the same block, and it is not corroborated. */
 export const isDenied = `EXISTS (SELECT 1 FROM receipts AS denied
   WHERE denied.denied_by IS NOT NULL AND denied.corroborated = 0 AND denied.chain = receipts.chain AND denied.mode = receipts.mode
     AND denied.tx_hash = receipts.tx_hash AND denied.block_hash = receipts.block_hash)`
@@ -63,23 +69,23 @@ const fromRow = (row: UncorroboratedRow): Uncorroborated => ({
   unverifiable: row.unverifiable === 1
 })
 
-/** A place in the order of `uncorroborated`. */
-type UncorroboratedPlace = Pick<Uncorroborated, "blockNumber" | "blockHash" | "address" | "position">
+/** A position in the order of `uncorroborated`. */
+type UncorroboratedCursor = Pick<Uncorroborated, "blockNumber" | "blockHash" | "address" | "position">
 
 /** Whether the first comes before the second in the order of `uncorroborated`. */
-export const isNewer = (one: UncorroboratedPlace, next: UncorroboratedPlace): boolean =>
-  one.blockNumber === next.blockNumber ? keyOf(one) > keyOf(next) : one.blockNumber > next.blockNumber
+export const isNewer = (first: UncorroboratedCursor, second: UncorroboratedCursor): boolean =>
+  first.blockNumber === second.blockNumber ? keyOf(first) > keyOf(second) : first.blockNumber > second.blockNumber
 
 /**
- * Of blocks up to `upTo`, newest first, those after `after`. Dust is not among them: a flood of it
- * would hold up what payments wait for, and the verification pass corroborates it.
+ * A page of uncorroborated receipts in blocks up to `upTo`, newest first, from below `after`. Without dust: a flood of
+ * it would delay the receipts that payments wait for, and the verification pass corroborates it.
  */
 export const uncorroborated = (
   db: Db,
   { chain, mode }: Network,
   upTo: number,
   limit: number,
-  after?: UncorroboratedPlace
+  after?: UncorroboratedCursor
 ) =>
   Effect.map(
     db.all<UncorroboratedRow>(
@@ -100,7 +106,7 @@ export const uncorroborated = (
     (rows) => rows.map(fromRow)
   )
 
-/** Dust of these payments that nobody agrees to, of blocks up to `upTo`; of each payment `limit` receipts at most. */
+/** Uncorroborated dust of these payments in blocks up to `upTo`; at most `limit` receipts per payment. */
 export const uncorroboratedDust = (
   db: Db,
   { chain, mode }: Network,
@@ -115,7 +121,7 @@ export const uncorroboratedDust = (
         `SELECT ${columns} FROM receipts
          WHERE payment_id = ? AND dust = 'paying' AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0
            AND block_number <= ?
-           -- Of a hundred thousand that are all corroborated, none is looked at.
+           -- Skips the payment without reading its dust, possibly 100,000 rows, where all of it is corroborated.
            AND EXISTS (SELECT 1 FROM dust_sums
              WHERE payment_id = ? AND kind = 'paying' AND corroborated = 0 AND transfers > 0)
          LIMIT ?`,
@@ -126,7 +132,7 @@ export const uncorroboratedDust = (
     return found
   })
 
-/** Wei of all that the ledger has of an address in one block as moved inside contracts, corroborated or not. */
+/** Sum of an address's receipts in one block that moved inside contracts, corroborated or not. Wei. */
 export const sumInternal = (
   db: Db,
   { chain, mode }: Network,
@@ -141,7 +147,7 @@ export const sumInternal = (
     (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
   )
 
-/** Whether a receipt of block `number` or below was seen at `seenAt`, Unix milliseconds, or before, and nobody agrees. */
+/** Whether an uncorroborated receipt up to block `number` was first seen at `seenAt` (Unix milliseconds) or before. */
 export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
   Effect.map(
     db.get(
@@ -153,7 +159,7 @@ export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, see
     (row) => row !== undefined
   )
 
-/** Whether any receipt of a block up to `upTo` is not corroborated, dust among them, or one above `after` is refuted. */
+/** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
 export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
   Effect.map(
     db.get(
@@ -169,8 +175,8 @@ export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: numbe
   )
 
 /**
- * Marks a receipt as corroborated, with the time of its block as two providers have it, Unix seconds: the one that
- * reported it may have told another. Gives whose it is; nothing where there is none.
+ * Marks a receipt as corroborated. `blockTime`: the block time of the quorum, Unix seconds, which may differ from that
+ * of the provider that reported it. Gives the payment concerned; an empty list where the receipt is gone.
  */
 export const setCorroborated = (
   { chain, mode }: Network,
@@ -191,11 +197,11 @@ export const setCorroborated = (
 export interface Denial {
   readonly host: string
   readonly txHash: string
-  /** The payment, or the address where that is lost. */
+  /** The payment's id, or the address where the payment is lost. */
   readonly owner: string
 }
 
-/** A receipt of a block up to `number` that a provider denies; undefined where there is none. */
+/** One receipt in a block up to `number` that a provider denies; undefined where there is none. */
 export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
   db.get<Denial>(
     `SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
@@ -204,7 +210,7 @@ export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
     [chain, mode, number]
   )
 
-/** A provider has the block's height, and not the receipt. Gives whose it is. */
+/** Records that the provider `host` lacks the receipt. Gives the payment concerned. */
 export const setDenied = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey, host: string) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
@@ -217,7 +223,7 @@ export const setDenied = ({ chain, mode }: Network, { address, blockHash, positi
     )
   )
 
-/** No other provider is able to tell whether it came. Gives whose it is. */
+/** Records that no other provider is able to check the receipt. Gives the payment concerned. */
 export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, position }: ReceiptKey) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
@@ -231,9 +237,9 @@ export const setUnverifiable = ({ chain, mode }: Network, { address, blockHash, 
   )
 
 /**
- * Two providers deny it: it does not count, whoever tells of it again. Gives whose it was. The balances that were kept since
- * may be of the provider that told of it, and hide what has really come; nor was anybody asked then about a payment that
- * ends without it.
+ * Refutes a receipt that two providers deny: it does not count, also when it is reported again. Gives the payment
+ * concerned. Balances stored since its block are dropped: they may come from the provider that reported it, and hide
+ * money that really arrived. The payment is searched again before it ends, now without this receipt.
  */
 export const refute = (network: Network, { address, blockHash, position }: ReceiptKey) =>
   Effect.gen(function* () {

@@ -1,3 +1,8 @@
+/**
+ * The table `searches`: which payments have been searched for money before they end, and up to which block.
+ * `endingSearch.ts` reads what is due and records what it has searched; settlement ends a payment only once it is
+ * there.
+ */
 import { Effect } from "effect"
 import type { ChainName, Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -7,9 +12,7 @@ import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { Watched } from "../balances/balanceQuery.ts"
 
-// Which payments a second provider has been asked about before they end.
-
-/** The block up to which a second provider has been asked about a payment. */
+/** Number of the block up to which a payment has been searched; undefined where it has not been. */
 export const searchedTo = (db: Db, payment: PaymentId) =>
   Effect.map(
     db.get<{ number: number }>("SELECT number FROM searches WHERE payment_id = ?", [payment]),
@@ -25,17 +28,18 @@ interface DueRow {
   readonly due_at: number
 }
 
-/** A payment that is to end, and what of it is asked about. */
+/** A payment that is about to end, with the address to search. */
 export interface Due extends Watched {
   readonly payment: PaymentId
-  /** When its time was over, without the grace; Unix milliseconds. */
+  /** When its time ended, without the settle grace; Unix milliseconds. */
   readonly dueAt: number
 }
 
 /**
- * A page of the chain's payments that another provider is to be asked about before they end: the open ones whose time was
- * over by `settled` and by the last round of balances, but for those whose money above it may have come below; and
- * confirmed ones that a reorg took money from in blocks up to `final`.
+ * Up to `limit` payments of the chain that are to be searched before they end:
+ * - open ones whose time had ended by `settled` and by the last balance round (`checked`), except where unattributed
+ *   money is stored above `settled`: it may have arrived below it;
+ * - confirmed ones that lost money to a reorg in blocks up to `final`.
  */
 export const due = (
   db: Db,
@@ -81,13 +85,13 @@ export const due = (
           own: true,
           createdHead: row.created_head ?? undefined,
           everyRound: false,
-          // What came and was collected again leaves the balance as it was.
+          // Coins that arrived and were collected since leave the balance as it was; the nonce shows them.
           withNonce: row.currency === nativeToken(chain)
         })
       )
   )
 
-/** Another provider has been asked about the payments, up to the block `number`. */
+/** Records that the payments have been searched up to the block `number`. */
 export const keep = ({ chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -100,7 +104,7 @@ export const keep = ({ chain, mode }: Network, payments: ReadonlyArray<PaymentId
     }
   })
 
-/** Another provider is to be asked about a payment once more before it ends. */
+/** Has a payment searched again before it ends. */
 export const forget = ({ chain, mode }: Network, payment: string | null) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("DELETE FROM searches WHERE payment_id = ? AND chain = ? AND mode = ?", [payment, chain, mode])

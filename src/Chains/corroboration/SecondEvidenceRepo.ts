@@ -1,3 +1,8 @@
+/**
+ * Corroboration in bulk: receipts that the verification pass or the search before a payment's end has seen at two
+ * providers. Unlike `CorroborationRepo.ts` it covers dust and money without a transaction. Functions that change
+ * receipts run in the caller's transaction and give the payments concerned, which the caller settles.
+ */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
@@ -5,17 +10,15 @@ import { type Db, Tx } from "../../Sql.ts"
 import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
 import { isDenied } from "./CorroborationRepo.ts"
 
-// What more than one provider has told of, when a stretch of the chain or a payment was looked at a second time.
-
-/** Money without a transaction, of the time of whose block no second provider has told. */
+/** Money without a transaction whose block times no second provider has corroborated. */
 export interface Undated extends ReceiptKey {
   readonly payment: PaymentId
   readonly blockNumber: number
   /** Wei. */
   readonly amount: bigint
-  /** Unix seconds, as the one provider tells. */
+  /** Unix seconds, as reported by one provider. */
   readonly blockTime: number
-  /** The first block that it may have come with; undefined where that is its own. */
+  /** Number of the first block that it may have arrived in; undefined where that is its own block. */
   readonly since: number | undefined
 }
 
@@ -30,7 +33,7 @@ interface UndatedRow {
   readonly since_number: number | null
 }
 
-/** Money of these payments that came without a transaction, in blocks up to `upTo`, at a time that one provider tells. */
+/** Uncorroborated money without a transaction of these payments, in blocks up to `upTo`. */
 export const undated = (
   db: Db,
   { chain, mode }: Network,
@@ -60,32 +63,32 @@ export const undated = (
       )
   )
 
-/** A receipt with the time of its block as providers have it, Unix seconds. */
+/** A receipt with its block time as the providers report it, Unix seconds. */
 export interface CorroboratedReceipt extends ReceiptKey {
   readonly blockTime: number
-  /** The same of the first block that it may have come with, where only an interval is known. */
+  /** The time of the first block that it may have arrived in, where only an interval is known. Unix seconds. */
   readonly sinceTime?: number | undefined
 }
 
 const corroborate = (
   { chain, mode }: Network,
   receipts: ReadonlyArray<CorroboratedReceipt>,
-  which: string,
-  isAgreed: (receipt: CorroboratedReceipt) => boolean
+  condition: string,
+  isCorroborated: (receipt: CorroboratedReceipt) => boolean
 ) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
-      `UPDATE receipts SET corroborated = told.value ->> 5, canonical = 1, refuted = 0, block_time = told.value ->> 3,
-         since_time = iif(since_number IS NULL, NULL, min(told.value ->> 4, told.value ->> 3))
-       FROM json_each(?) AS told
-       WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = told.value ->> 0 AND address = told.value ->> 1
-         AND position = told.value ->> 2 AND ${which}
+      `UPDATE receipts SET corroborated = given.value ->> 5, canonical = 1, refuted = 0, block_time = given.value ->> 3,
+         since_time = iif(since_number IS NULL, NULL, min(given.value ->> 4, given.value ->> 3))
+       FROM json_each(?) AS given
+       WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = given.value ->> 0 AND address = given.value ->> 1
+         AND position = given.value ->> 2 AND ${condition}
        RETURNING payment_id`,
       [
         JSON.stringify(
           receipts.map((receipt) => {
             const { address, blockHash, blockTime, position, sinceTime } = receipt
-            return [blockHash, address, position, blockTime, sinceTime ?? null, Number(isAgreed(receipt))]
+            return [blockHash, address, position, blockTime, sinceTime ?? null, Number(isCorroborated(receipt))]
           })
         ),
         chain,
@@ -96,18 +99,20 @@ const corroborate = (
   })
 
 /**
- * Notes that a second provider has these receipts, at the same block times, dust among them; also of those that two had
- * denied, one of them on another branch. Gives whose they are: with those settled in the same transaction, the sums of
- * their dust follow.
+ * Marks receipts as corroborated, dust included, with the block times of the quorum. Refuted receipts count again: one
+ * of the two providers that denied them may have been on another branch. Gives the payments concerned. Settle them in
+ * the same transaction: that updates the sums of their dust.
  */
 export const setPassCorroborated = (network: Network, receipts: ReadonlyArray<CorroboratedReceipt>) =>
   corroborate(network, receipts, "true", () => true)
 
 /**
- * The same of those among the receipts that nobody is asked about elsewhere.
+ * The same for receipts that `corroborate.ts` does not ask about: dust and money without a transaction. Refuted ones
+ * stay.
  *
- * @param datedOnly keys of those whose block times two providers have, and of which one alone shows that they came
- * @param isSole one provider decides alone, and not on what another one has denied
+ * @param datedOnly keys of receipts whose block times are corroborated, but not that the money arrived: they get the
+ *   block times, and stay uncorroborated
+ * @param isSole one provider decides alone: receipts that another one has denied are left out
  */
 export const corroborateOthers = (
   network: Network,
@@ -122,7 +127,7 @@ export const corroborateOthers = (
     (receipt) => !datedOnly.has(keyOf(receipt))
   )
 
-/** Has the agreement ask once more about receipts that were refuted, and that two providers tell of. Gives whose. */
+/** Has refuted receipts that two providers report now corroborated anew. Gives the payments concerned. */
 export const reinstate = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(

@@ -1,3 +1,8 @@
+/**
+ * Unattributed receipts (coins that raised a balance and that no transaction explains) that two providers have not yet
+ * shown by their own balances. `corroborateBalances.ts` lists them, compares them with what the ledger has besides, and
+ * marks or removes them.
+ */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
@@ -7,17 +12,18 @@ import * as Balances from "../balances/BalancesRepo.ts"
 import type * as Ledger from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
-/** An unattributed receipt that no second provider's balances have been found to show. */
+/** An unattributed receipt that the balances of two providers have not been found to show. */
 export interface UnshownReceipt extends Ledger.ReceiptKey {
   readonly blockNumber: number
   /** Unix seconds. */
   readonly blockTime: number
+  /** Number of the first block that it may have arrived in. */
   readonly since: number
   /** Wei. */
   readonly amount: bigint
 }
 
-interface DoubtfulRow {
+interface UnshownRow {
   readonly block_hash: string
   readonly address: string
   readonly position: string
@@ -27,10 +33,10 @@ interface DoubtfulRow {
   readonly amount: string
 }
 
-/** The newest of them. */
+/** The newest `limit` of the network. */
 export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
-    db.all<DoubtfulRow>(
+    db.all<UnshownRow>(
       `SELECT block_hash, address, position, block_number, block_time, coalesce(since_number, block_number) AS since, amount
        FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND position = 'unattributed'
@@ -51,7 +57,7 @@ export const unshown = (db: Db, { chain, mode }: Network, limit: number) =>
       )
   )
 
-/** Whether its payment is about to end: providers have been asked what they know of it. */
+/** Whether its payment has been searched before its end. */
 export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHash, position }: Ledger.ReceiptKey) =>
   Effect.map(
     db.get(
@@ -63,8 +69,8 @@ export const isSearched = (db: Db, { chain, mode }: Network, { address, blockHas
   )
 
 /**
- * Marks unattributed receipts as shown by two providers. Those of payments that have ended stay as they are: they tell what
- * the end did not count.
+ * Marks an unattributed receipt as corroborated. A receipt of an ended payment stays as it is: it records money that
+ * did not count when the payment ended.
  */
 export const setShown = (
   { chain, mode }: Network,
@@ -79,13 +85,13 @@ export const setShown = (
     )
   )
 
-/** Wei of coins that came with the same blocks as some unattributed money, and how much of it two providers have. */
+/** Other coins that an address received in the same blocks as unattributed money, wei. */
 export interface ReceivedWith {
   readonly all: bigint
   readonly corroborated: bigint
 }
 
-/** What the ledger has of an address beside its unattributed money. */
+/** What else the ledger has for the address in the same blocks as its unattributed money. */
 export const receivedWith = (
   db: Db,
   { chain, mode }: Network,
@@ -109,7 +115,7 @@ export const receivedWith = (
     })
   )
 
-/** Wei of all coins that the ledger has of an address in blocks up to `number`. */
+/** Sum of all coins that the ledger has for an address in blocks up to `number`. Wei. */
 export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, number: number) =>
   Effect.map(
     db.all<{ amount: string }>(
@@ -121,8 +127,8 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
   )
 
 /**
- * Takes an unattributed receipt that is denied out of the ledger, with what its balances were kept for. Gives whose it was.
- * A part of it may be real: before its payment ends, providers are asked once more.
+ * Removes a denied unattributed receipt from the ledger, and the stored balances that it explained. Gives the payment
+ * concerned. Part of the money may be real: the payment is searched again before it ends.
  */
 export const takeBack = (network: Network, { address, amount, blockHash, since }: UnshownReceipt) =>
   Effect.gen(function* () {
