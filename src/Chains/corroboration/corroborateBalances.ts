@@ -17,10 +17,23 @@ import type { InternalVerdict } from "./corroborateInternal.ts"
 import { quorum } from "./QuorumCount.ts"
 import * as UnshownReceipts from "./UnshownReceiptsRepo.ts"
 
-/** Unattributed receipts that one round asks other providers about, the newest first. */
-const askedPerRound = 50
+/**
+ * Corroborates unattributed money: coins that raised a balance and that no transaction explains. Other providers are
+ * asked for their own states of the address before and after the blocks in question.
+ *
+ * - `withoutDenied`: drops denied money from a balance reconciliation before it is stored.
+ * - `takeBackDenied`: asks again about money that is stored, marks it as shown or removes it.
+ * - `withoutRefuted`, `verdictOf`: the same checks for the search before a payment ends.
+ *
+ * A lying balance therefore neither holds up a payment nor invites a refund.
+ */
 
-/** The balance of an address by two providers, in wei. `other` higher: the first withholds money, or it invents some. */
+/** Unattributed receipts that one round asks other providers about, the newest first. */
+const receiptsPerRound = 50
+
+/**
+ * An address's balance by two providers, wei. Where `other` is higher, it invents money or the first one hides some.
+ */
 export interface DifferingBalance {
   readonly address: string
   readonly first: bigint
@@ -28,8 +41,8 @@ export interface DifferingBalance {
 }
 
 /**
- * Those of the addresses, lower case, whose balances after a block two providers do not agree on, by one call a provider
- * and thousand addresses. The block is asked for by its hash: a provider that does not have it fails.
+ * The addresses, lower case, whose balances after a block differ between two providers. Takes one call per provider and
+ * thousand addresses. The block is asked for by its hash: fails with an `RpcError` where a provider does not have it.
  */
 export const differingBalances = Effect.fn("Chains.differingBalances")(function* (
   first: StateProvider,
@@ -38,24 +51,25 @@ export const differingBalances = Effect.fn("Chains.differingBalances")(function*
   at: BlockRef
 ) {
   const balancesBy = ({ client }: StateProvider) => readPackedBalances(client, addresses, at)
-  const [ours, theirs] = yield* Effect.all([balancesBy(first), balancesBy(other)], { concurrency: 2 })
+  const [firstBalances, otherBalances] = yield* Effect.all([balancesBy(first), balancesBy(other)], { concurrency: 2 })
   return Arr.zipWith(
-    Arr.zip(addresses, ours),
-    theirs,
-    ([address, one], next): DifferingBalance => ({
+    Arr.zip(addresses, firstBalances),
+    otherBalances,
+    ([address, firstBalance], otherBalance): DifferingBalance => ({
       address,
-      first: one,
-      other: next
+      first: firstBalance,
+      other: otherBalance
     })
   ).filter((balance) => balance.first !== balance.other)
 })
 
-/** Money that came with the blocks from `since` to `blockNumber`, by one provider's balances. */
+/** Money that arrived in the blocks from `since` to `blockNumber`, by one provider's balances. */
 type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "blockNumber" | "blockTime" | "since">
 
 /**
- * What another provider's balances say of it. They must show it with all else that is told of these blocks, and may deny it
- * beside what is certain only: an invented receipt would have real money denied.
+ * The verdict of another provider's balances. To corroborate the money they must show it in addition to all other
+ * receipts of these blocks. To deny it they are held against corroborated receipts only: otherwise an invented receipt
+ * could have real money denied.
  */
 const verdictBy = Effect.fnUntraced(function* (
   provider: Provider,
@@ -66,17 +80,17 @@ const verdictBy = Effect.fnUntraced(function* (
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
   const after = yield* pointAt(sources, address, blockNumber)
   if (after === undefined) return "unable"
-  // Whatever came before: it has sent nothing, and does not hold as much.
+  // The address has never sent anything and holds less than the amount: it cannot ever have received it.
   if (after.nonce === 0 && after.balance < amount) return "denied"
   const before = yield* pointAt(sources, address, since - 1)
   if (before === undefined) return "unable"
-  const came = after.balance - before.balance
-  if (came - beside.all >= amount) return "corroborated"
-  // What it has spent in between is not known.
-  return after.nonce === before.nonce && came - beside.corroborated < amount ? "denied" : "unable"
+  const gained = after.balance - before.balance
+  if (gained - beside.all >= amount) return "corroborated"
+  // With another nonce the address has sent transactions in between, and what it spent is not known.
+  return after.nonce === before.nonce && gained - beside.corroborated < amount ? "denied" : "unable"
 })
 
-/** What the serving provider says by its own states, and what each of the others. */
+/** The verdict of the serving provider by its own states, and of each of the others. */
 const verdictsOn = Effect.fnUntraced(function* (
   { providers }: WatchContext,
   serving: Provider,
@@ -99,8 +113,8 @@ const verdictsOn = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether it is denied by the serving provider, or by one of the others while none of them shows it. The serving one has told
- * of it, maybe, beside a state that another one had made up.
+ * Whether the money is denied: by the serving provider, or by one of the others while none of them shows it. The
+ * serving provider can deny its own report, which may rest on a state that another provider had invented.
  */
 const isDenied = ({
   own,
@@ -114,14 +128,17 @@ const warnOf = (addresses: ReadonlyArray<string>) =>
   addresses.length === 0
     ? Effect.void
     : Effect.logWarning(
-        "a balance that one provider told is denied by another: what it had more does not count, check rpc_urls"
+        "another provider denies a balance that one provider reported: the excess does not count, check rpc_urls"
       ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
 
-/** What came with the same blocks as some money, by the ledger and by what was read together with it. */
+/** What else the address received in the same blocks, by the ledger and by the same reading. */
 const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read: ReadonlyArray<DatedTransfer>) => {
   const { address, blockNumber, since = blockNumber } = money
-  const isOther = (one: DatedTransfer) =>
-    one !== money && one.address === address && one.blockNumber >= since && one.blockNumber <= blockNumber
+  const isOther = (transfer: DatedTransfer) =>
+    transfer !== money &&
+    transfer.address === address &&
+    transfer.blockNumber >= since &&
+    transfer.blockNumber <= blockNumber
   const found = sum(read.filter(isOther).map(({ amount }) => amount))
   return Effect.map(UnshownReceipts.receivedWith(reader, network, money), ({ corroborated, all }) => ({
     corroborated,
@@ -130,12 +147,11 @@ const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read:
 }
 
 /**
- * A reading without the unattributed money that another provider's balances deny, or the serving one's own where a balance
- * between was another one's or an old one; and without what was to be remembered of
- * these addresses: they are compared again. Nothing of it is stored, so that a lying balance holds up no payment and
- * invites no refund.
+ * A reconciliation without the unattributed money that balances deny: those of another provider, or the serving one's
+ * own where the reading used a state of another provider or an old one. The balance rows of these addresses are left
+ * out too, so that the addresses are compared again. Called before the reconciliation is stored.
  *
- * @param disputed addresses that have been warned about; brought up to this reading
+ * @param disputed addresses with denied money, which have been logged; updated by this reading
  */
 export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   watch: WatchContext,
@@ -143,9 +159,9 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   reading: Reconciliation,
   disputed: Set<string>
 ) {
-  const isOld = (transfer: DatedTransfer) =>
+  const isReplacement = (transfer: DatedTransfer) =>
     reading.replaced.some(({ address, blockHash }) => address === transfer.address && blockHash === transfer.blockHash)
-  const unattributed = reading.transfers.filter((transfer) => transfer.txHash === undefined && !isOld(transfer))
+  const unattributed = reading.transfers.filter((transfer) => transfer.txHash === undefined && !isReplacement(transfer))
   const others = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
   const denied = yield* Effect.filter(unattributed, (money) =>
     Effect.gen(function* () {
@@ -164,7 +180,7 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   } satisfies Reconciliation
 })
 
-/** Denied also by who has another block in the place of its. */
+/** Like `verdictBy`; a provider with another block at that height denies the money too. */
 const verdictInBlock = Effect.fnUntraced(function* (
   provider: Provider,
   money: Unattributed,
@@ -176,8 +192,8 @@ const verdictInBlock = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether an address that has sent nothing holds what the ledger has of it up to a block, and no more: then all of it came.
- * Where the provider has no states of `settled` either, its newest block decides.
+ * Whether an address that has never sent anything holds exactly what the ledger has for it up to a block: then all of
+ * it arrived. The block is `settled`, or the provider's head where it has no states of `settled`.
  */
 const holdsAll = Effect.fnUntraced(function* (
   { network, providers, reader }: WatchContext,
@@ -197,10 +213,10 @@ const holdsAll = Effect.fnUntraced(function* (
 })
 
 /**
- * What a provider's balances say of unattributed money of the ledger.
+ * The verdict of a provider's balances on unattributed money of the ledger. Fails with an `RpcError`.
  *
- * @param settled a block that is as deep as the confirmations; where the provider has no states of the money's blocks any
- *   more, it has those of that one or of its newest
+ * @param settled a block with all its confirmations, looked at where the provider no longer has states of the money's
+ *   blocks
  */
 export const verdictOf = Effect.fnUntraced(function* (
   watch: WatchContext,
@@ -218,24 +234,24 @@ export const verdictOf = Effect.fnUntraced(function* (
 })
 
 /**
- * What a provider's balances tell of, without unattributed money that two others deny. What one denies stays: of two, nobody
- * knows which lies, and the payment waits.
+ * The transfers found by a provider's balances, without unattributed money that two other providers deny. Money that
+ * one provider denies stays: between two providers nobody knows which one lies, and the payment waits.
  */
 export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
   watch: WatchContext,
   provider: Provider,
   transfers: ReadonlyArray<DatedTransfer>
 ) {
-  const isDoubtful = ({ txHash }: DatedTransfer) => txHash === undefined
-  const asked = transfers.some(isDoubtful) ? yield* watch.providers.others(provider) : []
+  const isUnattributed = ({ txHash }: DatedTransfer) => txHash === undefined
+  const asked = transfers.some(isUnattributed) ? yield* watch.providers.others(provider) : []
   if (asked.length < quorum) return transfers
   return yield* Effect.filter(transfers, (money) =>
     Effect.gen(function* () {
-      if (!isDoubtful(money)) return true
+      if (!isUnattributed(money)) return true
       const beside = yield* besideOf(watch, money, transfers)
-      const denials = yield* Effect.filter(asked, (one) =>
+      const denials = yield* Effect.filter(asked, (other) =>
         Effect.orElseSucceed(
-          Effect.map(verdictInBlock(one, money, beside), (verdict) => verdict === "denied"),
+          Effect.map(verdictInBlock(other, money, beside), (verdict) => verdict === "denied"),
           () => false
         )
       )
@@ -245,7 +261,7 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
   )
 })
 
-/** Whether another provider has the same times of the blocks that the money came with; else the search asks for them. */
+/** Whether the provider has the same block times for the money. Where not, the search before the end asks for them. */
 const isDatedAlike = Effect.fnUntraced(function* (
   { network, reader }: WatchContext,
   { client }: Provider,
@@ -259,9 +275,9 @@ const isDatedAlike = Effect.fnUntraced(function* (
 })
 
 /**
- * The verdict on a receipt: two providers have to show it by their own states, whoever told of it. Before its payment ends
- * two have to deny it, or none may show it: as long as one has it and one has not, nobody knows which of the two lies, and
- * the payment waits.
+ * The verdict on a stored receipt. It is corroborated once two providers show it by their own states, regardless of
+ * which one reported it. Once the search before the payment's end has run, it is denied only if two providers deny it
+ * or none shows it: while one shows it and one denies it, nobody knows which one lies, and the payment waits.
  */
 const judge = Effect.fnUntraced(function* (
   watch: WatchContext,
@@ -272,23 +288,24 @@ const judge = Effect.fnUntraced(function* (
   const beside = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
   const verdicts = yield* verdictsOn(watch, provider, others, money, beside)
   const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
-  const those = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
-  const showing = those("corroborated")
+  const withVerdict = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
+  const showing = withVerdict("corroborated")
   if (showing.length >= quorum) {
     const alike = yield* Effect.filter(showing, (one) => isDatedAlike(watch, one, money))
     return alike.length >= quorum ? "corroborated" : "unable"
   }
-  if (those("denied").length >= quorum) return "denied"
+  if (withVerdict("denied").length >= quorum) return "denied"
   if (!isDenied(verdicts)) return "unable"
   const isAwaited = showing.length > 0 && (yield* UnshownReceipts.isSearched(watch.reader, watch.network, money))
   return isAwaited ? "unable" : "denied"
 })
 
 /**
- * Asks other providers about unattributed receipts that nobody could be asked about when they were stored, each as its age
- * doubles. What their balances deny is taken out of the ledger, and the address is compared again.
+ * Asks other providers about stored unattributed receipts that are not corroborated, each time its age has doubled.
+ * Money that two show is marked as corroborated; money that they deny is removed from the ledger, and the address
+ * compared again.
  *
- * @param checked the last round
+ * @param checked the block of the last balance round
  */
 export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   watch: WatchContext,
@@ -297,13 +314,13 @@ export const takeBackDenied = Effect.fn("Chains.takeBackDenied")(function* (
   checked: Scan["checked"]
 ) {
   const { network, providers, reader, settlement, writer } = watch
-  const doubtful = yield* UnshownReceipts.unshown(reader, network, askedPerRound)
-  const due = doubtful.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
-  const asked = due.length === 0 ? [] : yield* providers.others(provider)
-  if (asked.length === 0) return
-  const judged = yield* Effect.forEach(due, (money) => judge(watch, provider, asked, money), { concurrency: 1 })
-  const those = (wanted: InternalVerdict) => due.filter((_, i) => judged[i] === wanted)
-  const [corroborated, denied] = [those("corroborated"), those("denied")]
+  const unshown = yield* UnshownReceipts.unshown(reader, network, receiptsPerRound)
+  const due = unshown.filter(({ blockTime }) => dueAgain(blockTime, checked?.time ?? blockTime, head.time))
+  const others = due.length === 0 ? [] : yield* providers.others(provider)
+  if (others.length === 0) return
+  const verdicts = yield* Effect.forEach(due, (money) => judge(watch, provider, others, money), { concurrency: 1 })
+  const withVerdict = (wanted: InternalVerdict) => due.filter((_, i) => verdicts[i] === wanted)
+  const [corroborated, denied] = [withVerdict("corroborated"), withVerdict("denied")]
   if (corroborated.length + denied.length === 0) return
   yield* warnOf(denied.map(({ address }) => address))
   yield* writer.write(

@@ -1,3 +1,8 @@
+/**
+ * The evidence of one provider about money that moved inside contracts (receipts with a position `call:`). No
+ * transaction value and no log shows its amount, so the provider's balances or its trace of the transaction have to.
+ * Called by `receiptEvidence.ts`.
+ */
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -19,22 +24,24 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 
-/** Calls in one batch; providers allow from 100 up. */
+/** Calls in one batch; providers allow batches of 100 calls or more. */
 const callsPerBatch = 50
 
-/** `unable`: the provider has neither the states nor a trace that would tell. It is no denial. */
+/** `unable`: the provider has neither the states nor a trace to check the money. That is no denial. */
 export type InternalVerdict = "corroborated" | "denied" | "unable"
+/** The receipts of one question by verdict. */
 export type InternalEvidence = Readonly<Record<InternalVerdict, ReadonlyArray<Uncorroborated>>>
 
-/** Whether a receipt is of money that moved inside contracts: no transaction and no log says how much it was. */
+/** Whether the money of a receipt moved inside contracts. */
 export const isInternal = ({ position }: Pick<Uncorroborated, "position">): boolean => position.startsWith("call:")
 
+/** `getTransactionOutcome`; undefined where the node does not have the transaction. */
 const findOutcome = (hash: string): Call<TransactionOutcome | undefined> => {
   const call = getTransactionOutcome(hash)
   return { ...call, decode: (result) => (result == null ? Either.right(undefined) : call.decode(result)) }
 }
 
-/** An answer that tells nothing about these receipts, unless the provider as a whole is in trouble. */
+/** Undefined in place of errors that concern this question only; fails with those of the provider as a whole. */
 const unlessTrouble = <A>(effect: Effect.Effect<A, RpcError>): Effect.Effect<A | undefined, RpcError> =>
   Effect.catchIf(
     effect,
@@ -42,11 +49,11 @@ const unlessTrouble = <A>(effect: Effect.Effect<A, RpcError>): Effect.Effect<A |
     () => Effect.succeed(undefined)
   )
 
-/** What an address got inside contracts with one block, by a provider's balances of that block and the one before. */
-interface CameInside {
-  /** Wei, beyond what transactions sent it themselves and what it spent. */
+/** What an address received inside contracts in one block, by its balances after the block and after the one before. */
+interface InternalIncome {
+  /** Wei, without what transactions sent it directly, and with what it spent added back. */
   readonly amount: bigint
-  /** All that the address sent there is known: else it may have got more. */
+  /** All transactions that the address sent in the block are known. Otherwise it may have received more. */
   readonly exact: boolean
 }
 
@@ -57,7 +64,7 @@ const changeOf = (watch: WatchContext, address: string, difference: bigint): Bal
   credits: []
 })
 
-const cameInside = Effect.fnUntraced(function* (
+const internalIncome = Effect.fnUntraced(function* (
   watch: WatchContext,
   { client }: Provider,
   block: FullBlock,
@@ -73,37 +80,38 @@ const cameInside = Effect.fnUntraced(function* (
   return {
     amount: rest + sum(transfers.filter(isInternal).map(({ amount }) => amount)),
     exact: after.nonce - before.nonce === sent
-  } satisfies CameInside
+  } satisfies InternalIncome
 })
 
-/** What is asked of one provider about the receipts of one address in one block. */
+/** What one provider is asked about the receipts of one address in one block. */
 interface Question {
   readonly watch: WatchContext
   readonly provider: Provider
   readonly block: FullBlock
   readonly address: string
-  readonly came: CameInside | undefined
-  /** Wei of all its receipts of that kind in the ledger's block. */
-  readonly wanted: bigint
+  /** Undefined where the provider does not have the states. */
+  readonly income: InternalIncome | undefined
+  /** Wei of all receipts of this kind that the ledger has for the address in the block. */
+  readonly expected: bigint
 }
 
-/** By its trace, or the whole block run again; undefined where the provider offers neither. */
-const concernsByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Uncorroborated) {
-  const { address, block, came, provider, wanted, watch } = question
-  const isEnough = came !== undefined && came.amount >= wanted
+/** Whether a trace of the transaction or of its block shows the money; undefined where the provider offers neither. */
+const isShownByTrace = Effect.fnUntraced(function* (question: Question, { amount, txHash }: Uncorroborated) {
+  const { address, block, income, provider, expected, watch } = question
+  const isEnough = income !== undefined && income.amount >= expected
   const traced = yield* tryCapability(provider.client, "trace", sendBatch(provider.client, [traceTransaction(txHash)]))
   if (traced !== undefined) {
-    const got = receivedBy(address, traced[0])
-    return isEnough ? got > 0n : got >= amount
+    const received = receivedBy(address, traced[0])
+    return isEnough ? received > 0n : received >= amount
   }
   if (!isEnough) return undefined
   const deps = { provider, others: [], chain: watch.chain }
-  const change = changeOf(watch, address, came.amount)
-  const { transfers } = yield* traceBlock(deps, makeTraceBudget(), change, block, came.amount)
+  const change = changeOf(watch, address, income.amount)
+  const { transfers } = yield* traceBlock(deps, makeTraceBudget(), change, block, income.amount)
   return transfers.length === 0 ? undefined : transfers.some((transfer) => transfer.txHash === txHash)
 })
 
-/** The transaction in its block; undefined where it is not, or ran no code that could have brought an address anything. */
+/** The transaction in its block; undefined where it is not there, or ran no code that could have paid the address. */
 const candidateOf = ({ address, block: { header, transactions }, watch }: Question, { txHash }: Uncorroborated) => {
   const isIt = (raw: unknown) => Predicate.isRecord(raw) && String(raw.hash).toLowerCase() === txHash
   const found = transactions.filter(isIt).flatMap((raw) => Arr.fromOption(Either.getRight(decodeTransaction(raw))))
@@ -116,22 +124,22 @@ const candidateOf = ({ address, block: { header, transactions }, watch }: Questi
 }
 
 /**
- * The block's balances must show at least the sum of the ledger's receipts, and the transaction must concern the address,
- * by a trace where the provider offers one. Where they show less, or nothing, what the transaction itself moved by its
- * trace may do.
+ * Balances corroborate a receipt where they show at least the sum of the ledger's receipts, unless the transaction does
+ * not name the address and a trace shows that it paid the address nothing. Where the balances show less, or are
+ * missing, a trace that shows the receipt's own amount is enough.
  */
 const verdictOn = Effect.fnUntraced(function* (
   question: Question,
   receipt: Uncorroborated
 ): Effect.fn.Return<InternalVerdict, RpcError> {
-  const { address, came, wanted } = question
+  const { address, income, expected } = question
   const transaction = candidateOf(question, receipt)
   if (transaction === undefined) return "denied"
-  if (came !== undefined && came.amount >= wanted && concerns(address, transaction)) return "corroborated"
-  const traced = yield* concernsByTrace(question, receipt)
+  if (income !== undefined && income.amount >= expected && concerns(address, transaction)) return "corroborated"
+  const traced = yield* isShownByTrace(question, receipt)
   if (traced !== undefined) return traced ? "corroborated" : "denied"
-  if (came === undefined) return "unable"
-  return came.amount >= wanted ? "corroborated" : came.exact ? "denied" : "unable"
+  if (income === undefined) return "unable"
+  return income.amount >= expected ? "corroborated" : income.exact ? "denied" : "unable"
 })
 
 /** The receipts of one address in one block. */
@@ -142,9 +150,9 @@ const ofAddress = Effect.fnUntraced(function* (
   receipts: Arr.NonEmptyReadonlyArray<Uncorroborated>
 ) {
   const { address } = receipts[0]
-  const came = yield* unlessTrouble(cameInside(watch, provider, block, address))
-  const wanted = yield* CorroborationRepo.sumInternal(watch.reader, watch.network, receipts[0])
-  const question: Question = { watch, provider, block, address, came, wanted }
+  const income = yield* unlessTrouble(internalIncome(watch, provider, block, address))
+  const expected = yield* CorroborationRepo.sumInternal(watch.reader, watch.network, receipts[0])
+  const question: Question = { watch, provider, block, address, income, expected }
   return yield* Effect.forEach(
     receipts,
     (receipt) => Effect.map(verdictOn(question, receipt), (verdict) => [verdict, receipt] as const),
@@ -170,21 +178,22 @@ const ofBlock = Effect.fnUntraced(function* (
 })
 
 /**
- * Asks a provider about receipts of money that moved inside contracts (`call:`), which it may not have reported itself.
- * It corroborates one when it has the transaction in the same block, where it succeeded and concerns the address, and its
- * own balances of that block and of the one before, by their hashes, show at least the sum of the address's receipts of
- * this kind there, beyond what transactions sent it directly and what it spent. Where the provider has no such states, a
- * trace of the transaction must show the amount; one that has neither is `unable`.
+ * Asks a provider about receipts of money that moved inside contracts. It corroborates a receipt where
+ * - the transaction is in the same block, succeeded, and concerns the address, and
+ * - its own balances after that block and after the one before, asked for by block hash, show at least the sum of the
+ *   address's receipts of this kind in the block, beyond what transactions sent it directly, with what it spent added
+ *   back.
  *
- * Fails only with what tells of the provider as a whole.
+ * Where the provider does not have these states, a trace of the transaction must show the amount. A provider with
+ * neither is `unable`. Fails only with errors of the provider as a whole (`providerTrouble`).
  */
-export const corroborateInternal = Effect.fn("Chains.insideCorroborated")(function* (
+export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(function* (
   provider: Provider,
   watch: WatchContext,
   receipts: ReadonlyArray<Uncorroborated>
 ) {
   const verdicts: Array<readonly [InternalVerdict, Uncorroborated]> = []
-  const here: Array<Uncorroborated> = []
+  const inBlock: Array<Uncorroborated> = []
   for (const part of Arr.chunksOf(receipts, callsPerBatch)) {
     const outcomes = yield* unlessTrouble(
       sendBatch(
@@ -194,21 +203,21 @@ export const corroborateInternal = Effect.fn("Chains.insideCorroborated")(functi
     )
     for (const [i, receipt] of part.entries()) {
       const outcome = outcomes?.[i]
-      const isHere =
+      const isInBlock =
         outcome?.hash === receipt.txHash && outcome.blockHash === receipt.blockHash && outcome.succeeded === true
-      if (isHere) here.push(receipt)
+      if (isInBlock) inBlock.push(receipt)
       else verdicts.push([outcomes === undefined ? "unable" : "denied", receipt])
     }
   }
-  for (const group of Object.values(Arr.groupBy(here, ({ blockHash }) => blockHash))) {
+  for (const group of Object.values(Arr.groupBy(inBlock, ({ blockHash }) => blockHash))) {
     verdicts.push(...(yield* ofBlock(watch, provider, group)))
   }
-  const those = (wanted: InternalVerdict) =>
+  const withVerdict = (wanted: InternalVerdict) =>
     verdicts.flatMap(([verdict, receipt]) => (verdict === wanted ? [receipt] : []))
-  const answer: InternalEvidence = {
-    corroborated: those("corroborated"),
-    denied: those("denied"),
-    unable: those("unable")
+  const evidence: InternalEvidence = {
+    corroborated: withVerdict("corroborated"),
+    denied: withVerdict("denied"),
+    unable: withVerdict("unable")
   }
-  return answer
+  return evidence
 })
