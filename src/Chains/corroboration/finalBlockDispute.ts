@@ -4,19 +4,23 @@ import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
-/** What came of a question about a final block: who has it otherwise than two providers, or that nobody can tell. */
+/**
+ * The outcome of a dispute about a final block. `None`: both providers have the same block, or one gives none. `Wrong`:
+ * the provider that two others contradict. `Open`: it cannot be decided.
+ */
 export type Dispute =
   | { readonly _tag: "None" }
   | { readonly _tag: "Wrong"; readonly provider: Provider; readonly error: RpcError }
   | { readonly _tag: "Open"; readonly reason: string }
 
+/** The provider's hash of the block with this number; undefined where it gives none. */
 const hashAt = ({ client }: Provider, number: number) =>
   Effect.map(Effect.either(sendBatch(client, [findHeader(number)])), (found) =>
     Either.isRight(found) ? found.right[0]?.hash : undefined
   )
 
-/** For how long a provider that is wrong about a final block is left alone: another one serves from then on. Milliseconds. */
-const leftAlone = Duration.toMillis("5 minutes")
+/** Cooldown of a provider that is wrong about a final block, milliseconds: another one serves meanwhile. */
+const wrongBlockCooldown = Duration.toMillis("5 minutes")
 
 const wrong = (provider: Provider, number: number, theirs: string, hash: string): Dispute => ({
   _tag: "Wrong",
@@ -25,14 +29,15 @@ const wrong = (provider: Provider, number: number, theirs: string, hash: string)
     host: provider.client.host,
     method: "eth_getBlockByNumber",
     reason: "inconsistent",
-    retryAfter: leftAlone,
-    detail: `the final block ${number} is ${theirs} to it, and ${hash} to two other providers`
+    retryAfter: wrongBlockCooldown,
+    detail: `it reports the final block ${number} as ${theirs}; two other providers report ${hash}`
   })
 })
 
 /**
- * Who is wrong about a final block that two providers have otherwise. Neither is put aside for the other's word: a third
- * one is asked, and where there is none, or it has a block of its own, the dispute stays open.
+ * Decides which of two providers is wrong about a final block. One provider's claim is no reason to distrust the other:
+ * a third one is asked. Where there is none, or it has yet another block, the dispute stays open. Called by
+ * `verificationPass.ts`.
  */
 export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
   { providers }: WatchContext,
@@ -40,14 +45,14 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
   other: Provider,
   number: number
 ) {
-  const [ours, theirs] = [yield* hashAt(serving, number), yield* hashAt(other, number)]
-  if (ours === undefined || theirs === undefined || ours === theirs) return { _tag: "None" } satisfies Dispute
+  const [servingHash, otherHash] = [yield* hashAt(serving, number), yield* hashAt(other, number)]
+  if (servingHash === undefined || otherHash === undefined || servingHash === otherHash) return { _tag: "None" } satisfies Dispute
   for (const third of yield* providers.others(serving)) {
     if (third === other) continue
     const hash = yield* hashAt(third, number)
-    if (hash === ours) return wrong(other, number, theirs, hash)
-    if (hash === theirs) return wrong(serving, number, ours, hash)
+    if (hash === servingHash) return wrong(other, number, otherHash, hash)
+    if (hash === otherHash) return wrong(serving, number, servingHash, hash)
   }
-  const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or another one in the place of the wrong one`
+  const reason = `${serving.client.host} and ${other.client.host} disagree about the final block ${number}: one of them serves false blocks. Remedy: add a third provider to rpc_urls, or replace the wrong one`
   return { _tag: "Open", reason } satisfies Dispute
 })

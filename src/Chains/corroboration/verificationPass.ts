@@ -16,23 +16,36 @@ import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { settleDispute } from "./finalBlockDispute.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
-/** Reorgs above this block are still to be expected, below it they are an alarm. */
+/**
+ * The verification pass: once blocks are final, they are read a second time, from every usable provider. A provider
+ * that returned incomplete logs when the blocks were new is found out here, even if it serves again now. Missed
+ * receipts are added to the ledger, and receipts that two providers report alike are corroborated, dust included.
+ *
+ * The watcher's maintenance runs it, one block range per call. `Scan.verified` is the block up to which it has come.
+ */
+
+/**
+ * Number of the newest final block. A reorg above it is expected now and then; a reorg below it raises an alarm.
+ *
+ * @param finalized number of the block with the tag `finalized`, where the chain has one
+ */
 export const finalBlockOf = (watch: WatchContext, head: number, finalized: number | undefined): number =>
   finalBlock({ confirmations: watch.chain.confirmations, finalized, head })
 
-/** What one provider tells of the blocks. */
-interface Told {
-  readonly reader: Provider
+/** The token transfers that one provider reports in the blocks. */
+interface BlockReport {
+  readonly provider: Provider
   readonly transfers: ReadonlyArray<DatedTransfer>
 }
 
 /** What a verification pass keeps between two calls. */
 export interface PassState {
-  /** Up to here the serving provider has read the chain again without another one, which is no verification. */
+  /** The serving provider has reread the blocks up to here by itself, which does not verify them. */
   aloneTo: number
-  /** What two providers disagree about, with nobody to decide; the pass stays below it. */
+  /** An undecided disagreement of two providers, for /readyz. The pass does not go beyond it. */
   dispute: string | undefined
 }
+/** The state of a pass that has not run yet. */
 export const startPass = (): PassState => ({ aloneTo: -1, dispute: undefined })
 
 const inconsistent = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
@@ -40,33 +53,36 @@ const inconsistent = ({ client }: Provider, { number, hash }: { readonly number:
     host: client.host,
     method: "eth_getLogs",
     reason: "inconsistent",
-    detail: `block ${number} is ${hash} to it, and another one to another provider or by now`
+    detail: `it reported block ${number} as ${hash}; another provider, or a later response, has another block there`
   })
 
-/** More blocks than one were asked for, and fewer may pass. */
+/** The provider refused a range of several blocks: a smaller one may pass. */
 const isTooLarge = ({ reason }: RpcError, after: number, last: BlockHeader): boolean =>
   refusals.has(reason) && last.number - after > 1
 
-/** Two providers disagree about a final block: fails where the serving one is wrong. True: the dispute stays open. */
-const disagree = Effect.fnUntraced(function* (
+/**
+ * Asks who is wrong where another provider contradicts the serving one about a final block. Fails where the serving one
+ * is wrong. Returns whether the dispute stays open.
+ */
+const resolveDispute = Effect.fnUntraced(function* (
   watch: WatchContext,
   serving: Provider,
-  reader: Provider,
+  other: Provider,
   number: number,
   error: RpcError,
   state: PassState
 ) {
-  const dispute = yield* settleDispute(watch, serving, reader, number)
+  const dispute = yield* settleDispute(watch, serving, other, number)
   if (dispute._tag === "Wrong" && dispute.provider === serving) {
     yield* watch.providers.failed(serving, dispute.error)
     return yield* dispute.error
   }
   if (dispute._tag === "Wrong") {
-    yield* watch.providers.failed(reader, dispute.error)
+    yield* watch.providers.failed(other, dispute.error)
     return false
   }
   if (dispute._tag === "None") {
-    // Both have the same block: what did not belong to it may be a balancer's doing, and is left out this time.
+    // Both have the same block now: a load balancer may have mixed its nodes. The other provider is left out this time.
     state.dispute = error.summary
     return false
   }
@@ -80,121 +96,122 @@ const disagree = Effect.fnUntraced(function* (
 })
 
 /**
- * What each of the providers tells of the blocks above `after`; undefined where two of them disagree about the last one. One
- * besides `provider` that fails is put aside, and left out: it was to give a second opinion only. Fails where the blocks are
- * too many for one of them.
+ * Reads the blocks above `after` up to `last` from each provider. Undefined where two of them disagree about the last
+ * block and the dispute stays open. Another provider than the serving one that fails gets a cooldown and is left out.
+ * Fails where the serving provider fails, or the range is too large for one of them.
  */
-const hear = Effect.fnUntraced(function* (
+const readAll = Effect.fnUntraced(function* (
   watch: WatchContext,
-  provider: Provider,
+  serving: Provider,
   readers: ReadonlyArray<Provider>,
   after: number,
   last: BlockHeader,
   state: PassState
 ) {
-  const parts = yield* Effect.forEach(
+  const reports = yield* Effect.forEach(
     readers,
     (reader) =>
       readTokenTransfers(sourceOf(watch, reader), { number: after, hash: "", time: 0 }, last).pipe(
-        Effect.map((transfers): ReadonlyArray<Told> => {
+        Effect.map((transfers): ReadonlyArray<BlockReport> => {
           reader.blockRange.succeeded(last.number - after)
-          return [{ reader, transfers }]
+          return [{ provider: reader, transfers }]
         }),
-        Effect.tap(() => (reader === provider ? Effect.void : watch.providers.answered(reader))),
+        Effect.tap(() => (reader === serving ? Effect.void : watch.providers.answered(reader))),
         Effect.catchTag("RpcError", (error) => {
           reader.blockRange.failed(error, last.number - after)
-          if (reader === provider || isTooLarge(error, after, last)) return error
+          if (reader === serving || isTooLarge(error, after, last)) return error
           if (error.reason !== "inconsistent") return Effect.as(watch.providers.failed(reader, error), [])
-          return Effect.map(disagree(watch, provider, reader, last.number, error, state), (open) =>
+          return Effect.map(resolveDispute(watch, serving, reader, last.number, error, state), (open) =>
             open ? undefined : []
           )
         })
       ),
     { concurrency: "unbounded" }
   )
-  const told = parts.filter((part) => part !== undefined)
-  return told.length === parts.length ? told.flat() : undefined
+  const undisputed = reports.filter((report) => report !== undefined)
+  return undisputed.length === reports.length ? undisputed.flat() : undefined
 })
 
 /**
- * Those that the ledger does not count yet, each once. Each must be in the block that `provider` has, else one of the two
- * is wrong; and that one must still be on the branch that has been read: what belongs to another waits until the reorg has
- * been seen. Undefined where nobody can tell who is wrong.
+ * The reported transfers that the ledger does not count yet, each once. Each must be in the block that the serving
+ * provider has at that height, else one of the two is wrong. The serving provider must still be on the branch that the
+ * watcher read: otherwise the pass fails and waits until the watcher has seen the reorg. Undefined where a dispute
+ * stays open.
  */
-const missed = Effect.fnUntraced(function* (
+const missedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
-  provider: Provider,
+  serving: Provider,
   { head }: Scan,
-  told: ReadonlyArray<Told>,
+  reports: ReadonlyArray<BlockReport>,
   state: PassState
 ) {
-  const all = told.flatMap(({ transfers }) => transfers)
+  const all = reports.flatMap(({ transfers }) => transfers)
   const known = yield* Ledger.countedKeys(watch.reader, watch.network, all)
   const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
-  const [now, ...headers] = yield* sendBatch(provider.client, [head.number, ...numbers].map(getHeader))
-  if (now?.hash !== head.hash) return yield* inconsistent(provider, head)
+  const [now, ...headers] = yield* sendBatch(serving.client, [head.number, ...numbers].map(getHeader))
+  if (now?.hash !== head.hash) return yield* inconsistent(serving, head)
   const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
   const found = new Map<string, DatedTransfer>()
-  for (const { reader, transfers } of told) {
+  for (const { provider, transfers } of reports) {
     const unknown = transfers.filter(isUnknown)
-    const stranger = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
-    if (stranger === undefined) {
-      const reportedBy = reader.client.host
+    const misplaced = unknown.find(({ blockHash, blockNumber }) => hashes.get(blockNumber) !== blockHash)
+    if (misplaced === undefined) {
+      const reportedBy = provider.client.host
       for (const transfer of unknown) found.set(Ledger.keyOf(transfer), { ...transfer, reportedBy })
       continue
     }
-    const error = inconsistent(reader, { number: stranger.blockNumber, hash: stranger.blockHash })
-    if (reader === provider) return yield* error
-    if (yield* disagree(watch, provider, reader, stranger.blockNumber, error, state)) return undefined
+    const error = inconsistent(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
+    if (provider === serving) return yield* error
+    if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error, state)) return undefined
   }
   return [...found.values()]
 })
 
 /**
- * What two of the providers have told of alike, block times included, where the ledger has anything uncorroborated, as
- * deep as the confirmations by the heads that they have themselves.
+ * The transfers that two providers report with the same block time, each with all its confirmations below its own head.
+ * Empty where the ledger has nothing to corroborate.
  */
-const corroborated = Effect.fnUntraced(function* (
+const corroboratedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
-  provider: Provider,
+  serving: Provider,
   scan: Scan,
-  told: ReadonlyArray<Told>,
+  reports: ReadonlyArray<BlockReport>,
   after: number,
   to: number
 ) {
-  if (told.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
+  if (reports.length < 2 || !(yield* CorroborationRepo.anyUncorroborated(watch.reader, watch.network, after, to)))
     return []
-  const votes = new Map<string, { readonly one: DatedTransfer; count: number }>()
-  for (const { reader, transfers } of told) {
-    const head = reader === provider ? scan.head.number : ((yield* headOf(watch.providers, reader))?.number ?? -1)
+  const counts = new Map<string, { readonly transfer: DatedTransfer; count: number }>()
+  for (const { provider, transfers } of reports) {
+    const head = provider === serving ? scan.head.number : ((yield* headOf(watch.providers, provider))?.number ?? -1)
     for (const transfer of transfers) {
       if (head - transfer.blockNumber + 1 < watch.chain.confirmations) continue
       const key = `${Ledger.keyOf(transfer)} ${transfer.blockTime}`
-      const vote = votes.get(key) ?? { one: transfer, count: 0 }
-      vote.count++
-      votes.set(key, vote)
+      const counted = counts.get(key) ?? { transfer, count: 0 }
+      counted.count++
+      counts.set(key, counted)
     }
   }
-  return [...votes.values()].flatMap(({ count, one }) => (count > 1 ? [one] : []))
+  return [...counts.values()].flatMap(({ count, transfer }) => (count > 1 ? [transfer] : []))
 })
 
-/** `waits`: for another provider. `more`: final blocks are left to be read. */
-type Passed = "waits" | "more" | "done"
+/** The result of one call. `waits`: for another provider. `more`: there are further final blocks to read. */
+type PassResult = "waits" | "more" | "done"
 
-/** What one part of a pass has found. */
-interface Part {
+/** What one block range of a pass has found. */
+interface PassRange {
   readonly network: Network
   readonly missed: ReadonlyArray<DatedTransfer>
   readonly corroborated: ReadonlyArray<DatedTransfer>
   /** Its last block. */
   readonly to: number
-  /** Another provider has read it too, or there is none. */
+  /** Another provider has read it too, or only one is configured. */
   readonly isVerified: boolean
 }
 
-const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part: Part) =>
+const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part: PassRange) =>
   writer.write(
     Effect.gen(function* () {
       const { network } = part
@@ -209,14 +226,15 @@ const store = ({ settlement, writer, ...watch }: WatchContext, scan: Scan, part:
   )
 
 /**
- * The verification pass: reads blocks that have become final again, from every provider that can be used. A node that
- * answered with too few logs when they were new is not believed for ever, and the one that is asked now may be the one that
- * was asked then. One block range at a time.
+ * Reads the next range of final blocks again, from every usable provider, and stores what it finds.
  *
- * Where no other provider can be used for as long as `patient` says, the one that serves reads them again by itself, since
- * a balancer may have another node answer; that verifies nothing, and the pass is repeated once another one is back.
+ * Where no other provider can be used, the pass waits while `patient`. After that the serving provider rereads the
+ * blocks by itself, since a load balancer may ask another node this time. That does not verify them: the pass is
+ * repeated once another provider is back.
+ *
+ * @param finalized the block with the tag `finalized`, where the chain has one
  */
-export const verificationPass = Effect.fn("Watcher.secondPass")(function* (
+export const verificationPass = Effect.fn("Watcher.verificationPass")(function* (
   watch: WatchContext,
   provider: Provider,
   finalized: BlockHeader | undefined,
@@ -225,44 +243,44 @@ export const verificationPass = Effect.fn("Watcher.secondPass")(function* (
 ) {
   const { network, providers, reader, watched } = watch
   const scan = yield* Ledger.scan(reader, network)
-  if (scan === undefined) return "done" satisfies Passed
+  if (scan === undefined) return "done" satisfies PassResult
   const final = finalBlockOf(watch, scan.head.number, finalized?.number)
-  if (final <= scan.verified) return "done" satisfies Passed
+  if (final <= scan.verified) return "done" satisfies PassResult
   const others = yield* providers.others(provider)
   const isSole = others.length === 0 && !isOnlyProvider(watch)
-  if (isSole && patient) return "waits" satisfies Passed
+  if (isSole && patient) return "waits" satisfies PassResult
   const after = isSole ? Math.max(scan.verified, state.aloneTo) : scan.verified
-  if (final <= after) return "done" satisfies Passed
-  // One that two others contradict still has its say about what is there, and adds nothing to it.
+  if (final <= after) return "done" satisfies PassResult
+  // A contradicted provider still counts for the quorum, but adds no receipts of its own.
   const readers = [...(yield* providers.witnesses(provider)), provider]
-  const believed = [...others, provider]
-  const read = Effect.fnUntraced(function* (): Effect.fn.Return<Part | undefined, RpcError | StoreUnavailable> {
-    const to = Math.min(final, after + Math.min(...readers.map(({ blockRange: span }) => span.blocks)))
-    const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies Part
+  const trusted = [...others, provider]
+  const read = Effect.fnUntraced(function* (): Effect.fn.Return<PassRange | undefined, RpcError | StoreUnavailable> {
+    const to = Math.min(final, after + Math.min(...readers.map(({ blockRange }) => blockRange.blocks)))
+    const verified = { network, missed: [], corroborated: [], to, isVerified: true } satisfies PassRange
     if (watched.size === 0) return verified
     const [last] = to === finalized?.number ? [finalized] : yield* sendBatch(provider.client, [getHeader(to)])
-    const heard = yield* Effect.either(hear(watch, provider, readers, after, last, state))
-    if (Either.isLeft(heard)) return isTooLarge(heard.left, after, last) ? yield* read() : yield* heard.left
-    const told = heard.right
-    if (told === undefined) return undefined
-    const heeded = told.filter(({ reader }) => believed.includes(reader))
-    const isVerified = isOnlyProvider(watch) || heeded.some(({ reader }) => reader !== provider)
+    const reading = yield* Effect.either(readAll(watch, provider, readers, after, last, state))
+    if (Either.isLeft(reading)) return isTooLarge(reading.left, after, last) ? yield* read() : yield* reading.left
+    const reports = reading.right
+    if (reports === undefined) return undefined
+    const trustedReports = reports.filter((report) => trusted.includes(report.provider))
+    const isVerified = isOnlyProvider(watch) || trustedReports.some((report) => report.provider !== provider)
     if (!isVerified && patient) return undefined
-    const found = yield* missed(watch, provider, scan, heeded, state)
-    if (found === undefined) return undefined
-    const agreeing = yield* corroborated(watch, provider, scan, told, after, to)
-    return { ...verified, missed: found, corroborated: agreeing, isVerified } satisfies Part
+    const missed = yield* missedTransfers(watch, provider, scan, trustedReports, state)
+    if (missed === undefined) return undefined
+    const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, after, to)
+    return { ...verified, missed, corroborated, isVerified } satisfies PassRange
   })
   const part = yield* read()
-  if (part === undefined) return "waits" satisfies Passed
+  if (part === undefined) return "waits" satisfies PassResult
   if (part.missed.length > 0) {
-    yield* Effect.logWarning("the verification pass found what a provider had left out").pipe(
+    yield* Effect.logWarning("the verification pass found transactions that a provider had left out").pipe(
       Effect.annotateLogs({ transactions: part.missed.map(({ txHash }) => txHash).join(", ") })
     )
   }
   yield* store(watch, scan, part)
   if (part.isVerified) state.dispute = undefined
   else state.aloneTo = part.to
-  const passed: Passed = part.to < final ? "more" : "done"
+  const passed: PassResult = part.to < final ? "more" : "done"
   return passed
 })
