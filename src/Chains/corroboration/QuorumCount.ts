@@ -74,8 +74,8 @@ export class QuorumCount {
   }
 
   /**
-   * Providers that have its block height and lack the receipt. Once two providers have its block, providers with another
-   * block at that height no longer count: they cannot know what is in it.
+   * Providers that have its block height and lack the receipt. Once two providers have its block, providers with
+   * another block at that height no longer count: they cannot know what is in it.
    */
   lacks(receipt: Uncorroborated): ReadonlyArray<Provider> {
     const lacking = this.#lacks.get(receipt) ?? []
@@ -89,7 +89,10 @@ export class QuorumCount {
     return this.#asked.has(receipt)
   }
 
-  /** Another provider than the serving one has its transaction but cannot check the amount, and no evidence outweighs that. */
+  /**
+   * Another provider than the serving one has its transaction but cannot check its amount, and no other evidence
+   * exists.
+   */
   isUnverifiable(receipt: Uncorroborated): boolean {
     return this.#unable.has(receipt) && !this.#hasOtherEvidence.has(receipt) && this.lacks(receipt).length === 0
   }

@@ -1,20 +1,22 @@
 import type { PaymentId } from "../../Domain/Ids.ts"
 
-/** Searches in a row that may find something new of a payment and let it wait for the next. */
-const mostAnew = 3
+/** How many searches in a row may find new money for a payment and make it wait for the next search. */
+const maxRepeats = 3
 
 /**
- * How often searches have found something new of payments that are to end. A provider can make up dust for each search: that
- * does not keep a payment open for ever. What is asked about one by one keeps it open by itself.
+ * Counts how often searches have found new money for a payment that is about to end. Without a limit, a provider that
+ * invents dust for each search could keep the payment open forever. Receipts that corroboration asks about one by one
+ * keep it open by themselves.
  */
 export class RepeatedFindings {
   readonly #counts = new Map<PaymentId, number>()
 
-  /** Whether a payment that something new was found of still waits for the next search. */
+  /** Whether a payment with new money may still wait for the next search. */
   mayWait(payment: PaymentId): boolean {
-    return (this.#counts.get(payment) ?? 0) < mostAnew
+    return (this.#counts.get(payment) ?? 0) < maxRepeats
   }
 
+  /** Counts a search after which the payment waits. */
   waits(payment: PaymentId): void {
     this.#counts.set(payment, (this.#counts.get(payment) ?? 0) + 1)
   }

@@ -4,56 +4,60 @@ import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { isInternal } from "./corroborateInternal.ts"
 import { type QuorumCount, quorum } from "./QuorumCount.ts"
 
-/** So many transactions that the only other provider denies, within this time, are no mishap. */
-const denials = 3
-const memory = Duration.toMillis("1 hour")
+/** With two providers, this many denied transactions of one within this time are no accident. */
+const denialLimit = 3
+const denialWindow = Duration.toMillis("1 hour")
 
-/** A provider that has reported what others deny. */
+/** A provider whose reports others deny, and why. */
 export interface Contradicted {
   readonly provider: Provider
   readonly detail: string
 }
 
-/** Those that stand for a receipt: who has it, and who reported it, whether or not that one still has it. */
+/** The providers that claim a receipt: all that have it, and the one that reported it, even if it no longer has it. */
 const claimants = (
   receipt: Uncorroborated,
-  votes: QuorumCount,
+  count: QuorumCount,
   all: ReadonlyArray<Provider>
 ): ReadonlyArray<Provider> => {
   const reporters = all.filter(({ client }) => client.host === receipt.reportedBy)
-  // Two endpoints of one company have one name: nobody knows which of them it was.
-  return [...new Set([...votes.claimedBy(receipt), ...(reporters.length === 1 ? reporters : [])])]
+  // Two endpoints on the same host cannot be told apart.
+  return [...new Set([...count.claimedBy(receipt), ...(reporters.length === 1 ? reporters : [])])]
 }
 
 /**
- * Tells which providers report money that is not there: at once by two others' word, and by the only other one's where that
- * denies three transactions within an hour. One of the two is wrong then, and the one that serves is not believed more.
+ * Finds providers that report money that others deny. Two other providers that deny a receipt are enough at once. With
+ * only two providers, the other one has to deny three transactions within an hour: one of the two is wrong then, and
+ * the serving provider gets no benefit of the doubt. Called by `corroborate.ts` after each round.
  */
 export class Contradictions {
-  /** By provider, when transactions were first denied, Unix milliseconds. */
+  /** By provider index: when each denied transaction was first denied, Unix milliseconds. */
   readonly #denied = new Map<number, Map<string, number>>()
 
   constructor(readonly all: ReadonlyArray<Provider>) {}
 
   /**
+   * The providers that the evidence of this round contradicts.
+   *
    * @param hasTwo only two providers can be asked, the serving one among them
+   * @param now Unix milliseconds
    */
   find(
     receipts: ReadonlyArray<Uncorroborated>,
-    votes: QuorumCount,
+    count: QuorumCount,
     hasTwo: boolean,
     now: number
   ): ReadonlyArray<Contradicted> {
     const found = new Map<number, Contradicted>()
     for (const receipt of receipts) {
-      const claimed = claimants(receipt, votes, this.all)
-      if (votes.claimedBy(receipt).length >= quorum) continue
+      const claimed = claimants(receipt, count, this.all)
+      if (count.claimedBy(receipt).length >= quorum) continue
       for (const provider of claimed) {
-        const against = votes.lacks(receipt).filter((one) => one !== provider)
+        const against = count.lacks(receipt).filter((other) => other !== provider)
         const by = against.map(({ client }) => client.host).join(" and ")
         const isRefuted = against.length >= quorum
-        if (!isRefuted && !(hasTwo && against.length > 0 && this.#isTooMany(provider, receipt, now))) continue
-        const others = isRefuted ? "" : `, and ${denials - 1} others within an hour,`
+        if (!isRefuted && !(hasTwo && against.length > 0 && this.#reachesLimit(provider, receipt, now))) continue
+        const others = isRefuted ? "" : `, and ${denialLimit - 1} others within an hour,`
         found.set(provider.index, {
           provider,
           detail: `it reported transaction ${receipt.txHash}${others} that ${by} ${isRefuted ? "deny" : "denies"}`
@@ -63,13 +67,13 @@ export class Contradictions {
     return [...found.values()]
   }
 
-  /** Whether the denial of this one, which has not been denied before, is one too many. */
-  #isTooMany({ index }: Provider, receipt: Uncorroborated, now: number): boolean {
-    // How much came inside contracts is worked out from balances: two honest nodes may come to different ends.
+  /** Counts the first denial of a receipt; whether the provider reaches the limit with it. */
+  #reachesLimit({ index }: Provider, receipt: Uncorroborated, now: number): boolean {
+    // Amounts moved inside contracts are derived from balances: two honest nodes can come to different results.
     if (receipt.deniedBy !== undefined || isInternal(receipt)) return false
-    const recent = [...(this.#denied.get(index) ?? [])].filter(([, at]) => at <= now && now - at < memory)
+    const recent = [...(this.#denied.get(index) ?? [])].filter(([, at]) => at <= now && now - at < denialWindow)
     const denied = new Map([...recent, [receipt.txHash, now] as const])
     this.#denied.set(index, denied)
-    return denied.size >= denials
+    return denied.size >= denialLimit
   }
 }

@@ -156,7 +156,8 @@ export interface Corroborator {
 /**
  * Makes the corroborator of a network. A receipt with all its confirmations is corroborated once two providers have it,
  * each with that depth below its own head. A receipt that two providers deny is refuted and no longer counts. While no
- * other provider responds for `sole_provider_patience`, the serving one decides alone on receipts that nobody has denied.
+ * other provider responds for `sole_provider_patience`, the serving one decides alone on receipts that nobody has
+ * denied.
  *
  * The wait before a receipt is asked about again doubles each time, so that receipts that no provider will ever
  * corroborate cost little and delay no others. A provider whose reports others deny stops serving.

@@ -3,42 +3,42 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 
-/** Receipts of the ledger that one tick goes through: so many of the newest, and so many of the others in turn. */
-const page = 500
-/** Transactions of the newest, and of the others, that one tick asks about; the next ones wait for the next tick. */
-const askedOfEach = 100
+/** Receipts that one tick reads from the ledger: this many of the newest, and this many of the older ones in turn. */
+const pageSize = 500
+/** Transactions that one tick asks about: this many of the newest, and this many of the older ones. */
+const transactionsPerHalf = 100
 
 const byTransaction = (receipts: ReadonlyArray<Uncorroborated>) =>
   Object.values(Arr.groupBy(receipts, (receipt) => receipt.txHash))
 
 /**
- * Which receipts one tick asks about, of those up to a block that may be asked about now: one half are the newest, since
- * they are mostly real, and the other half the older ones in turn: however many newer ones a provider invents, nobody's
- * money is left out.
+ * Selects the receipts that `corroborate.ts` asks about in one tick, in blocks up to `upTo` and where `isOpen`. One
+ * half are the newest, which are mostly real. The other half are older ones in turn: however many newer receipts a
+ * provider invents, every real receipt gets its turn. `any`: the ledger has uncorroborated receipts at all.
  */
 export const makeDueReceipts = ({ network, reader }: Pick<WatchContext, "network" | "reader">) => {
-  /** The last of the older ones that had its turn. */
-  let turn: Uncorroborated | undefined
+  /** The last older receipt that had its turn. */
+  let cursor: Uncorroborated | undefined
 
-  /** The newest ones, and the others, from the one on whose turn it is. */
+  /** A page of the newest receipts, and a page of older ones from the cursor on. */
   const candidates = Effect.fnUntraced(function* (upTo: number) {
-    const newest = yield* CorroborationRepo.uncorroborated(reader, network, upTo, page)
+    const newest = yield* CorroborationRepo.uncorroborated(reader, network, upTo, pageSize)
     const last = newest.at(-1)
-    if (last === undefined || newest.length < page) return { newest, others: [] }
-    const from = turn === undefined || CorroborationRepo.isNewer(turn, last) ? last : turn
-    return { newest, others: yield* CorroborationRepo.uncorroborated(reader, network, upTo, page, from) }
+    if (last === undefined || newest.length < pageSize) return { newest, older: [] }
+    const from = cursor === undefined || CorroborationRepo.isNewer(cursor, last) ? last : cursor
+    return { newest, older: yield* CorroborationRepo.uncorroborated(reader, network, upTo, pageSize, from) }
   })
 
   return Effect.fnUntraced(function* (upTo: number, isOpen: (receipt: Uncorroborated) => boolean) {
-    const { newest, others } = yield* candidates(upTo)
+    const { newest, older } = yield* candidates(upTo)
     const due = byTransaction(newest.filter(isOpen))
-    const older = byTransaction(others.filter(isOpen)).slice(0, askedOfEach)
-    const isCut = older.length === askedOfEach
-    turn = isCut ? older.at(-1)?.[0] : others.length < page ? undefined : others.at(-1)
-    if (due.length + older.length <= 2 * askedOfEach)
-      return { any: newest.length > 0, asked: [...due, ...older].flat() }
-    // Where all are on one page, the oldest of them are the others.
-    const rest = older.length > 0 ? older : due.slice(askedOfEach).slice(-askedOfEach)
-    return { any: true, asked: [...due.slice(0, askedOfEach), ...rest].flat() }
+    const dueOlder = byTransaction(older.filter(isOpen)).slice(0, transactionsPerHalf)
+    const isCut = dueOlder.length === transactionsPerHalf
+    cursor = isCut ? dueOlder.at(-1)?.[0] : older.length < pageSize ? undefined : older.at(-1)
+    if (due.length + dueOlder.length <= 2 * transactionsPerHalf)
+      return { any: newest.length > 0, asked: [...due, ...dueOlder].flat() }
+    // Where all receipts are on the first page, its oldest are the older half.
+    const rest = dueOlder.length > 0 ? dueOlder : due.slice(transactionsPerHalf).slice(-transactionsPerHalf)
+    return { any: true, asked: [...due.slice(0, transactionsPerHalf), ...rest].flat() }
   })
 }

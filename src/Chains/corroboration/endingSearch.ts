@@ -32,17 +32,17 @@ import {
 import { finalBlockOf } from "./verificationPass.ts"
 
 /**
- * The search before a payment ends. That no money came must be corroborated as money is: before a payment expires, fails
- * or loses confirmed money to a reorg, two providers are searched for money to its address. Money that is found is stored
- * and keeps the payment open; otherwise the payment is marked as searched, and settlement may end it.
+ * The search before a payment ends. That no money came must be corroborated as money is: before a payment expires,
+ * fails or is undone by a reorg, two providers are searched for money to its address. Money that is found is stored and
+ * keeps the payment open; otherwise the payment is marked as searched, and settlement may end it.
  *
- * The watcher's maintenance runs it on every tick. While no other provider responds, the serving one decides alone after
- * `payments.sole_provider_patience`.
+ * The watcher's maintenance runs it on every tick. While no other provider responds, the serving one decides alone
+ * after `payments.sole_provider_patience`.
  */
 
 /** Payments in one search: as many receivers as providers accept in one log filter. */
 const paymentsPerSearch = 500
-/** Most block ranges that a search reads from one provider; the verification pass has to read the blocks below first. */
+/** Most block ranges that a search reads from one provider; the verification pass reads the blocks below first. */
 const maxRanges = 16
 
 const waitsForTimes =
@@ -84,8 +84,8 @@ const merge = (first: SearchedIncome, second: SearchedIncome): Found => {
 }
 
 /**
- * Stores what was found, marks payments as searched and settles them, in one transaction. Does nothing where a reorg has
- * replaced `settled` meanwhile. Returns the addresses with money that the ledger did not know.
+ * Stores what was found, marks payments as searched and settles them, in one transaction. Does nothing where a reorg
+ * has replaced `settled` meanwhile. Returns the addresses with money that the ledger did not know.
  */
 const store = (
   watch: WatchContext,
@@ -167,9 +167,9 @@ export interface EndingSearch {
 }
 
 /**
- * Makes the search of a network. Providers are asked for token logs to the addresses that end and for their balances, on
- * the branch that was read. The serving provider is searched too: the other one may have read the blocks in the first
- * place, and then the two together make the quorum.
+ * Makes the search of a network. Providers are asked for token logs to the addresses that end and for their balances,
+ * on the branch that was read. The serving provider is searched too: the other one may have read the blocks in the
+ * first place, and then the two together make the quorum.
  */
 export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["payments"]): EndingSearch => {
   const { chain, network, providers, reader } = watch
@@ -188,8 +188,8 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   })
 
   /**
-   * A provider with other blocks than those that were read has responded: one of the two is on a branch of its own, and that
-   * may be the serving one. Only a stalled provider counts as silent.
+   * A provider with other blocks than those that were read has responded: one of the two is on a branch of its own, and
+   * that may be the serving one. Only a stalled provider counts as silent.
    */
   const failedBy = Effect.fnUntraced(function* (other: Provider, error: RpcError, settled: BlockRef) {
     if (!otherBlocksErrors.has(error.reason)) {
@@ -209,8 +209,8 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
 
   /**
    * Searches two providers whose own heads confirm the settled block, and further ones while these leave something
-   * undecided. The serving provider may be one of the two: which provider read the blocks is not known. `reason`: why the
-   * last of the other providers gave no evidence.
+   * undecided. The serving provider may be one of the two: which provider read the blocks is not known. `reason`: why
+   * the last of the other providers gave no evidence.
    */
   const searchProviders = Effect.fnUntraced(function* (
     serving: Provider,

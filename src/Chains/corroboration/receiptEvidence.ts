@@ -62,7 +62,7 @@ const findBlockListing = (number: number): Call<BlockListing | undefined> => ({
   decode: (result) => (result === null ? Either.right(undefined) : decodeBlockListing(result))
 })
 
-/** The evidence of one provider. Receipts in none of the lists are too high for its head, or in blocks that it lacks. */
+/** The evidence of one provider. Receipts in no list are above what its head confirms, or in a block that it lacks. */
 export interface ReceiptEvidence {
   /** Block times by block hash, Unix seconds, as in its headers at these heights. Nothing else proves a block time. */
   readonly times: ReadonlyMap<string, number>
@@ -115,8 +115,8 @@ const transfersOf = (
 }
 
 /**
- * Of receipts whose transaction a provider does not return: the ones that its block does not list either. A node without
- * an index of old transactions returns none of them, and still lists them in their blocks.
+ * Of receipts whose transaction a provider does not return: the ones that its block does not list either. A node
+ * without an index of old transactions returns none of them, and still lists them in their blocks.
  */
 const absentFromBlock = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Uncorroborated>) {
   const numbers = [...new Set(unknown.map(({ blockNumber }) => blockNumber))]
@@ -129,9 +129,9 @@ const absentFromBlock = Effect.fnUntraced(function* ({ client }: Provider, unkno
 })
 
 /**
- * Asks one provider about receipts, in one batch: its head, the headers, each transaction's receipt, and the transaction
- * itself where its value is the money. Depth is measured from the provider's own head: a head that another provider
- * claims proves none. Receipts of money that moved inside contracts take further calls.
+ * Asks one provider about receipts, in one batch: its head, the headers, each transaction's receipt, and the
+ * transaction itself where its value is the money. Depth is measured from the provider's own head: a head that another
+ * provider claims proves none. Receipts of money that moved inside contracts take further calls.
  *
  * Fails with an `RpcError` where the provider gives no usable response to the batch.
  */

@@ -35,7 +35,7 @@ const searchLogs = Effect.fnUntraced(function* (
   for (let from = after; from < settled.number; ) {
     const to = Math.min(settled.number, from + provider.blockRange.blocks)
     const [last] = yield* sendBatch(provider.client, [getHeader(to)])
-    // The headers are the provider's own. The last one must be the block that the watcher read: then both are on one branch.
+    // The headers are the provider's own. Its last one must be the block that the watcher read, on the same branch.
     if (to === settled.number && last.time !== settled.time) {
       const detail = `block ${to} has the time ${last.time} at this provider, and had ${settled.time} when it was read`
       return yield* new RpcError({

@@ -16,12 +16,12 @@ import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
 /**
  * A second provider's evidence about receipts that only one provider has reported, where `corroborate.ts` does not ask:
- * dust, and money without a transaction (unattributed). Both can decide how a payment ends, so the search before the end
- * asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, the functions below combine the
- * evidence of several. Called by `endingSearch.ts` and `searchProvider.ts`.
+ * dust, and money without a transaction (unattributed). Both can decide how a payment ends, so the search before the
+ * end asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, the functions below combine
+ * the evidence of several. Called by `endingSearch.ts` and `searchProvider.ts`.
  */
 
-/** Dust receipts asked about one by one in a search, divided among its payments; further ones are covered by the logs. */
+/** Dust receipts that one search asks about, divided among its payments; the logs may cover the others. */
 const dustAtOnce = 1_000
 /** Dust receipts in one batch, with up to three calls each. */
 const receiptsPerBatch = 32
@@ -52,8 +52,8 @@ export interface SecondEvidence {
   /** What it has as well, with its block times. */
   readonly corroborated: ReadonlyArray<CorroboratedReceipt>
   /**
-   * Money without a transaction that its own balances show. Of other such money in `corroborated` it has the block and no
-   * states.
+   * Money without a transaction that its own balances show. Of other such money in `corroborated` it has the block and
+   * no states.
    */
   readonly shown: ReadonlyArray<Undated>
   /** Dust that it does not have, although its head is high enough for the confirmations. */
@@ -109,8 +109,8 @@ const undatedEvidence = Effect.fnUntraced(function* (
 })
 
 /**
- * Asks one provider about single-sourced receipts in blocks up to `settled`, a block with all its confirmations. Fails with
- * an `RpcError` where the provider gives no usable response.
+ * Asks one provider about single-sourced receipts in blocks up to `settled`, a block with all its confirmations. Fails
+ * with an `RpcError` where the provider gives no usable response.
  */
 export const secondEvidenceOf = (
   watch: WatchContext,
