@@ -46,7 +46,8 @@ export const settleDispute = Effect.fn("Chains.settleDispute")(function* (
   number: number
 ) {
   const [servingHash, otherHash] = [yield* hashAt(serving, number), yield* hashAt(other, number)]
-  if (servingHash === undefined || otherHash === undefined || servingHash === otherHash) return { _tag: "None" } satisfies Dispute
+  if (servingHash === undefined || otherHash === undefined || servingHash === otherHash)
+    return { _tag: "None" } satisfies Dispute
   for (const third of yield* providers.others(serving)) {
     if (third === other) continue
     const hash = yield* hashAt(third, number)

@@ -6,7 +6,7 @@ import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { Reader, Writer } from "../../../src/Sql.ts"
 import { block, confirmedOnce, layer, network, tick, transfer } from "../../Payments/settling.ts"
 
-it.scoped("a confirmed payment is asked about again when a reorg takes money from a block above the last search", () =>
+it.scoped("a confirmed payment is searched again when a reorg takes money from a block above the last search", () =>
   Effect.gen(function* () {
     const { id } = yield* confirmedOnce
     const reader = yield* Reader
@@ -31,7 +31,7 @@ it.scoped("a confirmed payment is asked about again when a reorg takes money fro
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a payment is asked about again when two providers have denied money of it", () =>
+it.scoped("a payment is searched again after two providers have denied money of it", () =>
   Effect.gen(function* () {
     const { id } = yield* confirmedOnce
     const reader = yield* Reader

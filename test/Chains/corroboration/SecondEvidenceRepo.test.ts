@@ -9,7 +9,7 @@ import { layer, network, startWith, tick, transfer } from "../../Payments/settli
 
 const dust = (position: string): DatedTransfer => ({ ...transfer(105, 1n), currency: "USDC", position })
 
-/** A payment with two transfers of dust that one provider has told of. */
+/** A payment with two dust transfers that one provider has reported. */
 const withDust = Effect.gen(function* () {
   const payment = yield* startWith({ currency: "USDC", amount: 1_000_000n })
   yield* tick({ head: 120, corroborated: false, transfers: [dust("log:1"), dust("log:2")] })
@@ -20,30 +20,35 @@ const corroborated = Effect.flatMap(Reader, (reader) =>
   reader.all("SELECT position, canonical, corroborated FROM receipts ORDER BY position")
 )
 
-it.scoped("dust that two have denied is not asked about again, and does not count by the next one that has it", () =>
-  Effect.gen(function* () {
-    const { id } = yield* withDust
-    const reader = yield* Reader
-    const writer = yield* Writer
-    const asked = Effect.map(CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10), (all) =>
-      all.map(({ position }) => position)
-    )
-    expect(yield* asked).toEqual(["log:1", "log:2"])
-    yield* writer.write(CorroborationRepo.refute(network, dust("log:1")))
-    expect(yield* asked).toEqual(["log:2"])
-    yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false))
-    expect(yield* corroborated).toEqual([
-      { position: "log:1", canonical: 0, corroborated: 0 },
-      { position: "log:2", canonical: 1, corroborated: 1 }
-    ])
-    // Two that tell of it in the blocks that they verify are another matter.
-    yield* writer.write(SecondEvidenceRepo.setPassCorroborated(network, [dust("log:1")]))
-    expect((yield* corroborated)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "dust that two providers have denied is not asked about again, and does not count when another one has it",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* withDust
+      const reader = yield* Reader
+      const writer = yield* Writer
+      const asked = Effect.map(
+        CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment: id }], 10),
+        (all) => all.map(({ position }) => position)
+      )
+      expect(yield* asked).toEqual(["log:1", "log:2"])
+      yield* writer.write(CorroborationRepo.refute(network, dust("log:1")))
+      expect(yield* asked).toEqual(["log:2"])
+      yield* writer.write(
+        SecondEvidenceRepo.corroborateOthers(network, [dust("log:1"), dust("log:2")], new Set(), false)
+      )
+      expect(yield* corroborated).toEqual([
+        { position: "log:1", canonical: 0, corroborated: 0 },
+        { position: "log:2", canonical: 1, corroborated: 1 }
+      ])
+      // Two providers that report it in a verification pass do make it count.
+      yield* writer.write(SecondEvidenceRepo.setPassCorroborated(network, [dust("log:1")]))
+      expect((yield* corroborated)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
+    }).pipe(Effect.provide(layer))
 )
 
 it.scoped(
-  "money without a transaction that two date, and one shows, has their times, and is corroborated by nobody",
+  "money without a transaction gets the block times of two providers, and is not corroborated while one alone shows it",
   () =>
     Effect.gen(function* () {
       yield* startWith()
@@ -65,7 +70,7 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("money without a transaction is to be dated while its block is of the chain", () =>
+it.scoped("money without a transaction is listed as undated only while its block is canonical", () =>
   Effect.gen(function* () {
     const { id } = yield* startWith()
     const reader = yield* Reader
@@ -81,7 +86,7 @@ it.scoped("money without a transaction is to be dated while its block is of the 
 )
 
 it.scoped(
-  "who denies a receipt denies its transaction in that block: nobody decides alone on what it brought besides",
+  "a denied receipt counts against its whole transaction in that block: no sole provider decides on its other receipts",
   () =>
     Effect.gen(function* () {
       const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
@@ -114,33 +119,37 @@ it.scoped(
     }).pipe(Effect.provide(layer))
 )
 
-it.scoped("what one denies of a transaction, and two have, denies nothing else of it", () =>
-  Effect.gen(function* () {
-    const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
-    const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
-    yield* tick({ head: 120, corroborated: false, transfers: all })
-    const writer = yield* Writer
-    const [large = dust("log:1"), small = dust("log:2")] = all
-    yield* writer.write(CorroborationRepo.setDenied(network, large, "liar.example"))
-    yield* writer.write(CorroborationRepo.setCorroborated(network, large, 105))
-    const [asked] = yield* CorroborationRepo.uncorroboratedDust(yield* Reader, network, 120, [{ payment: id }], 10)
-    expect(asked).toMatchObject({ position: "log:2", isDenied: false })
-    expect(yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "a denied receipt that two providers corroborate does not count against other receipts of its transaction",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+      const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
+      yield* tick({ head: 120, corroborated: false, transfers: all })
+      const writer = yield* Writer
+      const [large = dust("log:1"), small = dust("log:2")] = all
+      yield* writer.write(CorroborationRepo.setDenied(network, large, "liar.example"))
+      yield* writer.write(CorroborationRepo.setCorroborated(network, large, 105))
+      const [asked] = yield* CorroborationRepo.uncorroboratedDust(yield* Reader, network, 120, [{ payment: id }], 10)
+      expect(asked).toMatchObject({ position: "log:2", isDenied: false })
+      expect(yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("what one has made up of a transaction, and two deny, denies nothing of it that two have", () =>
-  Effect.gen(function* () {
-    const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
-    const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
-    yield* tick({ head: 120, corroborated: false, transfers: all })
-    const writer = yield* Writer
-    const [invented = dust("log:1"), real = dust("log:2")] = all
-    yield* writer.write(CorroborationRepo.setDenied(network, invented, "a.example"))
-    yield* writer.write(CorroborationRepo.refute(network, invented))
-    const corroborate = (isSole: boolean) =>
-      writer.write(SecondEvidenceRepo.corroborateOthers(network, [real], new Set(), isSole))
-    expect(yield* corroborate(true)).toEqual([])
-    expect(yield* corroborate(false)).toEqual([id])
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "an invented receipt that two providers deny does not count against receipts of its transaction that two have",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* startWith({ currency: "USDC", amount: 1_000_000n })
+      const all = [{ ...dust("log:1"), amount: 500_000n }, dust("log:2")].map((one) => ({ ...one, txHash: "0xpaid" }))
+      yield* tick({ head: 120, corroborated: false, transfers: all })
+      const writer = yield* Writer
+      const [invented = dust("log:1"), real = dust("log:2")] = all
+      yield* writer.write(CorroborationRepo.setDenied(network, invented, "a.example"))
+      yield* writer.write(CorroborationRepo.refute(network, invented))
+      const corroborate = (isSole: boolean) =>
+        writer.write(SecondEvidenceRepo.corroborateOthers(network, [real], new Set(), isSole))
+      expect(yield* corroborate(true)).toEqual([])
+      expect(yield* corroborate(false)).toEqual([id])
+    }).pipe(Effect.provide(layer))
 )

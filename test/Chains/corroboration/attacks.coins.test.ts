@@ -6,14 +6,14 @@ import { alice, aroundSomeReal, second, watchedPayment, withReceipts } from "../
 import { stateOf, untilOver } from "../lying.ts"
 import { ModelChain } from "../ModelChain.ts"
 
-// One provider lies about coins of which nobody can tell a transaction: they count as the honest ones have them.
+// One provider lies about coins without a transaction: only what the honest providers have counts.
 
 const seconds = (count: number) => Effect.repeatN(second, count - 1)
 
-/** What an address holds at a block by a node's word; undefined where it says nothing. */
+/** What an address holds at a block according to a node; undefined where the node does not respond. */
 type Held = (block: number) => { readonly balance: number; readonly nonce?: number } | undefined
 
-/** Nodes of one chain, one of which lies: of alice each tells what is given. */
+/** Nodes of one chain, one of which lies: each reports the given state of alice's address. */
 const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelChain) => Held) => {
   const liar = new ModelChain(10)
   const others = Array.from({ length: count - 1 }, () => liar.twin())
@@ -36,7 +36,7 @@ const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelCh
   return { liar, others, nodes }
 }
 
-/** The liar makes up more of blocks whose states the others have no more, with each search when payments are to end. */
+/** With each search before a payment ends, the liar invents more money in blocks whose states the others have pruned. */
 const makingUpAnew = (count: number, place: number, honest: Held) => {
   let told = 0
   const made = nodesOf(count, place, honest, (node) => (block) => ({
@@ -57,16 +57,16 @@ const watchedCoins = (amount = 5n) =>
     return yield* watchedPayment(alice, { amount })
   })
 
-/** What two providers have, by its block. */
-const agreed = Effect.flatMap(Reader, (reader) =>
+/** The corroborated receipts, by block. */
+const corroborated = Effect.flatMap(Reader, (reader) =>
   reader.all(
-    "SELECT block_number AS block, amount FROM receipts WHERE canonical = 1 AND agreed = 1 ORDER BY block_number"
+    "SELECT block_number AS block, amount FROM receipts WHERE canonical = 1 AND corroborated = 1 ORDER BY block_number"
   )
 )
 
 describe("coins without a transaction", () => {
   it.scoped.each([2, 3])(
-    "that one of %d has told of while the others were behind are not agreed to by itself, once another one serves",
+    "that one of %d reported while the others lagged are not corroborated by itself once another one serves",
     (count) => {
       const { liar, nodes, others } = nodesOf(
         count,
@@ -91,12 +91,12 @@ describe("coins without a transaction", () => {
         yield* untilOver(liar)
         yield* seconds(60)
         expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 3" : "expired")
-        expect(yield* agreed).toEqual([])
+        expect(yield* corroborated).toEqual([])
       }).pipe(aroundSomeReal(nodes))
     }
   )
 
-  it.scoped.each([2, 3])("are not counted twice for a state that one of %d has made up between", (count) => {
+  it.scoped.each([2, 3])("are not counted twice because of an intermediate state that one of %d invented", (count) => {
     let lies = false
     let low = 1_000_000
     const { liar, nodes } = nodesOf(
@@ -127,16 +127,16 @@ describe("coins without a transaction", () => {
       }
       yield* untilOver(liar)
       yield* seconds(60)
-      // What one of two tells of when the payment is to end keeps it open.
+      // With two providers, money that one reports when the payment is about to end keeps it open.
       expect(yield* stateOf(id)).toBe(count === 2 ? "detecting 4" : "failed insufficient_amount 2")
-      expect(yield* agreed).toEqual([{ block: 12, amount: "2" }])
+      expect(yield* corroborated).toEqual([{ block: 12, amount: "2" }])
     }).pipe(aroundSomeReal(nodes))
   })
 
   it.scoped(
-    "that the first other provider of three has no states of are shown by the serving one and the second",
+    "are shown by the serving provider and the second other one where the first other one has no states",
     () => {
-      // They were collected before anybody else could be asked.
+      // They were collected before another provider could be asked.
       const held: Held = (block) => (block < 100 ? { balance: block >= 30 ? 3 : 0 } : { balance: 0, nonce: 1 })
       const { liar: serving, nodes, others } = nodesOf(3, 0, held, () => held)
       for (const node of others) node.oldestState = 1_000
@@ -150,7 +150,7 @@ describe("coins without a transaction", () => {
     }
   )
 
-  it.scoped.each([0, 1])("of which one of two, at %d, tells more when payments end are not that many", (place) => {
+  it.scoped.each([0, 1])("do not grow where one of two, at %d, reports more when payments end", (place) => {
     const { liar, nodes } = nodesOf(
       2,
       place,
@@ -165,7 +165,7 @@ describe("coins without a transaction", () => {
       yield* untilOver(liar)
       yield* seconds(120)
       expect(yield* stateOf(id)).toBe("detecting 4")
-      expect(yield* agreed).toEqual([])
+      expect(yield* corroborated).toEqual([])
     }).pipe(aroundSomeReal(nodes))
   })
 
@@ -176,7 +176,7 @@ describe("coins without a transaction", () => {
     [3, 1],
     [3, 2]
   ] as const)(
-    "of which one of %d, at %d, makes up more whenever it is asked, of blocks without states, keep no payment open",
+    "keep no payment open where one of %d, at %d, invents more with each search, in blocks without states",
     ([count, place]) => {
       const { liar, nodes } = makingUpAnew(count, place, () => ({ balance: 0 }))
       return Effect.gen(function* () {
@@ -189,7 +189,7 @@ describe("coins without a transaction", () => {
   )
 
   it.scoped.each([0, 1])(
-    "that one of two, at %d, denies, and tells others anew whenever it is asked, are awaited",
+    "are waited for where one of two, at %d, denies them and invents others with each search",
     (place) => {
       const { liar, nodes } = makingUpAnew(2, place, (block) => ({ balance: block >= 365 ? 3_000 : 0 }))
       return Effect.gen(function* () {
@@ -197,7 +197,7 @@ describe("coins without a transaction", () => {
         yield* untilOver(liar)
         yield* seconds(60)
         expect(yield* stateOf(id)).toContain("detecting")
-        expect(yield* agreed).toEqual([])
+        expect(yield* corroborated).toEqual([])
       }).pipe(aroundSomeReal(nodes))
     }
   )

@@ -8,18 +8,18 @@ import { stateOf, untilOver, watchedUsdc } from "../lying.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { pass } from "../world.ts"
 
-// One provider lies, and the others are honest: what becomes of a payment is what the honest ones have.
+// One provider lies and the others are honest: the payment ends by what the honest ones have.
 
 const seconds = (count: number) => Effect.repeatN(second, count - 1)
 
-/** Another node's own copy of a chain, which from here on mines another branch. */
+/** A copy of a chain at another node, which mines a branch of its own from here on. */
 const forkOf = (chain: ModelChain) => {
   const fork = new ModelChain(-1, [...chain.blocks])
   fork.rollback(0)
   return fork
 }
 
-/** Mines a block on each of some chains, and lets a second pass, so many times. */
+/** Repeats `count` times: mines a block on each chain, and lets a second pass. */
 const mineOn = (chains: ReadonlyArray<ModelChain>, count: number) =>
   Effect.repeatN(
     Effect.suspend(() => {
@@ -29,7 +29,7 @@ const mineOn = (chains: ReadonlyArray<ModelChain>, count: number) =>
     count - 1
   )
 
-/** The node gives a false time for the block. */
+/** The node reports a false time for the block. */
 const misdating = (chain: ModelChain, block: number, time: number) => {
   chain.distort = ({ method, params: [of] }, answer) =>
     method === "eth_getBlockByNumber" && of === `0x${block.toString(16)}` && answer !== null
@@ -38,26 +38,23 @@ const misdating = (chain: ModelChain, block: number, time: number) => {
 }
 
 describe("block times", () => {
-  it.scoped.each([2, 3])(
-    "a false time of a receipt's block, of %d providers: its money is on time to no one's word alone",
-    (count) => {
-      const liar = new ModelChain(10)
-      misdating(liar, 11, 100_000)
-      const nodes = [liar, ...Array.from({ length: count - 1 }, () => liar.twin())]
-      return Effect.gen(function* () {
-        const { id } = yield* watchedUsdc()
-        liar.mine(token(usdc, alice, 5n))
-        yield* mineOn([liar], count === 2 ? 400 : 20)
-        yield* seconds(60)
-        expect(yield* stateOf(id)).toBe(count === 2 ? "pending" : "confirmed 5")
-      }).pipe(aroundSomeReal(nodes))
-    }
-  )
+  it.scoped.each([2, 3])("with %d providers, a false block time of one does not make its money be in time", (count) => {
+    const liar = new ModelChain(10)
+    misdating(liar, 11, 100_000)
+    const nodes = [liar, ...Array.from({ length: count - 1 }, () => liar.twin())]
+    return Effect.gen(function* () {
+      const { id } = yield* watchedUsdc()
+      liar.mine(token(usdc, alice, 5n))
+      yield* mineOn([liar], count === 2 ? 400 : 20)
+      yield* seconds(60)
+      expect(yield* stateOf(id)).toBe(count === 2 ? "pending" : "confirmed 5")
+    }).pipe(aroundSomeReal(nodes))
+  })
 })
 
 describe("silence", () => {
   it.scoped.each([2, 3])(
-    "blocks that the liar read are not searched by it alone before a payment ends, of %d providers",
+    "with %d providers, blocks that the liar read are not searched by it alone before a payment ends",
     (count) => {
       const liar = new ModelChain(10)
       liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
@@ -86,7 +83,7 @@ describe("silence", () => {
 
 describe("branches", () => {
   it.scoped.each([0, 1, 2])(
-    "provider %d of three has a branch of its own, deeper than the confirmations: the others are believed",
+    "where provider %d of three has a branch of its own, deeper than the confirmations, the others decide",
     (place) => {
       const liar = new ModelChain(10)
       const honest = forkOf(liar)
@@ -102,13 +99,13 @@ describe("branches", () => {
     }
   )
 
-  it.scoped("a branch of 900 made-up blocks is left, once two others have newer heads below it", () => {
+  it.scoped("an invented branch of 900 blocks is dropped once two others have newer heads below it", () => {
     const liar = new ModelChain(10)
     const honest = forkOf(liar)
     return Effect.gen(function* () {
       const { id } = yield* watchedUsdc()
       liar.mineMany(900)
-      // Its blocks take no time.
+      // The branch's blocks take no time.
       liar.distort = ({ method }, answer) =>
         method === "eth_getBlockByNumber" && answer !== null && Number((answer as { number: string }).number) > 11
           ? { ...(answer as object), timestamp: "0x6e" }
@@ -121,31 +118,34 @@ describe("branches", () => {
     }).pipe(aroundSomeReal([liar, honest, honest.twin()]))
   })
 
-  it.scoped("money that a liar denies, and an honest one on another branch for a while, counts in the end", () => {
-    const first = new ModelChain(10)
-    const other = forkOf(first)
-    const liar = first.twin()
-    liar.distort = ({ method, params: [of] }, answer) => {
-      if (method === "eth_getLogs") return []
-      if (method === "eth_getTransactionReceipt") return null
-      return of === "0xb" && answer !== null ? { ...(answer as object), transactions: [] } : answer
-    }
-    return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc()
-      first.mine(token(usdc, alice, 5n))
-      other.mine()
-      yield* mineOn([first, other], 4)
-      other.blocks.splice(11, 1000, ...first.blocks.slice(11))
-      for (let i = 0; i < 60; i++) {
-        other.blocks.push(first.mine())
-        yield* second
+  it.scoped(
+    "money that a liar denies, and for a while also an honest provider on another branch, counts in the end",
+    () => {
+      const first = new ModelChain(10)
+      const other = forkOf(first)
+      const liar = first.twin()
+      liar.distort = ({ method, params: [of] }, answer) => {
+        if (method === "eth_getLogs") return []
+        if (method === "eth_getTransactionReceipt") return null
+        return of === "0xb" && answer !== null ? { ...(answer as object), transactions: [] } : answer
       }
-      expect(yield* stateOf(id)).toBe("confirmed 5")
-    }).pipe(aroundSomeReal([first, other, liar]))
-  })
+      return Effect.gen(function* () {
+        const { id } = yield* watchedUsdc()
+        first.mine(token(usdc, alice, 5n))
+        other.mine()
+        yield* mineOn([first, other], 4)
+        other.blocks.splice(11, 1000, ...first.blocks.slice(11))
+        for (let i = 0; i < 60; i++) {
+          other.blocks.push(first.mine())
+          yield* second
+        }
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+      }).pipe(aroundSomeReal([first, other, liar]))
+    }
+  )
 })
 
-/** Nodes of one chain that tell all that balances ask for, one of which lies about it. */
+/** Nodes of one chain that serve all calls of balance reconciliation; one of them lies. */
 const withLiar = (liar: ModelChain, count: number, place: number) => {
   const nodes = Array.from({ length: count - 1 }, () => liar.twin())
   nodes.splice(place, 0, liar)
@@ -164,7 +164,7 @@ const watchedCoins = Effect.gen(function* () {
 })
 
 describe("coins", () => {
-  it.scoped("that the serving one of three tells with a false transaction are found with the right one", () => {
+  it.scoped("that the serving one of three reports with a false transaction are found with the right one", () => {
     const liar = new ModelChain(10)
     const nodes = withLiar(liar, 3, 0)
     const paid = coin(alice, 5n)
@@ -202,7 +202,7 @@ describe("coins", () => {
   }
   const lower = alice.toLowerCase()
 
-  /** A payment that waits, long after its time, for what the node shows alone. */
+  /** A payment that waits, long after its time, for money that this node alone shows. */
   const shownToTheEnd = Effect.fnUntraced(function* (liar: ModelChain) {
     showing(liar)
     const { id } = yield* watchedCoins
@@ -238,7 +238,7 @@ describe("coins", () => {
   )
 
   it.scoped.each([0, 1])(
-    "without a transaction that one of two, at %d, shows do not count once the other has no states of then",
+    "without a transaction that one of two, at %d, shows do not count once the other has pruned those states",
     (place) => {
       const liar = new ModelChain(10)
       const nodes = withLiar(liar, 2, place)
@@ -255,7 +255,7 @@ describe("coins", () => {
   )
 
   it.scoped.each([0, 1])(
-    "without a transaction that one of two, at %d, has shown do not count once it is gone, by who has no states of then",
+    "without a transaction that one of two, at %d, showed do not count by the other alone, which has pruned those states",
     (place) => {
       const liar = new ModelChain(10)
       const nodes = withLiar(liar, 2, place)
@@ -265,7 +265,7 @@ describe("coins", () => {
           if (node === liar) node.failure = "unreachable"
           else node.oldestState = 380
         }
-        // The clock stands behind the blocks, which take no time here.
+        // The clock is behind the block times, since blocks take no time here.
         yield* TestClock.setTime(4_000_000)
         yield* pass("12 minutes")
         expect(yield* stateOf(id)).toBe("expired")
@@ -335,7 +335,7 @@ describe("a block with money", () => {
 })
 
 describe("a chain that stands still", () => {
-  it.scoped.each([0, 1, 2])("and provider %d of three that goes on: the others are not silent", (place) => {
+  it.scoped.each([0, 1, 2])("while provider %d of three goes on: the others do not count as silent", (place) => {
     const honest = new ModelChain(10)
     const liar = forkOf(honest)
     const nodes = [honest, honest.twin()]

@@ -6,13 +6,13 @@ import { stateOf, watchedUsdc } from "../lying.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { pass, pay } from "../world.ts"
 
-// A serving provider that invents receipts, block after block.
+// The serving provider invents receipts in each block.
 
 const bob = address(0xb0b)
 const word = (value: number) => `0x${value.toString(16).padStart(64, "0")}`
 const inventedHash = (block: number, i: number) => `0x${"f".repeat(32)}${word(block * 1000 + i).slice(34)}`
 
-/** A log of a transfer of 5 to alice that never was. */
+/** A log of an invented transfer of 5 to alice. */
 const logOf = (chain: ModelChain, block: number, i: number) => ({
   address: usdc,
   topics: [transferTopic, word(0), `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
@@ -24,7 +24,7 @@ const logOf = (chain: ModelChain, block: number, i: number) => ({
   removed: false
 })
 
-/** The node has so many invented transfers in each block above 10. `owns`: it tells of them when it is asked again. */
+/** The node invents transfers in each block above 10. `owns`: it also has them when it is asked about them again. */
 const inventing = (chain: ModelChain, perBlock: number, owns: boolean) => {
   chain.distort = ({ method, params: [of] }, answer) => {
     if (method === "eth_getTransactionReceipt" && owns && String(of).startsWith(`0x${"f".repeat(32)}`)) {
@@ -56,9 +56,9 @@ describe("three providers, of which the serving one invents receipts in every bl
     [1, true],
     [1, false],
     [200, true]
-  ])("%d in each, and owns to them later: %s. It serves no more, and the payment ends", ([perBlock, owns]) => {
+  ])("%d in each, confirmed by it later: %s. It stops serving, and the payment ends", ([perBlock, owns]) => {
     const liar = new ModelChain(10)
-    // Who has reported it is known by name.
+    // The reporting provider is identified by its host.
     Object.assign(liar.client, { host: "liar" })
     inventing(liar, perBlock, owns)
     return Effect.gen(function* () {
@@ -77,7 +77,7 @@ describe("three providers, of which the serving one invents receipts in every bl
 })
 
 describe("two providers, of which the serving one invents receipts in every block", () => {
-  it.scoped("serves no more once the other one has denied three of them, and another's payment is confirmed", () => {
+  it.scoped("it stops serving once the other one has denied three of them, and other payments confirm", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     inventing(liar, 1, true)
@@ -92,12 +92,12 @@ describe("two providers, of which the serving one invents receipts in every bloc
       liar.mine(token(usdc, bob, 7n))
       yield* mineOn(liar, 20)
       expect(yield* stateOf(other.id)).toBe("confirmed 7")
-      // Nobody else can say whose word it is.
+      // No third provider can decide which of the two lies.
       expect((yield* stateOf(id)).split(" ")[0]).toBe("detecting")
     }).pipe(aroundSomeReal([liar, honest]))
   })
 
-  it.scoped("decides nothing when it is the only one left, however long, and health names it", () => {
+  it.scoped("it decides nothing when it is the only one left, however long, and health names it", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     inventing(liar, 1, true)
@@ -120,7 +120,7 @@ describe("two providers, of which the serving one invents receipts in every bloc
   })
 })
 
-it.scoped("what the other of two providers denies is told of by health at once, and the chain stays ready", () => {
+it.scoped("health reports at once what the other of two providers denies, and the chain stays ready", () => {
   const liar = new ModelChain(10)
   inventing(liar, 1, true)
   Object.assign(liar.client, { host: "liar" })

@@ -5,10 +5,10 @@ import { alice, aroundSomeReal, health, second, usdc, watchedPayment, withTokens
 import { ModelChain, token } from "../ModelChain.ts"
 import { Announced, pass, paymentById } from "../world.ts"
 
-// Both providers are asked about a receipt after its block was replaced, and before that has been read: what they deny then
-// is true, and nobody's lie.
+// Both providers are asked about a receipt after its block was replaced and before the watcher has seen the reorg: their
+// denial is correct, and no provider has lied.
 it.scoped(
-  "a reorg between reading and asking refutes nothing, and makes no liar of the provider that reported it",
+  "a reorg between reading and asking refutes nothing, and does not count against the provider that reported it",
   () => {
     const first = new ModelChain(10)
     const other = first.twin()

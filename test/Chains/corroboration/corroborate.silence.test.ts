@@ -7,8 +7,8 @@ import { pass, paymentById } from "../world.ts"
 
 const minute = 60_000
 
-describe("for how long something has lasted", () => {
-  it("is counted from sight to sight, and no more than five minutes each", () => {
+describe("an observed duration", () => {
+  it("adds up the time between observations, at most five minutes each", () => {
     const lasting = new ObservedDuration()
     lasting.seen(0)
     expect(lasting.millis).toBe(0)
@@ -22,7 +22,7 @@ describe("for how long something has lasted", () => {
   })
 
   it.each([11 * minute + 1, -1])(
-    "begins anew where nobody looked for long, or the clock was set back: %s ms",
+    "starts again after a long gap between observations, or when the clock was set back: %s ms",
     (step) => {
       const lasting = new ObservedDuration()
       lasting.seen(0)
@@ -36,7 +36,7 @@ describe("for how long something has lasted", () => {
 })
 
 describe("a provider that was not asked", () => {
-  /** The one that serves has invented what came; the other fails for a moment when the receipt has its confirmations. */
+  /** The serving provider invents a receipt; the other one starts to fail when the receipt has its confirmations. */
   const failing = <R>(meanwhile: Effect.Effect<unknown, never, R>) => {
     const first = new ModelChain(10)
     const other = first.twin()
@@ -52,17 +52,17 @@ describe("a provider that was not asked", () => {
       yield* upTo(13)
       for (let i = 0; i < 20; i++) yield* second
       expect((yield* paymentById(id))?.status).toBe("detecting")
-      // Ten minutes of questions in vain are another matter.
+      // After ten minutes of failed requests, the sole provider decides.
       yield* pass("11 minutes")
       expect((yield* paymentById(id))?.status).toBe("confirmed")
     }).pipe(aroundSomeReal([first, other], { ...withTokens, chain: "ethereum" }))
   }
 
-  it.scoped("is not silent while the chain stands still: who serves does not decide alone", () =>
+  it.scoped("is not silent while the chain stands still: the serving one does not decide alone", () =>
     failing(Effect.forEach(Array.from({ length: 660 }), () => second, { concurrency: 1, discard: true }))
   )
 
-  it.scoped("is not silent while the process is stopped, or the clock is set", () =>
+  it.scoped("is not silent while the process is stopped or the clock is set", () =>
     failing(TestClock.adjust("15 minutes"))
   )
 })

@@ -16,21 +16,24 @@ const corroborated = Effect.flatMap(Reader, (reader) =>
 )
 
 describe("a receipt that one provider has reported", () => {
-  it.scoped("is corroborated once it has its confirmations, and another has its transaction in the same block", () => {
-    const first = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
-      yield* next(first)
-      yield* upTo(12)
-      expect(yield* corroborated).toEqual([0, 0])
-      yield* next(first)
-      expect(yield* until(corroborated, (rows) => rows.every((one) => one === 1))).toEqual([1, 1])
-      expect((yield* health)?.reason).toBeUndefined()
-    }).pipe(aroundTwo(first, first.twin()))
-  })
+  it.scoped(
+    "is corroborated once it has its confirmations and another provider has its transaction in the same block",
+    () => {
+      const first = new ModelChain(10)
+      return Effect.gen(function* () {
+        yield* watchedPayment(alice)
+        yield* next(first, token(usdc, alice, 5n), coin(alice, 6n))
+        yield* next(first)
+        yield* upTo(12)
+        expect(yield* corroborated).toEqual([0, 0])
+        yield* next(first)
+        expect(yield* until(corroborated, (rows) => rows.every((one) => one === 1))).toEqual([1, 1])
+        expect((yield* health)?.reason).toBeUndefined()
+      }).pipe(aroundTwo(first, first.twin()))
+    }
+  )
 
-  it.scoped("has its payment settled anew once another has its transaction: its exceptions open then", () => {
+  it.scoped("has its payment settled again once another provider has its transaction: its exceptions open then", () => {
     const first = new ModelChain(10)
     return Effect.gen(function* () {
       const { id } = yield* watchedPayment(alice)
@@ -58,7 +61,7 @@ describe("a receipt that one provider has reported", () => {
       const reader = yield* Reader
       expect(yield* reader.all("SELECT denied_by FROM receipts")).toEqual([{ denied_by: denies ? "model" : null }])
       other.distort = (_, answer) => answer
-      // Asked after twice the time of before, it may be some polls until the next time.
+      // With exponential backoff, it may take some polls until it is asked about again.
       yield* Effect.raceFirst(
         until(corroborated, ([row]) => row === 1),
         Effect.forever(next(first))
@@ -66,54 +69,57 @@ describe("a receipt that one provider has reported", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("that nobody will ever corroborate holds up no newer one, costs less and less, and is told of", () => {
-    const first = new ModelChain(10)
-    const other = first.twin()
-    const invented = `0x${"1".repeat(64)}`
-    // It has what it has invented, and only the other one denies that.
-    first.distort = ({ method, params: [hash] }, answer) =>
-      method === "eth_getTransactionReceipt" && Number(hash) < 700
-        ? { transactionHash: hash, blockHash: invented, status: "0x1", logs: [] }
-        : answer
-    return Effect.gen(function* () {
-      const payment = yield* watchedPayment(alice)
-      const writer = yield* Writer
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) =>
-          tx.run(
-            `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
+  it.scoped(
+    "that no provider will ever corroborate delays no newer one, costs less and less, and is shown by health",
+    () => {
+      const first = new ModelChain(10)
+      const other = first.twin()
+      const invented = `0x${"1".repeat(64)}`
+      // It confirms what it has invented, and only the other one denies that.
+      first.distort = ({ method, params: [hash] }, answer) =>
+        method === "eth_getTransactionReceipt" && Number(hash) < 700
+          ? { transactionHash: hash, blockHash: invented, status: "0x1", logs: [] }
+          : answer
+      return Effect.gen(function* () {
+        const payment = yield* watchedPayment(alice)
+        const writer = yield* Writer
+        yield* writer.write(
+          Effect.flatMap(Tx, (tx) =>
+            tx.run(
+              `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash,
                currency, amount, payment_id, canonical, corroborated, seen_at)
              WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
              SELECT 'ethereum', 'test', ?, ?, 'call:' || i, 1, 1, printf('0x%064x', i), 'USDC', '5', ?, 1, 0, 0 FROM n`,
-            [invented, alice.toLowerCase(), payment.id]
+              [invented, alice.toLowerCase(), payment.id]
+            )
           )
         )
-      )
-      yield* next(first, token(usdc, alice, 5n))
-      for (let i = 0; i < 2; i++) yield* next(first)
-      const paid = Effect.map(corroborated, (rows) => rows.at(-1))
-      expect(yield* until(paid, (row) => row === 1)).toBe(1)
-      const calls = () => other.count("eth_getTransactionReceipt")
-      let before = calls()
-      const most: Array<number> = []
-      for (let i = 0; i < 120; i++) {
-        yield* next(first)
-        yield* upTo(first.height)
-        most.push(calls() - before)
-        before = calls()
-      }
-      const sum = (counts: ReadonlyArray<number>) => counts.reduce((all, count) => all + count, 0)
-      expect(Math.max(...most)).toBeLessThanOrEqual(200)
-      // Each of the 700 once in a minute by then, at most.
-      expect(sum(most.slice(60))).toBeLessThanOrEqual(1400)
-      yield* pass("10 minutes")
-      const now = yield* until(health, (state) => state?.reason !== undefined)
-      expect(now).toMatchObject({ ready: true, reason: expect.stringContaining(waitsForSecond) })
-      expect(sum((yield* corroborated).slice(0, -1))).toBe(0)
-    }).pipe(aroundTwo(first, other))
-  })
+        yield* next(first, token(usdc, alice, 5n))
+        for (let i = 0; i < 2; i++) yield* next(first)
+        const paid = Effect.map(corroborated, (rows) => rows.at(-1))
+        expect(yield* until(paid, (row) => row === 1)).toBe(1)
+        const calls = () => other.count("eth_getTransactionReceipt")
+        let before = calls()
+        const most: Array<number> = []
+        for (let i = 0; i < 120; i++) {
+          yield* next(first)
+          yield* upTo(first.height)
+          most.push(calls() - before)
+          before = calls()
+        }
+        const sum = (counts: ReadonlyArray<number>) => counts.reduce((all, count) => all + count, 0)
+        expect(Math.max(...most)).toBeLessThanOrEqual(200)
+        // By then each of the 700 is asked about once a minute at most.
+        expect(sum(most.slice(60))).toBeLessThanOrEqual(1400)
+        yield* pass("10 minutes")
+        const now = yield* until(health, (state) => state?.reason !== undefined)
+        expect(now).toMatchObject({ ready: true, reason: expect.stringContaining(waitsForSecond) })
+        expect(sum((yield* corroborated).slice(0, -1))).toBe(0)
+      }).pipe(aroundTwo(first, other))
+    }
+  )
 
-  it.scoped("and of which the sole healthy one tells nothing that can be read is asked about less and less too", () => {
+  it.scoped("is asked about less and less, too, where the only healthy provider gives unusable responses", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     first.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? {} : answer)
@@ -127,14 +133,14 @@ describe("a receipt that one provider has reported", () => {
         yield* pass("10 seconds")
       }
       yield* upTo(14)
-      // Twice the time of before lies between two: ten fit into the time, where one each poll would be six hundred.
+      // The interval doubles: ten requests fit into the time, where one per poll would be six hundred.
       expect(first.count("eth_getTransactionReceipt") - before).toBeLessThanOrEqual(12)
       expect(yield* corroborated).toEqual([0])
     }).pipe(aroundTwo(first, other))
   })
 
   it.scoped(
-    "is a sole provider's to decide, when the others have been silent for ten minutes, and health says so",
+    "is decided by a sole provider once the others have been silent for ten minutes, and health says so",
     () => {
       const first = new ModelChain(10)
       const other = first.twin()
@@ -181,14 +187,14 @@ describe("a second provider whose node has stopped following the chain", () => {
         Effect.forever(second)
       )
       expect(yield* corroborated).toEqual([0])
-      // It was asked about in vain, and waits twice as long each time.
+      // The receipt is in backoff: its wait doubles each time.
       yield* pass("20 minutes")
       expect(yield* corroborated).toEqual([1])
     }).pipe(aroundTwo(first, stopped))
   })
 })
 
-describe("the second pass", () => {
+describe("the verification pass", () => {
   const rows = Effect.flatMap(Reader, (reader) =>
     reader.all<{ block_number: number; amount: string }>("SELECT block_number, amount FROM receipts ORDER BY amount")
   )
@@ -201,7 +207,7 @@ describe("the second pass", () => {
   it.scoped.each<[string, (index: number) => boolean, number]>([
     ["none", () => false, 0],
     ["some", (index) => index === 0, 1]
-  ])("finds what a provider left out that gave %s of the logs under the right hash", ([, keep, kept]) => {
+  ])("finds what a provider left out that returned %s of the logs under the right hash", ([, keep, kept]) => {
     const first = new ModelChain(10)
     const other = first.twin()
     forgetful(first, keep)
@@ -209,7 +215,7 @@ describe("the second pass", () => {
       yield* watchedPayment(alice)
       const { head } = yield* next(first, token(usdc, alice, 5n), token(usdc, alice, 7n))
       expect(yield* rows).toHaveLength(kept)
-      // The model has no tags: what is four times as deep as the confirmations is final. Tags have a pace of their own.
+      // The model has no tags: a block four times as deep as the confirmations is final. Maintenance runs at its own interval.
       for (let i = 0; i < 64; i++) yield* next(first)
       expect(yield* until(rows, (found) => found.length === 2)).toEqual([
         { block_number: head.number, amount: "5" },
@@ -244,7 +250,7 @@ describe("the second pass", () => {
       const verified = yield* Effect.flatMap(Reader, (reader) =>
         reader.get<{ number: number }>("SELECT verified_number AS number FROM scans")
       )
-      // What was final when the test began has nothing for us; the range with the stranger is not passed.
+      // Blocks that were final when the test began have no transfers; the range with the foreign block is not passed.
       expect(verified?.number).toBeLessThan(11)
     }).pipe(aroundTwo(first, other))
   })

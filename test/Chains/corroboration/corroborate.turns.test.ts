@@ -12,8 +12,8 @@ import { distorted } from "../twisted.ts"
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const at = (number: number) => ({ number, hash: hash(number), time: number })
 
-/** Receipts of alice that nobody has corroborated: one in each of these blocks, where its transaction is the only one. */
-const unagreed = (from: number, to: number, on: Network = network) =>
+/** Uncorroborated receipts of alice: one in each of these blocks, which has no other transaction. */
+const uncorroborated = (from: number, to: number, on: Network = network) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(
       Effect.flatMap(Tx, (tx) =>
@@ -36,7 +36,7 @@ const corroborated = Effect.flatMap(Reader, (reader) =>
   )
 )
 
-/** The transaction of one of them. */
+/** The transaction of one of these receipts. */
 const payment = (of: unknown) => ({
   from: `0x${"9".repeat(40)}`,
   to: alice,
@@ -48,8 +48,8 @@ const payment = (of: unknown) => ({
 })
 
 /**
- * A provider that lists the transactions of all blocks, and has the receipts of these: of the others it cannot tell.
- * `asked` has the hashes that it was asked for.
+ * A provider that lists the transactions of all blocks, and has the receipts of the given blocks only: it neither has nor
+ * lacks the others. `asked`: the hashes that it was asked for.
  */
 const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) => {
   const asked: Array<string> = []
@@ -80,8 +80,8 @@ const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) =
   return { asked, client }
 }
 
-/** Of two providers that are alike, or of these, the first of which serves. */
-const agreeing = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
+/** A corroborator over the given providers, the first of which serves; over two equal ones where one is given. */
+const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
   const { aside, provider, providers } = someProviders(first, ...(others.length === 0 ? [first] : others))
   const told: Array<unknown> = []
   const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
@@ -92,33 +92,31 @@ const agreeing = Effect.fnUntraced(function* (first: RpcClient, ...others: Reado
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
-it.scoped(
-  "a chain's only provider decides on what was reported while there was another, but for what that denied",
-  () =>
-    Effect.gen(function* () {
-      yield* owing("single")
-      yield* unagreed(10, 11)
-      const writer = yield* Writer
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
-      )
-      const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
-      const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
-      expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
-      expect(yield* corroborated).toEqual([10])
-      yield* TestClock.adjust("10 minutes")
-      expect(yield* run(provider, at(50))).toContain(waitsForSecond)
-    }).pipe(quiet, inStore)
+it.scoped("a chain's only provider decides on receipts from the time of another one, except those that it denied", () =>
+  Effect.gen(function* () {
+    yield* owing("single")
+    yield* uncorroborated(10, 11)
+    const writer = yield* Writer
+    yield* writer.write(
+      Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11"))
+    )
+    const { provider, providers } = soleProvider(knowing(50, new Set([10, 11])).client)
+    const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
+    expect(yield* run(provider, at(50))).toMatch(/^gone denies receipts/)
+    expect(yield* corroborated).toEqual([10])
+    yield* TestClock.adjust("10 minutes")
+    expect(yield* run(provider, at(50))).toContain(waitsForSecond)
+  }).pipe(quiet, inStore)
 )
 
-describe("a receipt that nobody has corroborated", () => {
-  it.scoped("is asked about once it has its confirmations, no sooner, and then after twice the time of before", () =>
+describe("an uncorroborated receipt", () => {
+  it.scoped("is asked about once it has its confirmations, no sooner, and then at doubling intervals", () =>
     Effect.gen(function* () {
       yield* owing("deep")
-      yield* unagreed(10, 10)
+      yield* uncorroborated(10, 10)
       const blocks = new Set<number>()
       const { asked, client } = knowing(12, blocks)
-      const { tick, told } = yield* agreeing(client)
+      const { tick, told } = yield* corroborating(client)
       for (let i = 0; i < 40; i++) {
         yield* tick(11)
         yield* TestClock.adjust("1 second")
@@ -138,12 +136,12 @@ describe("a receipt that nobody has corroborated", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is asked about each ten minutes at least, for as long as it counts", () =>
+  it.scoped("is asked about every ten minutes at least, for as long as it counts", () =>
     Effect.gen(function* () {
       yield* owing("long")
-      yield* unagreed(10, 10)
+      yield* uncorroborated(10, 10)
       const { asked, client } = knowing(50, new Set())
-      const { tick } = yield* agreeing(client)
+      const { tick } = yield* corroborating(client)
       const hours = Effect.fnUntraced(function* (count: number) {
         asked.splice(0)
         for (let minute = 0; minute < count * 60; minute++) {
@@ -160,16 +158,16 @@ describe("a receipt that nobody has corroborated", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is overdue ten minutes after it was seen, and with all its confirmations, on its own chain and mode", () =>
+  it.scoped("is overdue ten minutes after it was seen, once confirmed, on its own chain and mode only", () =>
     Effect.gen(function* () {
       yield* owing("overdue")
       const { client } = knowing(50, new Set())
-      const { tick } = yield* agreeing(client)
-      yield* unagreed(9, 9, { chain: "base", mode: "live" })
-      yield* unagreed(8, 8, { chain: "optimism", mode: "test" })
+      const { tick } = yield* corroborating(client)
+      yield* uncorroborated(9, 9, { chain: "base", mode: "live" })
+      yield* uncorroborated(8, 8, { chain: "optimism", mode: "test" })
       yield* TestClock.adjust("10 minutes")
       expect(yield* tick(50)).toBeUndefined()
-      yield* unagreed(10, 10)
+      yield* uncorroborated(10, 10)
       expect(yield* tick(11)).toBeUndefined()
       expect(yield* tick(12)).toBe(waitsForSecond)
       const writer = yield* Writer
@@ -178,40 +176,38 @@ describe("a receipt that nobody has corroborated", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped(
-    "is asked about in its turn, behind more of them than one tick looks at, and so is it in its next turn",
-    () =>
-      Effect.gen(function* () {
-        yield* owing("turns")
-        yield* unagreed(1, 1700)
-        const { asked, client } = knowing(2000, new Set([1, 2]))
-        const { tick } = yield* agreeing(client)
-        let ticks = 0
-        while ((yield* corroborated).length < 2 && ticks++ < 100) {
-          yield* tick(2000)
-          yield* TestClock.adjust("1 second")
-        }
-        expect(yield* corroborated).toEqual([1, 2])
-        yield* TestClock.adjust(Duration.hours(1))
-        asked.splice(0)
-        for (let i = 0; i < 60; i++) {
-          yield* tick(2000)
-          yield* TestClock.adjust("1 second")
-        }
-        expect(new Set(asked).size).toBe(1698)
-      }).pipe(quiet, inStore)
+  it.scoped("gets its turn again and again, behind more receipts than one tick looks at", () =>
+    Effect.gen(function* () {
+      yield* owing("turns")
+      yield* uncorroborated(1, 1700)
+      const { asked, client } = knowing(2000, new Set([1, 2]))
+      const { tick } = yield* corroborating(client)
+      let ticks = 0
+      while ((yield* corroborated).length < 2 && ticks++ < 100) {
+        yield* tick(2000)
+        yield* TestClock.adjust("1 second")
+      }
+      expect(yield* corroborated).toEqual([1, 2])
+      yield* TestClock.adjust(Duration.hours(1))
+      asked.splice(0)
+      for (let i = 0; i < 60; i++) {
+        yield* tick(2000)
+        yield* TestClock.adjust("1 second")
+      }
+      expect(new Set(asked).size).toBe(1698)
+    }).pipe(quiet, inStore)
   )
 })
 
 it.scoped("an old receipt is asked about though a provider reports two hundred new ones a second", () =>
   Effect.gen(function* () {
     yield* owing("starved")
-    // Others of its age, too.
-    yield* unagreed(1, 900)
+    // Other receipts of its age are asked about, too.
+    yield* uncorroborated(1, 900)
     const { client } = knowing(20_000, new Set([400]))
-    const { tick } = yield* agreeing(client)
+    const { tick } = yield* corroborating(client)
     for (let i = 0; i < 15; i++) {
-      yield* unagreed(1_000 + i * 200, 1_199 + i * 200)
+      yield* uncorroborated(1_000 + i * 200, 1_199 + i * 200)
       yield* tick(20_000)
       yield* TestClock.adjust("1 second")
     }
@@ -219,14 +215,14 @@ it.scoped("an old receipt is asked about though a provider reports two hundred n
   }).pipe(quiet, inStore)
 )
 
-it.scoped("a receipt is not denied by providers that have neither its transaction nor its block any more", () =>
+it.scoped("providers that no longer have its transaction or its block do not deny a receipt", () =>
   Effect.gen(function* () {
     yield* owing("pruned")
-    yield* unagreed(10, 10)
+    yield* uncorroborated(10, 10)
     const pruned = distorted(knowing(12, new Set()).client, ({ method, params: [of] }, answer) =>
       method === "eth_getBlockByNumber" && of !== "latest" ? null : answer
     )
-    const { tick } = yield* agreeing(pruned)
+    const { tick } = yield* corroborating(pruned)
     yield* tick(12)
     const reader = yield* Reader
     expect(yield* reader.all("SELECT corroborated, canonical, denied_by FROM receipts")).toEqual([
@@ -235,15 +231,15 @@ it.scoped("a receipt is not denied by providers that have neither its transactio
   }).pipe(quiet, inStore)
 )
 
-it.scoped("a receipt that two providers have counts, though two others deny it", () =>
+it.scoped("a receipt that two providers have counts, even though two others deny it", () =>
   Effect.gen(function* () {
     yield* owing("even")
-    yield* unagreed(10, 10)
+    yield* uncorroborated(10, 10)
     const having = knowing(12, new Set([10])).client
     const denying = distorted(knowing(12, new Set()).client, ({ method }, answer) =>
       method === "eth_getBlockByNumber" ? { ...(answer as object), transactions: [] } : answer
     )
-    const { tick } = yield* agreeing(having, denying, denying, having)
+    const { tick } = yield* corroborating(having, denying, denying, having)
     yield* tick(12)
     const reader = yield* Reader
     expect(yield* reader.all("SELECT corroborated, canonical, refuted, denied_by FROM receipts")).toEqual([
@@ -253,12 +249,12 @@ it.scoped("a receipt that two providers have counts, though two others deny it",
 )
 
 describe("a second provider whose own head gives a receipt too few confirmations", () => {
-  it.scoped("has not corroborated it with one block less, and has with that block", () =>
+  it.scoped("does not corroborate it with one block less, and does with that block", () =>
     Effect.gen(function* () {
       yield* owing("depth")
-      yield* unagreed(10, 10)
+      yield* uncorroborated(10, 10)
       let head = 11
-      const { tick } = yield* agreeing(knowing(() => head, new Set([10])).client)
+      const { tick } = yield* corroborating(knowing(() => head, new Set([10])).client)
       yield* tick(12)
       expect(yield* corroborated).toEqual([])
       head = 12
@@ -275,10 +271,10 @@ describe("a second provider whose own head gives a receipt too few confirmations
   ])("is %s", ([, headAt, reasons]) =>
     Effect.gen(function* () {
       yield* owing("behind")
-      yield* unagreed(4, 10)
+      yield* uncorroborated(4, 10)
       let minutes = 0
       const second = knowing(() => headAt(minutes), new Set()).client
-      const { aside, tick } = yield* agreeing(knowing(13, new Set()).client, second)
+      const { aside, tick } = yield* corroborating(knowing(13, new Set()).client, second)
       yield* tick(12)
       expect(aside).toEqual([])
       for (minutes = 1; minutes <= 3; minutes++) {

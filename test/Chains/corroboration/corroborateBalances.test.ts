@@ -19,7 +19,7 @@ const heard = Effect.provide(
     Logger.make(({ message }) => void warnings.push(Array.isArray(message) ? message[0] : message))
   )
 )
-const denied = "a balance that one provider told is denied by another: what it had more does not count, check rpc_urls"
+const denied = "another provider denies a balance that one provider reported: the excess does not count, check rpc_urls"
 
 /** The same node, while it has states. */
 const withStates = (client: RpcClient, has: () => boolean): RpcClient => ({
@@ -46,7 +46,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("is taken back when another provider can be asked, and what really came since is told", () =>
+  it.scoped("is removed when another provider can be asked, and money that really arrived since is found", () =>
     Effect.gen(function* () {
       const model = yield* owing("back", alice)
       let lies = true
@@ -90,7 +90,7 @@ describe("unattributed money (issue 14 row 6)", () => {
       has = true
       yield* next()
       expect(yield* kept).toEqual(left)
-      // All are asked once more where something was: a part of it may have been real.
+      // The payment is searched again: a part of the money may have been real.
       expect(yield* (yield* Reader).all("SELECT 1 FROM searches")).toHaveLength(left.length)
     }).pipe(heard, inStore)
   )
@@ -113,7 +113,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("that another provider's balances show is not corroborated where its block is of another time there", () =>
+  it.scoped("that another provider's balances show is not corroborated where its block time differs there", () =>
     Effect.gen(function* () {
       const model = yield* owing("dated", alice)
       model.traces = false
@@ -130,7 +130,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("that is real is not denied for the sake of a receipt that a liar has invented beside it", () =>
+  it.scoped("that is real is not denied because a liar has invented a receipt beside it", () =>
     Effect.gen(function* () {
       const model = yield* owing("beside", alice)
       model.traces = false
@@ -159,7 +159,7 @@ describe("unattributed money (issue 14 row 6)", () => {
     }).pipe(heard, inStore)
   )
 
-  it.scoped("stays where nobody else has the states, and no more is denied than is missing", () =>
+  it.scoped("stays where no other provider has the states, and no more is denied than is missing", () =>
     Effect.gen(function* () {
       const model = yield* owing("old", alice)
       model.traces = false

@@ -26,30 +26,30 @@ import { distorted, richer } from "../twisted.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
-/** A node that fails those of a method. */
+/** A node that fails calls of one method. */
 const without = (client: RpcClient, ...methods: ReadonlyArray<string>): RpcClient => ({
   ...client,
   send: (calls) =>
     calls.some(({ method }) => methods.includes(method)) ? errorOf("model", "state") : client.send(calls)
 })
 
-/** Reads what the first node tells of the model's head, of which no second one has spoken. */
+/** Reads the model's head from the first node; no second one has corroborated it. */
 const reported = Effect.fnUntraced(function* (model: BalanceModel, first: RpcClient) {
   yield* scanTo(model.head)
   yield* look(depsOf(first), model.head, yield* wanted(model.head), { corroborated: false })
   return (yield* receipts).map(({ amount, position }) => [position.slice(0, 4), amount])
 })
 
-/** How many of the receipts have been corroborated, once others have been asked about them. */
+/** How many of the receipts are corroborated after the other providers have been asked. */
 const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcClient, second: RpcClient) {
   const { provider, providers } = someProviders(first, second)
-  // Only what has its confirmations is asked about.
+  // Receipts are asked about once they have their confirmations.
   for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
   yield* makeCorroborator(yield* watchOf(providers)).run(provider, model.head)
   return (yield* receipts).map(({ corroborated }) => corroborated)
 })
 
-/** What a node answers about the receipts by itself. */
+/** The evidence of one node about the receipts. */
 const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
   const { provider, providers } = someProviders(client)
   const unagreed = yield* CorroborationRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
@@ -58,38 +58,36 @@ const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
 })
 
 describe("money that moved inside contracts (issue 14 row 6)", () => {
-  it.scoped(
-    "and of which no other provider can tell is marked so after ten minutes, and no more once one denies it",
-    () =>
-      Effect.gen(function* () {
-        const model = yield* owing("unable", alice)
-        model.traces = false
-        model.mine([inside(alice, 5n, [alice])])
-        expect(yield* reported(model, model.client)).toEqual([["call", "5"]])
-        for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
-        const blind = without({ ...model.client }, "eth_getBalance", "eth_getTransactionCount")
-        let other = blind
-        const { provider, providers } = someProviders(model.client, { ...blind, send: (calls) => other.send(calls) })
-        const { settlement, touched } = noting()
-        const { run } = makeCorroborator(yield* watchOf(providers, settlement))
-        const told = Effect.flatMap(Reader, (reader) =>
-          reader.all("SELECT corroborated, unverifiable, denied_by FROM receipts")
-        )
-        yield* run(provider, model.head)
-        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: null }])
-        yield* TestClock.adjust("10 minutes")
-        yield* run(provider, model.head)
-        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 1, denied_by: null }])
-        expect(touched).toHaveLength(1)
-        other = richer(model, -1n)
-        yield* TestClock.adjust("10 minutes")
-        expect(yield* run(provider, model.head)).toContain("denies receipts")
-        expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: expect.any(String) }])
-        expect(touched).toHaveLength(2)
-      }).pipe(quiet, inStore)
+  it.scoped("is marked unverifiable after ten minutes where no other provider can check it, until one denies it", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("unable", alice)
+      model.traces = false
+      model.mine([inside(alice, 5n, [alice])])
+      expect(yield* reported(model, model.client)).toEqual([["call", "5"]])
+      for (let depth = 1; depth < base.confirmations; depth++) model.mine([])
+      const blind = without({ ...model.client }, "eth_getBalance", "eth_getTransactionCount")
+      let other = blind
+      const { provider, providers } = someProviders(model.client, { ...blind, send: (calls) => other.send(calls) })
+      const { settlement, touched } = noting()
+      const { run } = makeCorroborator(yield* watchOf(providers, settlement))
+      const told = Effect.flatMap(Reader, (reader) =>
+        reader.all("SELECT corroborated, unverifiable, denied_by FROM receipts")
+      )
+      yield* run(provider, model.head)
+      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: null }])
+      yield* TestClock.adjust("10 minutes")
+      yield* run(provider, model.head)
+      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 1, denied_by: null }])
+      expect(touched).toHaveLength(1)
+      other = richer(model, -1n)
+      yield* TestClock.adjust("10 minutes")
+      expect(yield* run(provider, model.head)).toContain("denies receipts")
+      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: expect.any(String) }])
+      expect(touched).toHaveLength(2)
+    }).pipe(quiet, inStore)
   )
 
-  it.scoped("does not confirm by one lying balance, however real the transaction is that it is put on", () =>
+  it.scoped("is not confirmed by one false balance, even with a real transaction", () =>
     Effect.gen(function* () {
       const model = yield* owing("lie", alice)
       model.traces = false
@@ -101,7 +99,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is found with its own amount once two providers deny what one has told of more", () =>
+  it.scoped("is found with its real amount once two providers deny a larger one", () =>
     Effect.gen(function* () {
       const model = yield* owing("more", alice)
       model.traces = false
@@ -114,7 +112,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is found with its own amount also where the one that told of more goes on to", () =>
+  it.scoped("is found with its real amount also where the provider that reported more keeps doing so", () =>
     Effect.gen(function* () {
       const model = yield* owing("more", alice)
       model.traces = false
@@ -134,7 +132,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("does not confirm where one provider hid what was sent directly, and put it on another transaction", () =>
+  it.scoped("is not confirmed where one provider hid a direct transfer and attributed it to another transaction", () =>
     Effect.gen(function* () {
       const model = yield* owing("hidden", alice)
       model.traces = false
@@ -149,7 +147,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is corroborated by the balances of the block and the one before, whatever the owner spent there", () =>
+  it.scoped("is corroborated by the balances after the block and the one before, whatever the owner spent there", () =>
     Effect.gen(function* () {
       const model = yield* owing("honest", alice)
       model.mine([direct(alice, 50n)])
@@ -165,20 +163,22 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is compared by the sum of one block: who cannot trace puts it on the one transaction that names it", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("sum", alice)
-      model.traces = false
-      model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])
-      expect(yield* reported(model, model.client)).toEqual([["call", "7"]])
-      model.traces = true
-      expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 1, denied: 0, unable: 0 })
-      expect(yield* answerOf(richer(model, -1n))).toEqual({ corroborated: 0, denied: 1, unable: 0 })
-    }).pipe(quiet, inStore)
+  it.scoped(
+    "is compared as the sum of one block: a node without traces attributes it to the one transaction that names the address",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("sum", alice)
+        model.traces = false
+        model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])
+        expect(yield* reported(model, model.client)).toEqual([["call", "7"]])
+        model.traces = true
+        expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 1, denied: 0, unable: 0 })
+        expect(yield* answerOf(richer(model, -1n))).toEqual({ corroborated: 0, denied: 1, unable: 0 })
+      }).pipe(quiet, inStore)
   )
 
   it.scoped(
-    "is not corroborated beside an invented receipt of the same block by balances that show but one of them",
+    "is not corroborated beside an invented receipt of the same block by balances that show only one of the two",
     () =>
       Effect.gen(function* () {
         const model = yield* owing("beside", alice)
@@ -208,7 +208,7 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       expect(yield* reported(model, model.client)).toEqual([["call", "3"]])
       expect(yield* answerOf({ ...model.client })).toEqual({ corroborated: 1, denied: 0, unable: 0 })
       const blind = without({ ...model.client }, "debug_traceTransaction")
-      // Its balances show that the money came with the block, whichever of the block's transactions brought it.
+      // Its balances show that the money arrived in the block, by whichever transaction.
       expect(yield* answerOf(blind)).toEqual({ corroborated: 1, denied: 0, unable: 0 })
       const other = distorted({ ...model.client }, ({ method }, answer) =>
         method === "debug_traceTransaction" ? { ...(answer as object), calls: [] } : answer
@@ -217,20 +217,24 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is neither corroborated nor denied by who has no state so deep, but by a trace of the amount", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("deep", alice)
-      model.mine([inside(alice, 3n, [alice])])
-      expect(yield* reported(model, model.client)).toEqual([["call", "3"]])
-      const old = (...more: ReadonlyArray<string>) => without({ ...model.client }, "eth_getBalance", ...more)
-      expect(yield* answerOf(old("debug_traceTransaction"))).toEqual({ corroborated: 0, denied: 0, unable: 1 })
-      expect(yield* agreedBy(model, model.client, old("debug_traceTransaction"))).toEqual([0])
-      expect(yield* answerOf(old())).toEqual({ corroborated: 1, denied: 0, unable: 0 })
-      const less = distorted(old(), ({ method }, answer) =>
-        method === "debug_traceTransaction" ? { type: "CALL", from: alice, to: alice, value: "0x2", calls: [] } : answer
-      )
-      expect(yield* answerOf(less)).toEqual({ corroborated: 0, denied: 1, unable: 0 })
-    }).pipe(quiet, inStore)
+  it.scoped(
+    "is neither corroborated nor denied by a provider without states that old, except by a trace of the amount",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("deep", alice)
+        model.mine([inside(alice, 3n, [alice])])
+        expect(yield* reported(model, model.client)).toEqual([["call", "3"]])
+        const old = (...more: ReadonlyArray<string>) => without({ ...model.client }, "eth_getBalance", ...more)
+        expect(yield* answerOf(old("debug_traceTransaction"))).toEqual({ corroborated: 0, denied: 0, unable: 1 })
+        expect(yield* agreedBy(model, model.client, old("debug_traceTransaction"))).toEqual([0])
+        expect(yield* answerOf(old())).toEqual({ corroborated: 1, denied: 0, unable: 0 })
+        const less = distorted(old(), ({ method }, answer) =>
+          method === "debug_traceTransaction"
+            ? { type: "CALL", from: alice, to: alice, value: "0x2", calls: [] }
+            : answer
+        )
+        expect(yield* answerOf(less)).toEqual({ corroborated: 0, denied: 1, unable: 0 })
+      }).pipe(quiet, inStore)
   )
 
   it.scoped.each<[string, (receipt: object) => unknown]>([

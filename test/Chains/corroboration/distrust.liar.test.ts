@@ -11,7 +11,7 @@ const receipts = Effect.flatMap(Reader, (reader) =>
   )
 )
 
-/** A transfer to alice that never was, in the chain's block 11. */
+/** An invented transfer to alice, in the chain's block 11. */
 const invented = ({ blocks }: ModelChain) => ({
   address: usdc,
   topics: [transferTopic, `0x${"0".repeat(64)}`, `0x${alice.slice(2).toLowerCase().padStart(64, "0")}`],
@@ -23,7 +23,7 @@ const invented = ({ blocks }: ModelChain) => ({
   removed: false
 })
 
-/** A node that tells of it wherever it is asked. */
+/** A node that reports it wherever it is asked. */
 const lying = (chain: ModelChain) => {
   const transactionHash = `0x${"f".repeat(64)}`
   chain.distort = ({ method, params: [of] }, answer) => {
@@ -39,7 +39,7 @@ const lying = (chain: ModelChain) => {
   }
 }
 
-it.scoped("who has told of a transfer in the second pass does not agree to it as well", () => {
+it.scoped("a provider that reported a transfer in the verification pass does not corroborate it too", () => {
   const first = new ModelChain(10)
   const liar = first.twin()
   lying(liar)
@@ -52,7 +52,7 @@ it.scoped("who has told of a transfer in the second pass does not agree to it as
   }).pipe(aroundTwo(first, liar))
 })
 
-it.scoped("who has told of a transfer while it served does not agree to it once another one serves", () => {
+it.scoped("a provider that reported a transfer while it served does not corroborate it once another one serves", () => {
   const liar = new ModelChain(10)
   const other = liar.twin()
   lying(liar)
@@ -72,12 +72,12 @@ it.scoped("who has told of a transfer while it served does not agree to it once 
   }).pipe(aroundTwo(liar, other))
 })
 
-it.scoped("who shows a longer branch of its own with a transfer in it does not decide about it alone", () => {
+it.scoped("a provider with a longer branch of its own does not decide alone on a transfer in it", () => {
   const liar = new ModelChain(10)
   const honest = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
-    // What it mines from here on is a branch of its own.
+    // From here on it mines a branch of its own.
     liar.rollback(0)
     liar.mineMany(20)
     liar.mine(token(usdc, alice, 100n))
@@ -110,7 +110,7 @@ it.scoped("coins that a provider invents for a real transaction are not corrobor
 })
 
 it.scoped(
-  "a transfer that one provider reports with another amount is refuted, and counted by what the others report",
+  "a transfer that one provider reports with a wrong amount is refuted, and counts with the amount of the others",
   () => {
     const first = new ModelChain(10)
     const other = first.twin()

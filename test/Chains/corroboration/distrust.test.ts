@@ -13,7 +13,7 @@ const corroborated = Effect.flatMap(Reader, (reader) =>
     "SELECT tx_hash, amount, corroborated FROM receipts ORDER BY block_number"
   )
 )
-/** A second later, when everything has been read. */
+/** Lets a second pass, after which everything has been read. */
 const caughtUp = (chain: ModelChain) =>
   Effect.zipRight(
     second,
@@ -33,8 +33,8 @@ const fakeLog = (chain: ModelChain, txHash: string) => {
   }
 }
 
-describe("agreement", () => {
-  it.scoped("what a provider invented before it was put aside, the healthy one must give", () => {
+describe("corroboration", () => {
+  it.scoped("a receipt that a provider invented before its cooldown counts only if the healthy one has it", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     let lied = false
@@ -81,13 +81,13 @@ describe("agreement", () => {
 
 describe("a reorg between two calls", () => {
   it.scoped(
-    "catch-up on a chain of logs notices that the scanned head was replaced before its part's end was read",
+    "catching up by logs notices that the scanned head was replaced before the end of the range was read",
     () => {
       const chain = new ModelChain(10)
       let armed = false
       const limit = (c: ModelChain) => {
         c.intercept = (batch) => {
-          // After the look, before the header of the part's end.
+          // After the scanned head was checked, before the header of the range's end is read.
           if (armed && batch[0]?.method === "eth_getBlockByNumber" && batch[0]?.params[0] === "0x7db") {
             armed = false
             c.rollback(c.height - 10)
@@ -102,7 +102,7 @@ describe("a reorg between two calls", () => {
         chain.mine(paid)
         yield* readTo(11)
         expect((yield* ledger).map((r) => r.canonical)).toEqual([1])
-        // Far behind, so that a part is not the whole.
+        // Far behind, so that one range does not reach the head.
         chain.mineMany(2500)
         armed = true
         yield* Effect.raceFirst(
@@ -120,7 +120,7 @@ describe("a reorg between two calls", () => {
   )
 })
 
-describe("the balance oracle", () => {
+describe("balance reconciliation", () => {
   it.scoped("balances are asked of another provider where the serving one refuses them", () => {
     const first = new ModelChain(10)
     const other = first.twin()
@@ -139,9 +139,9 @@ describe("the balance oracle", () => {
   })
 })
 
-describe("the second pass", () => {
+describe("the verification pass", () => {
   it.scoped(
-    "keeps up where the chain is faster than one part at a time",
+    "keeps up where the chain is faster than one range at a time",
     () => {
       const first = new ModelChain(10)
       const other = first.twin()

@@ -35,7 +35,7 @@ describe("a stale or invented balance", () => {
       const asked = yield* wanted(model.head)
       const lied = yield* round(depsOf(lying(model.client, 100n)), model.head)
       expect(lied.reading).toMatchObject({ rows: [], failed: [{ address: alice, error: { reason: "inconsistent" } }] })
-      // Nor when nobody waits for a better answer any more: the smaller of the two counts.
+      // Also after the wait for a better response is over: the smaller of the two counts.
       const hopeless = new Set([alice])
       const last = yield* reconcileBalances(depsOf(lying(model.client, 100n)), model.head, asked, hopeless)
       expect(last).toMatchObject({ transfers: [], failed: [{ givenUp: true }] })

@@ -7,11 +7,11 @@ import { inventing, stateOf, untilOver, watchedUsdc } from "../lying.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass } from "../world.ts"
 
-// Dust is settled as a sum, and nobody is asked about each of it: what one provider out of two can make of a payment's end.
+// Dust is settled as a sum and not corroborated one by one: what one of two providers can do to the end of a payment.
 
 const exceptions = Effect.flatMap(Reader, (reader) => reader.all("SELECT kind FROM exceptions"))
 
-describe("a payment that nothing but dust has come for", () => {
+describe("a payment that has received only dust", () => {
   it.scoped("expires where one provider has invented it", () => {
     const liar = new ModelChain(10)
     inventing(liar, 371, 1n)
@@ -36,7 +36,7 @@ describe("a payment that nothing but dust has come for", () => {
     }).pipe(aroundSomeReal([first, first.twin()]))
   })
 
-  it.scoped("fails where the serving provider left it out, and the other one tells of it at the end", () => {
+  it.scoped("fails where the serving provider left it out and the other one reports it at the end", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     liar.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
@@ -88,7 +88,7 @@ describe("a payment that nothing but dust has come for", () => {
     }).pipe(aroundSomeReal([first, other]))
   })
 
-  it.scoped("fails by the only provider that answers, after the time that it is given", () => {
+  it.scoped("fails by the only provider that responds, after payments.sole_provider_patience", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {

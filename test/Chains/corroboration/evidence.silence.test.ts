@@ -30,7 +30,7 @@ it.scoped("a log that a block's bloom promises, and one provider withholds, is f
   }).pipe(aroundSomeReal([liar, honest]))
 })
 
-it.scoped("coins that the ledger has without a transaction, above what is searched, are not counted twice", () => {
+it.scoped("coins without a transaction that the ledger has above the searched blocks are not counted twice", () => {
   const first = new ModelChain(10)
   const other = first.twin()
   for (const node of [first, other]) withReceipts(node)
@@ -40,7 +40,7 @@ it.scoped("coins that the ledger has without a transaction, above what is search
     first.mine(coin(alice, 3n))
     first.mineMany(380 - first.height)
     const writer = yield* Writer
-    // As a node without old states has it: at the head, where its balance was seen.
+    // As with a node without old states: stored at the head, where its balance was read.
     yield* writer.write(
       Effect.flatMap(Tx, (tx) =>
         tx.run(

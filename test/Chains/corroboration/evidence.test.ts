@@ -19,12 +19,12 @@ import { inventing, stateOf, untilOver, watchedUsdc, withFalseFinalHashes } from
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass, pay, scanned } from "../world.ts"
 
-// What one provider out of two or three can make of a payment: nothing.
+// A single provider out of two or three cannot decide anything about a payment.
 
 describe("two providers, one of which invents a receipt", () => {
-  it.scoped("row 2: and gives false hashes for final blocks: it decides nothing alone", () => {
+  it.scoped("row 2: a provider that also gives false hashes of final blocks decides nothing alone", () => {
     const liar = new ModelChain(10)
-    // Not before the honest one has been taken for inconsistent some times.
+    // Only after the honest provider has been taken for inconsistent several times.
     inventing(liar, 62)
     withFalseFinalHashes(liar)
     return Effect.gen(function* () {
@@ -38,7 +38,7 @@ describe("two providers, one of which invents a receipt", () => {
     }).pipe(aroundSomeReal([liar, liar.twin()]))
   })
 
-  it.scoped("row 2: what the other one has denied is not decided alone when that one answers no more", () => {
+  it.scoped("row 2: a receipt that the other one denied is not decided alone once that one no longer responds", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     inventing(liar)
@@ -55,25 +55,28 @@ describe("two providers, one of which invents a receipt", () => {
 })
 
 describe("three providers, one of which invents a receipt", () => {
-  it.scoped.each([0, 1, 2])("row 2: provider %d of them: two denials refute it, and real money is counted", (place) => {
-    const liar = new ModelChain(10)
-    const nodes = [liar.twin(), liar.twin()]
-    nodes.splice(place, 0, liar)
-    inventing(liar)
-    return Effect.gen(function* () {
-      const { id } = yield* watchedUsdc()
-      liar.mineMany(20)
-      for (let i = 0; i < 40; i++) yield* second
-      expect(yield* stateOf(id)).toBe("pending")
-      liar.mine(token(usdc, alice, 5n))
-      liar.mineMany(3)
-      for (let i = 0; i < 40; i++) yield* second
-      expect(yield* stateOf(id)).toBe("confirmed 5")
-    }).pipe(aroundSomeReal(nodes))
-  })
+  it.scoped.each([0, 1, 2])(
+    "row 2: where provider %d invents it, two denials refute it, and real money counts",
+    (place) => {
+      const liar = new ModelChain(10)
+      const nodes = [liar.twin(), liar.twin()]
+      nodes.splice(place, 0, liar)
+      inventing(liar)
+      return Effect.gen(function* () {
+        const { id } = yield* watchedUsdc()
+        liar.mineMany(20)
+        for (let i = 0; i < 40; i++) yield* second
+        expect(yield* stateOf(id)).toBe("pending")
+        liar.mine(token(usdc, alice, 5n))
+        liar.mineMany(3)
+        for (let i = 0; i < 40; i++) yield* second
+        expect(yield* stateOf(id)).toBe("confirmed 5")
+      }).pipe(aroundSomeReal(nodes))
+    }
+  )
 })
 
-it.scoped("row 3: a second provider that has testified between its failures is asked again after a second", () => {
+it.scoped("row 3: a second provider that responded between its failures is asked again after a second", () => {
   const first = new ModelChain(10)
   const other = first.twin()
   return Effect.gen(function* () {
@@ -144,7 +147,7 @@ describe("silence of one provider out of two", () => {
   })
 
   it.scoped(
-    "row 4: a payment does not end for it while the other is gone, and ends once that one has nothing either",
+    "row 4: a payment does not end while the other one is gone, and ends once that one has no money for it either",
     () => {
       const first = new ModelChain(10)
       const other = first.twin()
@@ -167,8 +170,8 @@ describe("silence of one provider out of two", () => {
       const { id } = yield* watchedUsdc()
       other.failure = "unreachable"
       yield* untilOver(first)
-      // Its grace is over at second 3,760 by the clock, which the chain is 100 seconds ahead of: half a minute before ten
-      // minutes have gone by from there.
+      // Its grace ends at second 3,760 of the clock; the chain is 100 seconds ahead of it. Here it is half a minute before ten
+      // minutes after that.
       yield* pass("4270 seconds")
       expect(yield* stateOf(id)).toBe("pending")
       yield* pass("3 minutes")
@@ -176,7 +179,7 @@ describe("silence of one provider out of two", () => {
     }).pipe(aroundSomeReal([first, other], { ...withTokens, pollInterval: Duration.seconds(30) }))
   })
 
-  it.scoped("row 4: its branch and its tag undo no confirmed payment that the other one still has", () => {
+  it.scoped("row 4: a branch and a tag of one provider undo no confirmed payment that the other one still has", () => {
     const liar = new ModelChain(10)
     return Effect.gen(function* () {
       const honest = new ModelChain(-1, [...liar.blocks])
@@ -188,14 +191,14 @@ describe("silence of one provider out of two", () => {
         honest.blocks.push(...liar.blocks.slice(11))
         for (let i = 0; i < 5; i++) yield* second
         expect(yield* stateOf(id)).toBe("confirmed 5")
-        // Somebody else still waits, so that the chain is looked at as often.
+        // Another payment is still open, so that the chain is polled as often.
         yield* pay(address(2), { currency: "USDC" })
         liar.rollback(3)
         liar.mineMany(4)
         honest.mine()
         yield* second
         yield* upTo(14)
-        // Longer than a silent provider is waited for.
+        // Longer than the patience for a silent provider.
         for (let i = 0; i < 140; i++) {
           liar.mine()
           honest.mine()

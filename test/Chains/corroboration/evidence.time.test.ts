@@ -6,13 +6,13 @@ import { watchedUsdc } from "../lying.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { pass, pay, paymentById } from "../world.ts"
 
-// Issue 14 row 7: time and depth are not one provider's to tell.
+// Issue 14 row 7: a single provider does not determine time and depth.
 
 const strict = { clockTolerance: Duration.minutes(15) }
 const inUsdc = { currency: "USDC", amount: 5n } as const
 const statusOf = (id: PaymentId) => Effect.map(paymentById(id), (payment) => payment?.status)
 
-/** The node dates every block above the tenth so many seconds ahead. */
+/** The node dates every block above the tenth this many seconds ahead. */
 const dating = (chain: ModelChain, ahead: number) => {
   chain.distort = ({ method }, answer) => {
     const block = answer as { number: string; timestamp: string } | null
@@ -39,7 +39,7 @@ describe("block times a day ahead", () => {
         yield* second
       }
       expect(yield* statusOf(id)).toBe("pending")
-      // Read from another provider where there is one, else not at all, and the reason names both that may be wrong.
+      // The chain is read from another provider, or not at all without one; the reason names both possible causes.
       const now = yield* health
       expect(now?.ready).toBe(providers > 1)
       if (providers > 1) expect(now?.head).toBeGreaterThan(60)
@@ -61,12 +61,12 @@ describe("block times a day ahead", () => {
         first.mine()
         yield* second
       }
-      // Made before the clock was seen to be wrong: its money is late by the chain's time, and it does not end by it.
+      // Made before the clock was known to be wrong: its money is late by the chain's time, and the payment does not end by it.
       expect(yield* statusOf(unpaid.id)).toBe("pending")
     }).pipe(aroundSomeReal([first, other], withTokens, strict))
   })
 
-  it.scoped("behind which a payment was made count for its time: it is paid in time, and confirmed", () => {
+  it.scoped("before which a payment was made count for its time: it is paid in time, and confirmed", () => {
     const chain = new ModelChain(10)
     const other = chain.twin()
     for (const node of [chain, other]) dating(node, day)
@@ -85,7 +85,7 @@ describe("block times a day ahead", () => {
 })
 
 describe("depth", () => {
-  it.scoped("is the lesser of two heads: twenty blocks that one provider claims confirm nothing", () => {
+  it.scoped("is measured from the lower of two heads: twenty blocks that one provider claims confirm nothing", () => {
     const liar = new ModelChain(10)
     return Effect.gen(function* () {
       const honest = new ModelChain(-1, [...liar.blocks])
@@ -103,7 +103,7 @@ describe("depth", () => {
     })
   })
 
-  it.scoped("is the lesser of two heads: no payment is over by blocks that one provider claims", () => {
+  it.scoped("is measured from the lower of two heads: no payment ends by blocks that one provider claims", () => {
     const liar = new ModelChain(10)
     const honest = new ModelChain(-1, [...liar.blocks])
     return Effect.gen(function* () {
@@ -122,7 +122,7 @@ describe("depth", () => {
     }).pipe(aroundSomeReal([liar, honest]))
   })
 
-  it.scoped("is waited for, however long another provider that follows the chain is behind", () => {
+  it.scoped("is waited for, however long another provider that follows the chain lags", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -136,7 +136,7 @@ describe("depth", () => {
       other.behind = 60
       first.mineMany(60)
       for (let i = 0; i < 40; i++) {
-        // Now and then it fails, too: ten minutes from the first time to the last are no silence of ten minutes.
+        // It also fails now and then: ten minutes between the first and the last failure are no silence of ten minutes.
         other.failure = i % 4 === 3 ? "unreachable" : undefined
         first.mine()
         yield* pass("30 seconds")
@@ -150,7 +150,7 @@ describe("depth", () => {
   })
 
   it.scoped(
-    "is each one's own: a third provider that has the block, and not its confirmations, does not make up the quorum",
+    "is counted for each provider: a third one that has the block without its confirmations does not complete the quorum",
     () => {
       const first = new ModelChain(10)
       const nodes = [first, first.twin(), first.twin()] as const
@@ -165,7 +165,7 @@ describe("depth", () => {
           failing.failure = batch.some(({ method }) => method === "eth_getLogs") ? "timeout" : undefined
         }
         behind.behind = 2
-        // The payment is over by the last but two of these, and not by what is as deep to the one behind.
+        // The payment's time ends with the last but two of these blocks, which the lagging provider does not confirm yet.
         first.mineMany(9)
         for (let i = 0; i < 10; i++) yield* second
         expect(yield* statusOf(id)).toBe("pending")
@@ -176,7 +176,7 @@ describe("depth", () => {
     }
   )
 
-  it.scoped("a tag that a policy requires is the lesser of two: one provider's does not confirm", () => {
+  it.scoped("a tag that a policy requires counts at the lower of two: one provider's tag does not confirm", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     const policies = [{ aboveUsd: "0", require: "finalized" as const }]
@@ -196,7 +196,7 @@ describe("depth", () => {
     }).pipe(aroundSomeReal([liar, honest], { ...withTokens, policies }))
   })
 
-  it.scoped("and while the other one is gone, it is waited for as long as for its word", () => {
+  it.scoped("a tag of a sole provider counts after payments.sole_provider_patience", () => {
     const liar = new ModelChain(10)
     const honest = liar.twin()
     const policies = [{ aboveUsd: "0", require: "finalized" as const }]
@@ -209,7 +209,7 @@ describe("depth", () => {
       yield* pass("9 minutes")
       expect(yield* statusOf(id)).toBe("detecting")
       yield* pass("3 minutes")
-      // What a tag has made final is confirmed with the next block.
+      // A payment that a tag makes final is confirmed with the next block.
       liar.mine()
       yield* second
       expect(yield* statusOf(id)).toBe("confirmed")

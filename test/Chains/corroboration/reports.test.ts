@@ -5,14 +5,14 @@ import { epoch } from "../../sim/Place.ts"
 import { paymaster } from "../../sim/transactions.ts"
 import { ask, confirm, exceptions, logs, minute, onStage, payments, placeOf, second, send } from "../reportScene.ts"
 
-// Ways in which public gateways and indexers have lost, invented or doubled money, each as its own users wrote it down.
-// Behind every test the simulation's ledger compares the database with the chain after each commit.
+// Ways in which public gateways and indexers have lost, invented or doubled money, each with the issue of its users.
+// In every test the simulation's ledger compares the database with the chain after each commit.
 
 const scene = onStage()
 
 // https://github.com/btcpayserver-tether/BTCPayServer.Plugins.USDt/pull/63
 it(
-  "several transfers in one transaction are each counted: they are told apart by log, not by transaction",
+  "several transfers in one transaction are each counted: they are identified by log, not by transaction",
   scene(["polygon"], async (world) => {
     const one = await ask(world, "polygon", "USDC")
     const other = await ask(world, "polygon", "USDC")
@@ -60,7 +60,7 @@ it.each(["ethereum", "base"] as const)(
 
 // https://github.com/BoltzExchange/boltz-backend/issues/191
 it(
-  "a restart goes on where reading had come to, however many blocks ago",
+  "a restart continues at the checkpoint, however many blocks ago that is",
   scene(["arbitrum"], async (world) => {
     const address = await ask(world, "arbitrum", "USDC")
     await world.pass(8 * second)
@@ -74,24 +74,22 @@ it(
 )
 
 // https://github.com/ethereum/go-ethereum/issues/24078
-it.each(["ethereum", "base"] as const)(
-  "empty logs from a lagging node of %s are not believed for ever",
-  async (chain) =>
-    scene([chain], async (world) => {
-      const address = await ask(world, chain, "USDC")
-      const place = placeOf(world, chain)
-      place.breaks(0, "emptyLogs", 0, world.now, world.now + 10 * second)
-      const { hash } = send(world, chain, logs(chain, [address, 1_000n]))
-      await world.pass(10 * second)
-      expect(place.providers[0]?.withheld).toContain(hash)
-      await confirm(world)
-      expect(payments(world)).toEqual(["confirmed 1000"])
-    })()
+it.each(["ethereum", "base"] as const)("empty logs from a lagging node of %s are corrected later", async (chain) =>
+  scene([chain], async (world) => {
+    const address = await ask(world, chain, "USDC")
+    const place = placeOf(world, chain)
+    place.breaks(0, "emptyLogs", 0, world.now, world.now + 10 * second)
+    const { hash } = send(world, chain, logs(chain, [address, 1_000n]))
+    await world.pass(10 * second)
+    expect(place.providers[0]?.withheld).toContain(hash)
+    await confirm(world)
+    expect(payments(world)).toEqual(["confirmed 1000"])
+  })()
 )
 
 // https://github.com/graphprotocol/graph-node/issues/3891
 it(
-  "logs that a node left out under the right hash are found by the second pass",
+  "logs that a node left out under the right hash are found by the verification pass",
   scene(["optimism"], async (world) => {
     const address = await ask(world, "optimism", "USDC")
     const place = placeOf(world, "optimism")
@@ -107,7 +105,7 @@ it(
 
 // https://github.com/LFDT-web3j/web3j/issues/703 and https://github.com/autonomoussoftware/metronome-wallet-desktop/issues/397
 it(
-  "what was mined while the connection was lost is read once it is back",
+  "blocks mined while the connection was lost are read once it is back",
   scene(["polygon"], async (world) => {
     const address = await ask(world, "polygon", "USDC")
     await world.pass(5 * second)
@@ -123,13 +121,13 @@ it(
 
 // https://github.com/entrius/allways/issues/175
 it.each(["before", "after"] as const)(
-  "the checkpoint and what was read are stored together: a crash right %s the commit loses nothing",
+  "the checkpoint and the receipts are stored together: a crash right %s the commit loses nothing",
   async (when) =>
     scene(["base"], async (world) => {
       const address = await ask(world, "base", "USDC")
       await world.pass(5 * second)
       send(world, "base", logs("base", [address, 1_000n]))
-      // Whichever of them it is that stores the receipt: the ledger looks at each.
+      // Any of these commits may store the receipt: the ledger looks at each.
       for (let crash = 0; crash < 6; crash++) {
         world.crashAt(when, 1, second)
         await world.pass(5 * second)
@@ -141,7 +139,7 @@ it.each(["before", "after"] as const)(
 
 // https://github.com/btcpayserver/btcpayserver/issues/4146
 it(
-  "what is too much, or too late, is flagged: overpaid, paid again, late",
+  "money that is too much or too late is flagged: overpaid, paid again, late",
   scene(["base"], async (world) => {
     const short = await ask(world, "base", "USDC")
     const paid = await ask(world, "base", "USDC")
@@ -161,12 +159,12 @@ it(
 
 // https://github.com/ponder-sh/ponder/issues/1657
 it(
-  "a reorg below what was final is no end: reading goes on, and a payment that is undone is told",
+  "a reorg below the final block does not stop the watcher: reading goes on, and an undone payment is reported",
   scene(["base"], async (world) => {
     await world.pass(minute)
     const kept = await ask(world, "base", "USDC")
     const undone = await ask(world, "base", "USDC")
-    // Somebody else still waits: where nobody does, finality is asked for less often.
+    // Another payment is still open: without one, finality is polled less often.
     await ask(world, "base", "USDC", { expiresIn: 600 })
     send(world, "base", logs("base", [kept, 1_000n]))
     const gone = send(world, "base", logs("base", [undone, 1_000n]))
@@ -183,7 +181,7 @@ it(
 
 // https://github.com/web3/web3.js/issues/871 and https://github.com/ethereum/go-ethereum/issues/23845
 it(
-  "nothing is asked of a filter or a subscription that a node could forget",
+  "no filter or subscription is used that a node could forget",
   scene(["ethereum", "base"], async (world) => {
     await ask(world, "base", "USDC")
     await ask(world, "ethereum", "ETH")
@@ -194,7 +192,7 @@ it(
   })
 )
 
-// https://github.com/ethereum/go-ethereum/issues/24078 has the other half of it: what a block lists is not what it did.
+// https://github.com/ethereum/go-ethereum/issues/24078: also, a transaction that a block lists may have failed.
 it.each(["ethereum", "base"] as const)("the value of a failed transaction on %s is not counted", async (chain) =>
   scene([chain], async (world) => {
     const coin = await ask(world, chain, "ETH")
@@ -208,7 +206,7 @@ it.each(["ethereum", "base"] as const)("the value of a failed transaction on %s 
 
 // https://github.com/graphprotocol/graph-node/issues/5661
 it.each(["ethereum", "polygon"] as const)(
-  "logs of a block that is gone do not count on %s, and stop nothing, when a node still gives them as removed",
+  "logs of an orphaned block that a node still returns as removed do not count on %s, and stop nothing",
   async (chain) =>
     scene([chain], async (world) => {
       const address = await ask(world, chain, "USDC")
@@ -242,7 +240,7 @@ it.each([
 
 // https://github.com/btcpayserver/btcpayserver-doc/issues/960
 it(
-  "two accounts on one extended public key are never given one address, across restarts too",
+  "two accounts on one extended public key never get the same address, across restarts too",
   scene(["base"], async (world) => {
     const addresses = []
     for (let i = 0; i < 4; i++) {

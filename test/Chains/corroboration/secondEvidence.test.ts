@@ -25,8 +25,8 @@ const receipt = (position: string, blockTime = 100, sinceTime?: number): Corrobo
   sinceTime
 })
 
-describe("what two providers vouch for", () => {
-  it("is of the same time to both", () => {
+describe("a receipt that two providers corroborate", () => {
+  it("has the same block times at both", () => {
     const times = [receipt("log:1"), receipt("log:2", 100), receipt("unattributed", 100, 90)]
     const others = [receipt("log:1"), receipt("log:2", 101), receipt("unattributed", 100, 91)]
     expect(corroboratedByTwo([times, others])).toEqual([receipt("log:1")])
@@ -36,16 +36,16 @@ describe("what two providers vouch for", () => {
     ])
   })
 
-  it("is not what one of them tells twice", () => {
+  it("is not one that a single provider reports twice", () => {
     expect(corroboratedByTwo([[receipt("log:1"), receipt("log:1")], []])).toEqual([])
   })
 
-  it("is given once, however many have it", () => {
+  it("is returned once, however many have it", () => {
     expect(corroboratedByTwo([[receipt("log:1")], [receipt("log:1")], [receipt("log:1")]])).toEqual([receipt("log:1")])
   })
 })
 
-it("payments whose money nobody else dates wait", () => {
+it("payments wait whose money has no corroborated block times", () => {
   const undated = (blockHash: string, payment: string): Undated => ({
     blockHash,
     address: "0xa",
@@ -61,7 +61,7 @@ it("payments whose money nobody else dates wait", () => {
   expect(undatedAmong(oneSided, dated)).toEqual(new Set(["two"]))
 })
 
-it("money that one alone shows does not count, where two are there to tell", () => {
+it("money that only one of two providers shows does not count", () => {
   const undated = ["one", "two", "three"].map(
     (position): Undated => ({
       ...receipt(position),
@@ -79,11 +79,11 @@ it("money that one alone shows does not count, where two are there to tell", () 
   expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
   expect(unshown([0, 1, 2], [0, 2])).toEqual(["two"])
   expect(unshown([0, 1], [], [0, 2])).toEqual(["two", "three"])
-  // Of one that is left, its own word counts.
+  // The evidence of a sole provider is enough.
   expect(unshown([1, 2])).toEqual(["one"])
 })
 
-it("what two of three do not have is lacked, whoever they are", () => {
+it("dust that any two of three providers lack is denied", () => {
   const dust = ["tx:1", "tx:2", "tx:3"].map(
     (position): CorroborationRepo.Uncorroborated => ({
       ...receipt(position),
@@ -108,7 +108,7 @@ it("what two of three do not have is lacked, whoever they are", () => {
   expect(deniedByTwo([says(0, 1, 2)])).toEqual([])
 })
 
-it.scoped("money without a transaction is dated by who has its block, and no less than it", () =>
+it.scoped("money without a transaction is dated by providers that have its block and at least the amount", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(11)
     const settled = chain.mine(coin(alice, 5n))
@@ -130,46 +130,44 @@ it.scoped("money without a transaction is dated by who has its block, and no les
   }).pipe(inStore)
 )
 
-it.scoped(
-  "money of which a provider has no states any more is shown by what an address holds that has sent nothing",
-  () =>
-    Effect.gen(function* () {
-      const chain = new ModelChain(11)
-      const paid = chain.mine(coin(alice, 5n))
-      chain.mineMany(9)
-      const settled = chain.mine()
-      const { provider, providers } = soleProvider(chain.client)
-      const money: Undated = {
-        ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
-        ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
-      }
-      const watch = yield* watchOf(providers)
-      const told = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
-      const writer = yield* Writer
-      yield* owe(alice)
-      const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
-      yield* writer.write(Ledger.keepReceipts(network, [kept], false))
-      chain.oldestState = settled.number
-      expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
-      // Of that block it has no states either, and of its newest.
-      chain.oldestState = chain.mine().number
-      expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
-      // It does not hold all of it: some has been invented, and nobody knows which.
-      const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
-      yield* writer.write(Ledger.keepReceipts(network, [more], false))
-      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-      // What is refuted, and what came after that block, it need not hold.
-      yield* writer.write(CorroborationRepo.refute(network, more))
-      chain.oldestState = settled.number
-      const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
-      yield* writer.write(Ledger.keepReceipts(network, [later], false))
-      expect(yield* told()).toMatchObject({ shown: [money] })
-      // What it holds now may have come since.
-      chain.oldestState = chain.mine(coin(alice, 3n)).number
-      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-      chain.oldestState = settled.number
-      // Of what it held when it had sent some, nothing is known.
-      chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
-      expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
-    }).pipe(inStore)
+it.scoped("money whose states a provider has pruned is shown by the balance of an address that has sent nothing", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(11)
+    const paid = chain.mine(coin(alice, 5n))
+    chain.mineMany(9)
+    const settled = chain.mine()
+    const { provider, providers } = soleProvider(chain.client)
+    const money: Undated = {
+      ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed", since: 11, amount: 5n },
+      ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
+    }
+    const watch = yield* watchOf(providers)
+    const told = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
+    const writer = yield* Writer
+    yield* owe(alice)
+    const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
+    yield* writer.write(Ledger.keepReceipts(network, [kept], false))
+    chain.oldestState = settled.number
+    expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+    // It has no states of that block either, but of its newest one.
+    chain.oldestState = chain.mine().number
+    expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+    // The address does not hold all of it: some was invented, and it is not known which.
+    const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
+    yield* writer.write(Ledger.keepReceipts(network, [more], false))
+    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    // It need not hold refuted money, or money that arrived after that block.
+    yield* writer.write(CorroborationRepo.refute(network, more))
+    chain.oldestState = settled.number
+    const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
+    yield* writer.write(Ledger.keepReceipts(network, [later], false))
+    expect(yield* told()).toMatchObject({ shown: [money] })
+    // What it holds now may have arrived since.
+    chain.oldestState = chain.mine(coin(alice, 3n)).number
+    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    chain.oldestState = settled.number
+    // Once it has sent some, its balance says nothing about what arrived.
+    chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
+    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+  }).pipe(inStore)
 )

@@ -12,7 +12,7 @@ const verified = Effect.flatMap(Reader, (reader) =>
 )
 const amounts = Effect.map(ledger, (rows) => rows.map(({ amount }) => amount))
 
-it.scoped("the second pass waits while the second provider fails, as long as it has patience", () => {
+it.scoped("the verification pass waits while the second provider fails, as long as it is patient", () => {
   const first = new ModelChain(10)
   const other = first.twin()
   return Effect.gen(function* () {
@@ -22,12 +22,12 @@ it.scoped("the second pass waits while the second provider fails, as long as it 
     }
     const passed = (patient: boolean) =>
       turn((watch, provider) => verificationPass(watch, provider, undefined, patient))
-    // When it fails, and while it is put aside for that.
+    // When the second provider fails, and during the cooldown after that.
     for (let i = 0; i < 2; i++) {
       expect(yield* passed(true)).toBe("waits")
       expect([yield* verified, yield* amounts]).toEqual([0, []])
     }
-    // What the serving one reads alone is kept, and verifies nothing: it is read again with another one.
+    // What the serving provider reads alone is stored but not verified: it is read again with another one.
     expect(yield* passed(false)).toBe("done")
     expect([yield* verified, yield* amounts]).toEqual([0, ["5"]])
     other.intercept = () => {
@@ -40,7 +40,7 @@ it.scoped("the second pass waits while the second provider fails, as long as it 
 })
 
 it.scoped(
-  "a second provider that is gone is waited for ten minutes from a start on; what is read then is read again",
+  "after a start, a missing second provider is waited for ten minutes; blocks read without it are read again later",
   () => {
     const first = new ModelChain(10)
     const other = first.twin()

@@ -21,7 +21,7 @@ import {
 import { ModelChain, token } from "../ModelChain.ts"
 import { ledger } from "../world.ts"
 
-it.scoped("the second pass counts again what is in the ledger, and on the chain, and does not count", () => {
+it.scoped("the verification pass makes orphaned receipts count again that are on the chain", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
@@ -30,14 +30,14 @@ it.scoped("the second pass counts again what is in the ledger, and on the chain,
     const writer = yield* Writer
     yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
     chain.mineMany(30)
-    // Tags, and the second pass with them, have a pace of their own.
+    // Tags, and the verification pass with them, run at their own interval.
     for (let i = 0; i < 70; i++) yield* second
     yield* upTo(41)
     expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
   }).pipe(around(chain))
 })
 
-it.scoped("what the first provider left out is found also when it is the second one that serves by then", () => {
+it.scoped("what the first provider left out is found also when the second one serves by then", () => {
   const first = new ModelChain(10)
   const other = first.twin()
   first.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
@@ -48,7 +48,7 @@ it.scoped("what the first provider left out is found also when it is the second 
     first.failure = "unreachable"
     first.mine()
     yield* readTo(12)
-    // It is well again, and is the one to be asked besides the one that serves.
+    // It is healthy again, and is asked in addition to the serving one.
     first.failure = undefined
     first.mineMany(29)
     for (let i = 0; i < 70; i++) yield* second
@@ -81,12 +81,12 @@ it.scoped("what the first provider left out is found by one that takes fewer blo
   }).pipe(aroundTwo(first, other))
 })
 
-it.scoped("what was left out of any of many blocks that become final at once is found", () => {
+it.scoped("a receipt that was left out is found in any of many blocks that become final at once", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
     chain.distort = ({ method }, answer) => (method === "eth_getLogs" ? [] : answer)
-    // Three times what is read at once.
+    // Three times the block range.
     for (const amount of [1n, 2n, 3n]) {
       chain.mineMany(99)
       chain.mine(token(usdc, alice, amount))
@@ -100,7 +100,7 @@ it.scoped("what was left out of any of many blocks that become final at once is 
   }).pipe(around(chain))
 })
 
-/** A transfer that never was, without its block. */
+/** An invented transfer, without its block. */
 const transferTo = (address: string) => ({
   address: usdc,
   topics: [transferTopic, `0x${"9".repeat(64)}`, `0x${address.slice(2).toLowerCase().padStart(64, "0")}`],
@@ -110,7 +110,7 @@ const transferTo = (address: string) => ({
   removed: false
 })
 
-/** A minute in which blocks come, and the second pass its time. */
+/** A minute in which blocks are mined and the verification pass is due. */
 const aMinute = (chain: ModelChain) =>
   Effect.gen(function* () {
     yield* watchedPayment(alice)
@@ -125,10 +125,10 @@ const aMinute = (chain: ModelChain) =>
     return healthy
   })
 
-it.scoped("a second provider that fails is put aside, and the one that serves is not", () => {
+it.scoped("a second provider that fails gets a cooldown, and the serving one does not", () => {
   const first = new ModelChain(10)
   const other = first.twin()
-  // From when the chain is known on.
+  // Once the chain is known.
   other.intercept = () => {
     other.failure = first.height > 10 ? "timeout" : undefined
   }
@@ -171,7 +171,7 @@ it.scoped(
 )
 
 it.scoped.each(["second", "third"])(
-  "of three providers the %s, which alone has a final block otherwise, is put aside, and holds up nothing",
+  "of three providers, the %s that alone has another final block gets a cooldown and delays nothing",
   (liar) => {
     const first = new ModelChain(10)
     const others = { second: first.twin(), third: first.twin() }
@@ -193,53 +193,53 @@ it.scoped.each(["second", "third"])(
   }
 )
 
-it.scoped("who told of a log in another block, and has the same final block as the other one, is not put aside", () => {
-  const first = new ModelChain(10)
-  const other = first.twin()
-  withStranger(other)
-  const { distort } = other
-  // Its headers are right: nobody knows which of its nodes was wrong.
-  other.distort = (request, answer) => (request.method === "eth_getLogs" ? distort(request, answer) : answer)
-  return Effect.gen(function* () {
-    expect(yield* aMinute(first)).toBe(true)
-    expect((yield* health)?.reason).toContain("inconsistent")
-    expect(yield* ledger).toEqual([])
-    expect(yield* verified).toBeLessThan(12)
-    other.distort = (_, answer) => answer
-    for (let i = 0; i < 70; i++) yield* second
-    expect((yield* health)?.reason).toBeUndefined()
-    expect(yield* verified).toBeGreaterThan(12)
-  }).pipe(aroundTwo(first, other))
-})
+it.scoped(
+  "a provider that reported a log in another block, but has the same final block as the other one, stays healthy",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    withStranger(other)
+    const { distort } = other
+    // Its headers are right: one of the nodes behind it was wrong.
+    other.distort = (request, answer) => (request.method === "eth_getLogs" ? distort(request, answer) : answer)
+    return Effect.gen(function* () {
+      expect(yield* aMinute(first)).toBe(true)
+      expect((yield* health)?.reason).toContain("inconsistent")
+      expect(yield* ledger).toEqual([])
+      expect(yield* verified).toBeLessThan(12)
+      other.distort = (_, answer) => answer
+      for (let i = 0; i < 70; i++) yield* second
+      expect((yield* health)?.reason).toBeUndefined()
+      expect(yield* verified).toBeGreaterThan(12)
+    }).pipe(aroundTwo(first, other))
+  }
+)
 
-describe("what the second pass finds", () => {
+describe("what the verification pass finds", () => {
   it.scoped.each<[number, number]>([
     [12, 0],
     [13, 1]
-  ])(
-    "and what it reads is corroborated by a provider that has the confirmations by its own head: at %d, %d",
-    ([shown, corroborated]) => {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      other.distort = ({ method, params: [of] }, answer) => {
-        const block = first.blocks[shown]
-        if (method !== "eth_getBlockByNumber" || of !== "latest" || block === undefined) return answer
-        return { ...(answer as object), number: `0x${shown.toString(16)}`, hash: block.hash }
-      }
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        first.mine(token(usdc, alice, 5n))
-        first.mineMany(20)
-        yield* readTo(31)
-        yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET corroborated = 0")))
-        const { exclusively } = yield* Chains
-        const turn = exclusively({ chain: "ethereum", mode: "test" })
-        yield* turn((watch, provider) => verificationPass(watch, provider, undefined, false))
-        const reader = yield* Reader
-        expect(yield* reader.all("SELECT amount, corroborated FROM receipts")).toEqual([{ amount: "5", corroborated }])
-      }).pipe(aroundTwo(first, other))
+  ])("is corroborated by a provider whose own head gives the confirmations: at %d, %d", ([shown, corroborated]) => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.distort = ({ method, params: [of] }, answer) => {
+      const block = first.blocks[shown]
+      if (method !== "eth_getBlockByNumber" || of !== "latest" || block === undefined) return answer
+      return { ...(answer as object), number: `0x${shown.toString(16)}`, hash: block.hash }
     }
-  )
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      first.mine(token(usdc, alice, 5n))
+      first.mineMany(20)
+      yield* readTo(31)
+      yield* (yield* Writer).write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET corroborated = 0")))
+      const { exclusively } = yield* Chains
+      const turn = exclusively({ chain: "ethereum", mode: "test" })
+      yield* turn((watch, provider) => verificationPass(watch, provider, undefined, false))
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT amount, corroborated FROM receipts")).toEqual([{ amount: "5", corroborated }])
+    }).pipe(aroundTwo(first, other))
+  })
 
   it.scoped("is stored at once, with the branch as it was", () => {
     const chain = new ModelChain(10)
@@ -250,7 +250,7 @@ describe("what the second pass finds", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("on another branch than the one that was read is nothing, until the reorg has been seen", () => {
+  it.scoped("on another branch than the one that was read is ignored until the reorg has been seen", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const turn = yield* lostReceipts(chain)
@@ -284,24 +284,27 @@ describe("what the second pass finds", () => {
   })
 })
 
-it.scoped("what one provider invents in a block of the chain is refuted by both, though the pass found it", () => {
-  const first = new ModelChain(10)
-  const other = first.twin()
-  other.distort = ({ method, params }, answer) => {
-    if (method !== "eth_getLogs") return answer
-    const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
-    if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
-    const blockHash = first.blocks[12]?.hash
-    return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
+it.scoped(
+  "a receipt that one provider invents in a block of the chain is refuted by two, even though the pass found it",
+  () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    other.distort = ({ method, params }, answer) => {
+      if (method !== "eth_getLogs") return answer
+      const { fromBlock, toBlock } = params[0] as { fromBlock: string; toBlock: string }
+      if (Number(fromBlock) > 12 || Number(toBlock) < 12) return answer
+      const blockHash = first.blocks[12]?.hash
+      return [...(answer as ReadonlyArray<unknown>), { ...transferTo(alice), blockNumber: "0xc", blockHash }]
+    }
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      first.mineMany(31)
+      for (let i = 0; i < 70; i++) yield* second
+      yield* upTo(41)
+      const reader = yield* Reader
+      expect(yield* reader.all("SELECT canonical, refuted, corroborated FROM receipts")).toEqual([
+        { canonical: 0, refuted: 1, corroborated: 0 }
+      ])
+    }).pipe(aroundTwo(first, other))
   }
-  return Effect.gen(function* () {
-    yield* watchedPayment(alice)
-    first.mineMany(31)
-    for (let i = 0; i < 70; i++) yield* second
-    yield* upTo(41)
-    const reader = yield* Reader
-    expect(yield* reader.all("SELECT canonical, refuted, corroborated FROM receipts")).toEqual([
-      { canonical: 0, refuted: 1, corroborated: 0 }
-    ])
-  }).pipe(aroundTwo(first, other))
-})
+)
