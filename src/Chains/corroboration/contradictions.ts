@@ -21,7 +21,7 @@ const claimants = (
   all: ReadonlyArray<Provider>
 ): ReadonlyArray<Provider> => {
   const reporters = all.filter(({ client }) => client.host === receipt.reportedBy)
-  // Two endpoints on the same host cannot be told apart.
+  // Two endpoints on the same host cannot be distinguished.
   return [...new Set([...count.claimedBy(receipt), ...(reporters.length === 1 ? reporters : [])])]
 }
 

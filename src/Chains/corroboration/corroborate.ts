@@ -135,11 +135,11 @@ const askProviders = Effect.fnUntraced(function* (
       return missing > 0 && (!serves || missing === 1 || count.lacks(receipt).length > 0 || mayDecideAlone(receipt))
     })
     if (open.length === 0) continue
-    const { answered, beyond, ...answer } = yield* askProvider(watch, provider, open)
+    const { answered, beyond, ...evidence } = yield* askProvider(watch, provider, open)
     // Payments would wait forever for a node that no longer follows the chain: it does not count as responding.
     const stalled = !serves && beyond !== undefined && (yield* isStalled(provider, beyond))
     if (answered && !stalled) yield* watch.providers.answered(provider)
-    count.add(provider, serves, answer)
+    count.add(provider, serves, evidence)
   }
   return count
 })
@@ -156,7 +156,7 @@ export interface Corroborator {
 /**
  * Makes the corroborator of a network. A receipt with all its confirmations is corroborated once two providers have it,
  * each with that depth below its own head. A receipt that two providers deny is refuted and no longer counts. While no
- * other provider responds for `sole_provider_patience`, the serving one decides alone on receipts that nobody has
+ * other provider responds for `sole_provider_patience`, the serving one decides alone on receipts that no provider has
  * denied.
  *
  * The wait before a receipt is asked about again doubles each time, so that receipts that no provider will ever

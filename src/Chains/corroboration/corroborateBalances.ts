@@ -74,7 +74,7 @@ type Unattributed = Pick<DatedTransfer, "address" | "amount" | "blockHash" | "bl
 const verdictBy = Effect.fnUntraced(function* (
   provider: Provider,
   { address, amount, blockHash, blockNumber, blockTime, since = blockNumber }: Unattributed,
-  beside: UnshownReceipts.ReceivedWith
+  receivedWith: UnshownReceipts.ReceivedWith
 ): Effect.fn.Return<InternalVerdict, RpcError> {
   const at = { number: blockNumber, hash: blockHash, time: blockTime }
   const sources = { provider, others: [], at, hashes: new Map<number, string>() }
@@ -85,9 +85,9 @@ const verdictBy = Effect.fnUntraced(function* (
   const before = yield* pointAt(sources, address, since - 1)
   if (before === undefined) return "unable"
   const gained = after.balance - before.balance
-  if (gained - beside.all >= amount) return "corroborated"
+  if (gained - receivedWith.all >= amount) return "corroborated"
   // With another nonce the address has sent transactions in between, and what it spent is not known.
-  return after.nonce === before.nonce && gained - beside.corroborated < amount ? "denied" : "unable"
+  return after.nonce === before.nonce && gained - receivedWith.corroborated < amount ? "denied" : "unable"
 })
 
 /** The verdict of the serving provider by its own states, and of each of the others. */
@@ -96,12 +96,12 @@ const verdictsOn = Effect.fnUntraced(function* (
   serving: Provider,
   others: ReadonlyArray<Provider>,
   money: Unattributed,
-  beside: UnshownReceipts.ReceivedWith
+  receivedWith: UnshownReceipts.ReceivedWith
 ) {
   const [own = "unable", ...theirs] = yield* Effect.forEach(
     [serving, ...others],
     (provider) =>
-      verdictBy(provider, money, beside).pipe(
+      verdictBy(provider, money, receivedWith).pipe(
         Effect.tapError((error) =>
           providerTrouble.has(error.reason) ? providers.failed(provider, error) : Effect.void
         ),
@@ -132,7 +132,11 @@ const warnOf = (addresses: ReadonlyArray<string>) =>
       ).pipe(Effect.annotateLogs({ addresses: [...new Set(addresses)].join(", ") }))
 
 /** What else the address received in the same blocks, by the ledger and by the same reading. */
-const besideOf = ({ network, reader }: WatchContext, money: DatedTransfer, read: ReadonlyArray<DatedTransfer>) => {
+const receivedWithOf = (
+  { network, reader }: WatchContext,
+  money: DatedTransfer,
+  read: ReadonlyArray<DatedTransfer>
+) => {
   const { address, blockNumber, since = blockNumber } = money
   const isOther = (transfer: DatedTransfer) =>
     transfer !== money &&
@@ -165,8 +169,8 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
   const others = unattributed.length === 0 ? [] : yield* watch.providers.others(provider)
   const denied = yield* Effect.filter(unattributed, (money) =>
     Effect.gen(function* () {
-      const beside = yield* besideOf(watch, money, reading.transfers)
-      return isDenied(yield* verdictsOn(watch, provider, others, money, beside))
+      const receivedWith = yield* receivedWithOf(watch, money, reading.transfers)
+      return isDenied(yield* verdictsOn(watch, provider, others, money, receivedWith))
     })
   )
   const addresses = new Set(denied.map(({ address }) => address))
@@ -184,11 +188,11 @@ export const withoutDenied = Effect.fn("Chains.withoutDenied")(function* (
 const verdictInBlock = Effect.fnUntraced(function* (
   provider: Provider,
   money: Unattributed,
-  beside: UnshownReceipts.ReceivedWith
+  receivedWith: UnshownReceipts.ReceivedWith
 ) {
   const [block] = yield* sendBatch(provider.client, [findHeader(money.blockNumber)])
   if (block !== undefined && block.hash !== money.blockHash) return "denied" as const
-  return yield* verdictBy(provider, money, beside)
+  return yield* verdictBy(provider, money, receivedWith)
 })
 
 /**
@@ -248,10 +252,10 @@ export const withoutRefuted = Effect.fn("Chains.withoutRefuted")(function* (
   return yield* Effect.filter(transfers, (money) =>
     Effect.gen(function* () {
       if (!isUnattributed(money)) return true
-      const beside = yield* besideOf(watch, money, transfers)
+      const receivedWith = yield* receivedWithOf(watch, money, transfers)
       const denials = yield* Effect.filter(asked, (other) =>
         Effect.orElseSucceed(
-          Effect.map(verdictInBlock(other, money, beside), (verdict) => verdict === "denied"),
+          Effect.map(verdictInBlock(other, money, receivedWith), (verdict) => verdict === "denied"),
           () => false
         )
       )
@@ -285,8 +289,8 @@ const judge = Effect.fnUntraced(function* (
   others: ReadonlyArray<Provider>,
   money: UnshownReceipts.UnshownReceipt
 ): Effect.fn.Return<InternalVerdict, StoreUnavailable> {
-  const beside = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
-  const verdicts = yield* verdictsOn(watch, provider, others, money, beside)
+  const receivedWith = yield* UnshownReceipts.receivedWith(watch.reader, watch.network, money)
+  const verdicts = yield* verdictsOn(watch, provider, others, money, receivedWith)
   const all = Arr.zip([provider, ...others], [verdicts.own, ...verdicts.theirs])
   const withVerdict = (wanted: InternalVerdict) => all.flatMap(([one, verdict]) => (verdict === wanted ? [one] : []))
   const showing = withVerdict("corroborated")

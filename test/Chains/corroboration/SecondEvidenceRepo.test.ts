@@ -52,14 +52,21 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       yield* startWith()
-      const untold = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
-      yield* tick({ head: 120, corroborated: false, transfers: [untold(105), { ...untold(106), since: 104 }] })
+      const unattributed = (number: number) => transfer(number, 5n, { position: "unattributed", txHash: undefined })
+      yield* tick({
+        head: 120,
+        corroborated: false,
+        transfers: [unattributed(105), { ...unattributed(106), since: 104 }]
+      })
       const writer = yield* Writer
-      const vouched = [untold(105), { ...untold(106), sinceTime: 90 }].map((one) => ({ ...one, blockTime: 99 }))
-      const datedOnly = new Set(vouched.slice(1).map(LedgerRepo.keyOf))
-      expect(
-        yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, vouched, datedOnly, false))
-      ).toHaveLength(2)
+      const dated = [unattributed(105), { ...unattributed(106), sinceTime: 90 }].map((one) => ({
+        ...one,
+        blockTime: 99
+      }))
+      const datedOnly = new Set(dated.slice(1).map(LedgerRepo.keyOf))
+      expect(yield* writer.write(SecondEvidenceRepo.corroborateOthers(network, dated, datedOnly, false))).toHaveLength(
+        2
+      )
       const all = (yield* Reader).all(
         "SELECT block_number AS block, corroborated, block_time AS time, since_time AS since FROM receipts ORDER BY block_number"
       )
@@ -77,8 +84,8 @@ it.scoped("money without a transaction is listed as undated only while its block
     const undated = Effect.map(SecondEvidenceRepo.undated(reader, network, 120, [{ payment: id }]), (all) =>
       all.map(({ blockNumber }) => blockNumber)
     )
-    const untold = transfer(105, 5n, { position: "unattributed", txHash: undefined })
-    yield* tick({ head: 120, corroborated: false, transfers: [untold] })
+    const unattributed = transfer(105, 5n, { position: "unattributed", txHash: undefined })
+    yield* tick({ head: 120, corroborated: false, transfers: [unattributed] })
     expect(yield* undated).toEqual([105])
     yield* tick({ head: 121, ancestor: 104 })
     expect(yield* undated).toEqual([])
@@ -99,9 +106,9 @@ it.scoped(
       const reader = yield* Reader
       const writer = yield* Writer
       yield* writer.write(CorroborationRepo.setDenied(network, log(105, "log:1", 300_000n), "a.example"))
-      const unagreed = yield* CorroborationRepo.uncorroborated(reader, network, 120, 10)
-      const of = (one: (typeof unagreed)[number]) => [one.blockNumber, one.position, one.isDenied, one.deniedBy]
-      expect(unagreed.map(of)).toEqual([
+      const open = yield* CorroborationRepo.uncorroborated(reader, network, 120, 10)
+      const of = (one: (typeof open)[number]) => [one.blockNumber, one.position, one.isDenied, one.deniedBy]
+      expect(open.map(of)).toEqual([
         [106, "log:1", false, undefined],
         [105, "log:2", true, undefined],
         [105, "log:1", true, "a.example"]

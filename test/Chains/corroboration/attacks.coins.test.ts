@@ -28,9 +28,9 @@ const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelCh
       const isAsked = method === "eth_getBalance" || method === "eth_getTransactionCount"
       if (answer === null || !isAsked) return answer === null ? null : distort(request, answer)
       if (String(params[0]).toLowerCase() !== alice.toLowerCase()) return answer
-      const told = held(node.numberOf(params[1]))
-      if (told === undefined) return null
-      return `0x${(method === "eth_getBalance" ? told.balance : (told.nonce ?? 0)).toString(16)}`
+      const state = held(node.numberOf(params[1]))
+      if (state === undefined) return null
+      return `0x${(method === "eth_getBalance" ? state.balance : (state.nonce ?? 0)).toString(16)}`
     }
   }
   return { liar, others, nodes }
@@ -38,15 +38,15 @@ const nodesOf = (count: number, place: number, honest: Held, lie: (liar: ModelCh
 
 /** With each search before a payment ends, the liar invents more money in blocks whose states the others have pruned. */
 const makingUpAnew = (count: number, place: number, honest: Held) => {
-  let told = 0
+  let searches = 0
   const made = nodesOf(count, place, honest, (node) => (block) => ({
-    balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(told, block - 200))
+    balance: node.height < 380 ? 0 : 10 * Math.max(0, Math.min(searches, block - 200))
   }))
   const { liar, others } = made
   for (const node of others) node.oldestState = 360
   // Each search begins with the logs.
   liar.intercept = (batch) => {
-    if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) told++
+    if (liar.height >= 380 && batch.some(({ method }) => method === "eth_getLogs")) searches++
   }
   return made
 }

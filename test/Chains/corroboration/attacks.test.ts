@@ -178,8 +178,8 @@ describe("coins", () => {
         return { ...block, hash: false_, from: `0x${"9".repeat(40)}`, to: alice, value: "0x5" }
       }
       if (isFalse) return distort(request, { ...block, transactionHash: false_, status: "0x1", logs: [] })
-      const told = distort(request, answer)
-      return told === null ? null : JSON.parse(JSON.stringify(told).replaceAll(paid.hash, false_))
+      const distorted = distort(request, answer)
+      return distorted === null ? null : JSON.parse(JSON.stringify(distorted).replaceAll(paid.hash, false_))
     }
     return Effect.gen(function* () {
       const { id } = yield* watchedCoins

@@ -174,7 +174,7 @@ describe("a second provider whose node has stopped following the chain", () => {
   it.scoped.each<[string, number]>([
     ["below the receipt's block", 10],
     ["at the receipt's block, which is no depth", 11]
-  ])("%s is put aside, also each time that it comes back, and holds up no receipt for ever", ([, height]) => {
+  ])("%s gets a cooldown, also each time that it comes back, and delays no receipt forever", ([, height]) => {
     const first = new ModelChain(10)
     const stopped = new ModelChain(-1, [...first.blocks])
     return Effect.gen(function* () {

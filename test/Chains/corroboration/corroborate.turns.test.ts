@@ -83,11 +83,11 @@ const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>) =
 /** A corroborator over the given providers, the first of which serves; over two equal ones where one is given. */
 const corroborating = Effect.fnUntraced(function* (first: RpcClient, ...others: ReadonlyArray<RpcClient>) {
   const { aside, provider, providers } = someProviders(first, ...(others.length === 0 ? [first] : others))
-  const told: Array<unknown> = []
-  const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void told.push(scan.head.number))
+  const settledAt: Array<unknown> = []
+  const settle: Settlement["Type"]["settle"] = (scan) => Effect.sync(() => void settledAt.push(scan.head.number))
   const watch = yield* watchOf(providers, { ...noting().settlement, settle })
   const { run } = makeCorroborator(watch)
-  return { aside, told, tick: (head: number) => run(provider, at(head)) }
+  return { aside, settledAt, tick: (head: number) => run(provider, at(head)) }
 })
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
@@ -116,7 +116,7 @@ describe("an uncorroborated receipt", () => {
       yield* uncorroborated(10, 10)
       const blocks = new Set<number>()
       const { asked, client } = knowing(12, blocks)
-      const { tick, told } = yield* corroborating(client)
+      const { tick, settledAt } = yield* corroborating(client)
       for (let i = 0; i < 40; i++) {
         yield* tick(11)
         yield* TestClock.adjust("1 second")
@@ -132,7 +132,7 @@ describe("an uncorroborated receipt", () => {
       yield* TestClock.adjust("1 minute")
       yield* tick(12)
       expect(yield* corroborated).toEqual([10])
-      expect(told).toEqual([0])
+      expect(settledAt).toEqual([0])
     }).pipe(quiet, inStore)
   )
 
@@ -265,9 +265,9 @@ describe("a second provider whose own head gives a receipt too few confirmations
   )
 
   it.scoped.each<[string, (minutes: number) => number, ReadonlyArray<string>]>([
-    ["put aside where its head stays there for a minute", () => 11, ["behind"]],
-    ["not put aside once they are enough", () => 12, []],
-    ["not put aside where its head moves", (minutes) => 5 + minutes, []]
+    ["in a cooldown where its head stays there for a minute", () => 11, ["behind"]],
+    ["not in a cooldown once they are enough", () => 12, []],
+    ["not in a cooldown where its head moves", (minutes) => 5 + minutes, []]
   ])("is %s", ([, headAt, reasons]) =>
     Effect.gen(function* () {
       yield* owing("behind")

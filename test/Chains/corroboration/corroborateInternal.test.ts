@@ -52,8 +52,8 @@ const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcCli
 /** The evidence of one node about the receipts. */
 const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
   const { provider, providers } = someProviders(client)
-  const unagreed = yield* CorroborationRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
-  const { corroborated, denied, unable } = yield* corroborateInternal(provider, yield* watchOf(providers), unagreed)
+  const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, Number.MAX_SAFE_INTEGER - 1, 10)
+  const { corroborated, denied, unable } = yield* corroborateInternal(provider, yield* watchOf(providers), open)
   return { corroborated: corroborated.length, denied: denied.length, unable: unable.length }
 })
 
@@ -70,19 +70,19 @@ describe("money that moved inside contracts (issue 14 row 6)", () => {
       const { provider, providers } = someProviders(model.client, { ...blind, send: (calls) => other.send(calls) })
       const { settlement, touched } = noting()
       const { run } = makeCorroborator(yield* watchOf(providers, settlement))
-      const told = Effect.flatMap(Reader, (reader) =>
+      const flags = Effect.flatMap(Reader, (reader) =>
         reader.all("SELECT corroborated, unverifiable, denied_by FROM receipts")
       )
       yield* run(provider, model.head)
-      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: null }])
+      expect(yield* flags).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: null }])
       yield* TestClock.adjust("10 minutes")
       yield* run(provider, model.head)
-      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 1, denied_by: null }])
+      expect(yield* flags).toEqual([{ corroborated: 0, unverifiable: 1, denied_by: null }])
       expect(touched).toHaveLength(1)
       other = richer(model, -1n)
       yield* TestClock.adjust("10 minutes")
       expect(yield* run(provider, model.head)).toContain("denies receipts")
-      expect(yield* told).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: expect.any(String) }])
+      expect(yield* flags).toEqual([{ corroborated: 0, unverifiable: 0, denied_by: expect.any(String) }])
       expect(touched).toHaveLength(2)
     }).pipe(quiet, inStore)
   )

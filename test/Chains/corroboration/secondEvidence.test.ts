@@ -114,11 +114,11 @@ it.scoped("money without a transaction is dated by providers that have its block
     const settled = chain.mine(coin(alice, 5n))
     const { hash } = settled
     const { provider, providers } = soleProvider(chain.client)
-    const told = (blockHash: string, amount: bigint): Undated => ({
+    const reported = (blockHash: string, amount: bigint): Undated => ({
       ...{ payment: newPaymentId(0), address: alice.toLowerCase(), position: "unattributed" },
       ...{ blockHash, blockNumber: 12, blockTime: 120, since: 11, amount }
     })
-    const undated = [told(hash, 5n), told("0xother", 5n), told(hash, 6n)]
+    const undated = [reported(hash, 5n), reported("0xother", 5n), reported(hash, 6n)]
     const { corroborated } = yield* secondEvidenceOf(
       yield* watchOf(providers),
       provider,
@@ -142,32 +142,32 @@ it.scoped("money whose states a provider has pruned is shown by the balance of a
       ...{ blockHash: paid.hash, blockNumber: 12, blockTime: 120 }
     }
     const watch = yield* watchOf(providers)
-    const told = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
+    const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money] }, settled)
     const writer = yield* Writer
     yield* owe(alice)
     const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
     yield* writer.write(Ledger.keepReceipts(network, [kept], false))
     chain.oldestState = settled.number
-    expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+    expect(yield* evidence()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
     // It has no states of that block either, but of its newest one.
     chain.oldestState = chain.mine().number
-    expect(yield* told()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
+    expect(yield* evidence()).toMatchObject({ shown: [money], corroborated: [{ blockHash: paid.hash }] })
     // The address does not hold all of it: some was invented, and it is not known which.
     const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
     yield* writer.write(Ledger.keepReceipts(network, [more], false))
-    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
     // It need not hold refuted money, or money that arrived after that block.
     yield* writer.write(CorroborationRepo.refute(network, more))
     chain.oldestState = settled.number
     const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
     yield* writer.write(Ledger.keepReceipts(network, [later], false))
-    expect(yield* told()).toMatchObject({ shown: [money] })
+    expect(yield* evidence()).toMatchObject({ shown: [money] })
     // What it holds now may have arrived since.
     chain.oldestState = chain.mine(coin(alice, 3n)).number
-    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
     chain.oldestState = settled.number
     // Once it has sent some, its balance says nothing about what arrived.
     chain.distort = ({ method }, answer) => (method === "eth_getTransactionCount" ? "0x1" : answer)
-    expect(yield* told()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
+    expect(yield* evidence()).toMatchObject({ shown: [], corroborated: [{ blockHash: paid.hash }] })
   }).pipe(inStore)
 )
