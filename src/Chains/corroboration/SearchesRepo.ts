@@ -29,7 +29,7 @@ interface DueRow {
 }
 
 /** A payment that is about to end, with the address to search. */
-export interface Due extends Watched {
+export interface DuePayment extends Watched {
   readonly payment: PaymentId
   /** When its time ended, without the settle grace; Unix milliseconds. */
   readonly dueAt: number
@@ -78,7 +78,7 @@ export const due = (
     ),
     (rows) =>
       rows.map(
-        (row): Due => ({
+        (row): DuePayment => ({
           payment: row.id,
           dueAt: row.due_at,
           address: row.address.toLowerCase(),

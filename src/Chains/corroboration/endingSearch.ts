@@ -89,7 +89,7 @@ const merge = (first: SearchedIncome, second: SearchedIncome): Found => {
  */
 const store = (
   watch: WatchContext,
-  due: ReadonlyArray<Searches.Due>,
+  due: ReadonlyArray<Searches.DuePayment>,
   { alike, compared, disputed, transfers }: Found,
   { isSole, lacks, unshown, corroborated }: Decided,
   settled: BlockRef,
@@ -130,7 +130,7 @@ const store = (
       // The next search finds the money that is really there in place of a receipt that two providers deny.
       const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
-      const waits = ({ address, payment }: Searches.Due) =>
+      const waits = ({ address, payment }: Searches.DuePayment) =>
         disputed.has(address) || (anew.has(address) && repeatedFindings.mayWait(payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)

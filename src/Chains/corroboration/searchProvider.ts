@@ -24,7 +24,7 @@ import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./sec
 const searchLogs = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
-  due: ReadonlyArray<Searches.Due>,
+  due: ReadonlyArray<Searches.DuePayment>,
   after: number,
   settled: BlockRef
 ) {
@@ -58,7 +58,7 @@ const searchLogs = Effect.fnUntraced(function* (
 
 /** What one search asks about. */
 export interface SearchPage {
-  readonly due: ReadonlyArray<Searches.Due>
+  readonly due: ReadonlyArray<Searches.DuePayment>
   /** Receipts of these payments that a single provider has reported. */
   readonly singleSourced: SingleSourced
   /** The blocks above `after` up to `settled`. */

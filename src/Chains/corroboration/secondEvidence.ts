@@ -10,7 +10,7 @@ import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { verdictOf } from "./corroborateBalances.ts"
 import { quorum } from "./QuorumCount.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
-import type { Due } from "./SearchesRepo.ts"
+import type { DuePayment } from "./SearchesRepo.ts"
 import type { CorroboratedReceipt, Undated } from "./SecondEvidenceRepo.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
@@ -37,7 +37,7 @@ export interface SingleSourced {
 /** Reads from the ledger what a single provider has reported of these payments, in blocks up to the given one. */
 export const singleSourcedOf = Effect.fnUntraced(function* (
   { network, reader }: WatchContext,
-  due: ReadonlyArray<Due>,
+  due: ReadonlyArray<DuePayment>,
   { number }: BlockRef
 ) {
   const each = Math.max(1, Math.floor(dustAtOnce / due.length))
