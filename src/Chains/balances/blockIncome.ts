@@ -6,7 +6,7 @@ import { getTransactionOutcome, type TransactionOutcome } from "../rpc/balanceMe
 import { isCapabilityRefused } from "../rpc/capabilities.ts"
 import { getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import {
   type Attribution,
   attribute,
@@ -76,12 +76,7 @@ export const outcomesOf = Effect.fnUntraced(function* (
     for (const [transaction, outcome] of Arr.zip(part, found)) {
       if (outcome.hash !== transaction.hash || outcome.blockHash !== transaction.blockHash) {
         const detail = `${transaction.hash} is in block ${outcome.blockHash}`
-        return yield* new RpcError({
-          host: client.host,
-          method: "eth_getTransactionReceipt",
-          reason: "inconsistent",
-          detail
-        })
+        return yield* inconsistent(client, "eth_getTransactionReceipt", detail)
       }
       outcomes.set(outcome.hash, outcome)
     }

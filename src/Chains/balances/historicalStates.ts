@@ -4,7 +4,7 @@ import type { ChainSettings } from "../../Settings.ts"
 import { balanceAt, nonceAt } from "../rpc/balanceMethods.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import type { BalancePoint, BalanceQuery, KnownBalance } from "./discrepancy.ts"
 
 /** Addresses in one batch, two calls each; providers allow from 100 calls up. */
@@ -35,10 +35,6 @@ const isGone = ({ reason }: RpcError, depth: number): boolean =>
   reason === "refused" ||
   reason === "unsupported" ||
   (depth > recent && (reason === "missing" || reason === "garbage"))
-
-/** The answers of this provider cannot all be true. */
-export const inconsistent = ({ host }: RpcClient, method: string, detail: string) =>
-  new RpcError({ host, method, reason: "inconsistent", detail })
 
 const otherBlock = (number: number, hash: string, found: string): string =>
   `block ${number} was ${hash} and is ${found}`

@@ -7,7 +7,7 @@ import type { ChainSettings } from "../../Settings.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import { readPackedBalances } from "../rpc/capabilities.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { unattributed } from "./attribution.ts"
 import { incomeOfBlock, incomeOfBlocks } from "./blockIncome.ts"
 import {
@@ -21,7 +21,7 @@ import {
   midpoint,
   type UnattributedDoubt
 } from "./discrepancy.ts"
-import { inconsistent, pastOf, pointAt, type StateProvider, statesOf } from "./historicalStates.ts"
+import { pastOf, pointAt, type StateProvider, statesOf } from "./historicalStates.ts"
 import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
 
 /** Addresses whose history is searched at once. */

@@ -1,7 +1,7 @@
 import { Duration, Effect, Either } from "effect"
 import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
 /**
@@ -25,13 +25,12 @@ const wrongBlockCooldown = Duration.toMillis("5 minutes")
 const wrong = (provider: Provider, number: number, theirs: string, hash: string): Dispute => ({
   _tag: "Wrong",
   provider,
-  error: new RpcError({
-    host: provider.client.host,
-    method: "eth_getBlockByNumber",
-    reason: "inconsistent",
-    retryAfter: wrongBlockCooldown,
-    detail: `it reports the final block ${number} as ${theirs}; two other providers report ${hash}`
-  })
+  error: inconsistent(
+    provider.client,
+    "eth_getBlockByNumber",
+    `it reports the final block ${number} as ${theirs}; two other providers report ${hash}`,
+    wrongBlockCooldown
+  )
 })
 
 /**

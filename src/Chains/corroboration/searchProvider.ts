@@ -5,7 +5,7 @@ import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import { withoutRefuted } from "./corroborateBalances.ts"
@@ -38,12 +38,7 @@ const searchLogs = Effect.fnUntraced(function* (
     // The headers are the provider's own. Its last one must be the block that the watcher read, on the same branch.
     if (to === settled.number && last.time !== settled.time) {
       const detail = `block ${to} has the time ${last.time} at this provider, and had ${settled.time} when it was read`
-      return yield* new RpcError({
-        host: provider.client.host,
-        method: "eth_getBlockByNumber",
-        reason: "inconsistent",
-        detail
-      })
+      return yield* inconsistent(provider.client, "eth_getBlockByNumber", detail)
     }
     const end = to === settled.number ? { ...last, hash: settled.hash } : last
     const part = readTokenTransfers(source, { number: from, hash: "", time: 0 }, end)

@@ -9,7 +9,7 @@ import { refusals } from "../providers/BlockRange.ts"
 import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, getHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { readTokenTransfers } from "../scan/readRange.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
@@ -48,13 +48,12 @@ export interface PassState {
 /** The state of a pass that has not run yet. */
 export const startPass = (): PassState => ({ aloneTo: -1, dispute: undefined })
 
-const inconsistent = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
-  new RpcError({
-    host: client.host,
-    method: "eth_getLogs",
-    reason: "inconsistent",
-    detail: `it reported block ${number} as ${hash}; another provider, or a later response, has another block there`
-  })
+const otherBlock = ({ client }: Provider, { number, hash }: { readonly number: number; readonly hash: string }) =>
+  inconsistent(
+    client,
+    "eth_getLogs",
+    `it reported block ${number} as ${hash}; another provider, or a later response, has another block there`
+  )
 
 /** The provider refused a range of several blocks: a smaller one may pass. */
 const isTooLarge = ({ reason }: RpcError, after: number, last: BlockHeader): boolean =>
@@ -151,7 +150,7 @@ const missedTransfers = Effect.fnUntraced(function* (
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
   const [now, ...headers] = yield* sendBatch(serving.client, [head.number, ...numbers].map(getHeader))
-  if (now?.hash !== head.hash) return yield* inconsistent(serving, head)
+  if (now?.hash !== head.hash) return yield* otherBlock(serving, head)
   const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
   const found = new Map<string, DatedTransfer>()
   for (const { provider, transfers } of reports) {
@@ -162,7 +161,7 @@ const missedTransfers = Effect.fnUntraced(function* (
       for (const transfer of unknown) found.set(Ledger.keyOf(transfer), { ...transfer, reportedBy })
       continue
     }
-    const error = inconsistent(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
+    const error = otherBlock(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
     if (provider === serving) return yield* error
     if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error, state)) return undefined
   }

@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
@@ -52,7 +52,7 @@ export class ImplausibleHeads {
       const told =
         theirs === undefined ? `at another look that is ${again ?? "none"}` : `another provider's is ${theirs}`
       const detail = `its head is ${number} with ${hash}, and ${told}`
-      return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+      return yield* inconsistent(client, "eth_getBlockByNumber", detail)
     })
   }
 }

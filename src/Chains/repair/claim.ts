@@ -20,7 +20,7 @@ import {
   sendBatch,
   transferTopic
 } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
@@ -123,9 +123,6 @@ const unlessFailed = (hash: string, { blockNumber, status }: Included) =>
     ? Effect.void
     : new RepairRefused({ message: `${hash} is in block ${blockNumber}, where it failed: it moved nothing` })
 
-const inconsistent = ({ client }: Provider, detail: string) =>
-  new RpcError({ host: client.host, method: "eth_getTransactionReceipt", reason: "inconsistent", detail })
-
 /** What the transaction itself says of transfers to one of `ours`: its tokens' logs, and its own value. */
 const transfersTo = (
   { client }: Provider,
@@ -160,7 +157,9 @@ const find = Effect.fnUntraced(function* (watch: WatchContext, provider: Provide
   if (included === undefined) {
     return yield* new RepairRefused({ message: `${hash} is known and in no block yet: claim it once it is` })
   }
-  if (included.transactionHash !== hash) return yield* inconsistent(provider, `it is of ${included.transactionHash}`)
+  if (included.transactionHash !== hash) {
+    return yield* inconsistent(provider.client, "eth_getTransactionReceipt", `it is of ${included.transactionHash}`)
+  }
   yield* unlessFailed(hash, included)
   if (included.blockNumber > scanned) {
     return yield* new RepairRefused({
@@ -169,7 +168,8 @@ const find = Effect.fnUntraced(function* (watch: WatchContext, provider: Provide
   }
   const [header] = yield* sendBatch(provider.client, [getHeader(included.blockNumber)])
   if (header.hash !== included.blockHash) {
-    return yield* inconsistent(provider, `${hash} is in block ${included.blockHash}, which is not the chain's`)
+    const detail = `${hash} is in block ${included.blockHash}, which is not the chain's`
+    return yield* inconsistent(provider.client, "eth_getTransactionReceipt", detail)
   }
   return { raw: transaction.raw, to: transaction.to, included, header }
 })

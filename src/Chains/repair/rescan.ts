@@ -9,7 +9,7 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import { refusals } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { readRange } from "../scan/readRange.ts"
 import { type ExclusiveWork, isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import * as Repair from "./RepairRepo.ts"
@@ -36,15 +36,14 @@ export const persistently = <A, E>(
   work: (watch: WatchContext, provider: Provider) => Effect.Effect<A, E>
 ) => Effect.retry(exclusively(work), { schedule: tryAgain, while: (error) => !(error instanceof RepairRefused) })
 
-const moved = ({ client }: Provider, detail: string) =>
-  new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+const otherBranch = ({ client }: Provider, detail: string) => inconsistent(client, "eth_getBlockByNumber", detail)
 
 /** Fails unless the provider still has the block that the scan ends with: what it says is of the branch that was read. */
 export const checkBranch = (provider: Provider, { head }: Scan) =>
   Effect.flatMap(sendBatch(provider.client, [getHeader(head.number)]), ([header]) =>
     header.hash === head.hash
       ? Effect.void
-      : moved(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
+      : otherBranch(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
   )
 
 const tooMuch = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
@@ -94,7 +93,9 @@ export const storeRepaired = (
         return added.length
       })
     )
-    return stored ?? (yield* moved(provider, "the blocks that were read are not those of the chain that is stored"))
+    return (
+      stored ?? (yield* otherBranch(provider, "the blocks that were read are not those of the chain that is stored"))
+    )
   })
 
 /** What of a range has been read again. */

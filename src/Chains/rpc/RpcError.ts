@@ -88,3 +88,15 @@ export class RpcError extends Data.TaggedError("RpcError")<{
     return `${this.method} at ${this.host} failed (${this.reason})${detail}`
   }
 }
+
+/**
+ * Responses of one provider contradict each other, or blocks that the ledger has.
+ *
+ * @param retryAfter milliseconds for which the provider is left alone, where that is longer than the usual cooldown
+ */
+export const inconsistent = (
+  { host }: { readonly host: string },
+  method: string,
+  detail: string,
+  retryAfter?: number
+): RpcError => new RpcError({ host, method, reason: "inconsistent", detail, retryAfter })

@@ -36,10 +36,6 @@ export const transferFilter = (contracts: Iterable<string>, receivers?: Iterable
 export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefined =>
   watched.size <= maxReceivers ? watched : undefined
 
-/** Blocks that do not belong together, or a part of what a block has. */
-export const moved = (client: RpcClient, method: string, detail: string): RpcError =>
-  new RpcError({ host: client.host, method, reason: "inconsistent", detail })
-
 /** The limits of providers that cut an answer without a word are round. */
 const roundCount = 1_000
 

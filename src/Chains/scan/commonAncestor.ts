@@ -3,7 +3,7 @@ import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { headOf } from "../providers/headOf.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import { findAncestor } from "./findAncestor.ts"
 import type { WatchContext } from "./WatchContext.ts"
 
@@ -33,7 +33,7 @@ const confirmReorg = Effect.fnUntraced(function* (
   }
   if (told.length === 0) return
   const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${told.join(", ")}`
-  return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+  return yield* inconsistent(client, "eth_getBlockByNumber", detail)
 })
 
 /**

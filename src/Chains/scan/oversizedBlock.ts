@@ -16,9 +16,9 @@ import {
   type TransactionList
 } from "../rpc/methods.ts"
 import type { CallResult } from "../rpc/Rpc.ts"
-import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
+import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import { cutAnswer, maxReceivers, mayBeCut, moved, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import { cutAnswer, maxReceivers, mayBeCut, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
@@ -55,7 +55,7 @@ const ours = (
   logs: LoggedReceipt["logs"]
 ) => {
   const stray = strayBlock(logs, new Set([hash]))
-  if (stray !== undefined) return moved(client, method, `a log of block ${stray} came for ${hash}`)
+  if (stray !== undefined) return inconsistent(client, method, `a log of block ${stray} came for ${hash}`)
   return Either.match(transfersAmong(logs, contracts, watched), {
     onLeft: (detail) => badResponse(client, { method, params: [hash] }, detail),
     onRight: (transfers) => Effect.succeed(transfers)
@@ -138,7 +138,7 @@ const ofReceipt = Effect.fnUntraced(function* (
   bits: Uint8Array
 ) {
   const method = "eth_getBlockReceipts"
-  const failed = (detail: string) => moved(source.client, method, `the receipt of ${transactionHash} ${detail}`)
+  const failed = (detail: string) => inconsistent(source.client, method, `the receipt of ${transactionHash} ${detail}`)
   if (blockHash !== block.hash) return yield* failed(`is of block ${blockHash}`)
   const transfers = yield* ours(source, block, method, logs)
   if (transfers.some(({ txHash }) => txHash !== transactionHash)) return yield* failed("has logs of another one")
@@ -161,7 +161,8 @@ const fromReceipts = Effect.fnUntraced(function* (
   { logsBloom, transactions }: TransactionList,
   pages: Iterable<Effect.Effect<ReadonlyArray<LoggedReceipt>, RpcError>>
 ) {
-  const failed = (detail: string) => moved(source.client, "eth_getBlockReceipts", `block ${block.number} ${detail}`)
+  const failed = (detail: string) =>
+    inconsistent(source.client, "eth_getBlockReceipts", `block ${block.number} ${detail}`)
   const transfers: Array<Transfer> = []
   const seen = new Set<string>()
   const bits = new Uint8Array(bloomBytes)

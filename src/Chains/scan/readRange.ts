@@ -17,10 +17,10 @@ import {
   sendBatch
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import type { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { promises } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
-import { cutAnswer, mayBeCut, moved, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import { cutAnswer, mayBeCut, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
@@ -57,12 +57,20 @@ const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<B
     let parent: BlockRef = after
     for (const header of headers) {
       if (header.parentHash !== parent.hash) {
-        return yield* moved(client, "eth_getBlockByNumber", `block ${header.number} does not follow ${parent.hash}`)
+        return yield* inconsistent(
+          client,
+          "eth_getBlockByNumber",
+          `block ${header.number} does not follow ${parent.hash}`
+        )
       }
       parent = header
     }
     if (parent.hash !== last.hash) {
-      return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${parent.hash}`)
+      return yield* inconsistent(
+        client,
+        "eth_getBlockByNumber",
+        `block ${last.number} was ${last.hash} and is ${parent.hash}`
+      )
     }
   })
 
@@ -77,7 +85,7 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
       )
       for (const [transfer, receipt] of Arr.zip(part, receipts)) {
         if (receipt.blockHash !== transfer.blockHash || receipt.transactionHash !== transfer.txHash) {
-          return yield* moved(
+          return yield* inconsistent(
             client,
             "eth_getTransactionReceipt",
             `${transfer.txHash} is in block ${receipt.blockHash}`
@@ -113,7 +121,7 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
       const header = byHash.get(transfer.blockHash)
       return header !== undefined && header.number === transfer.blockNumber
         ? Effect.succeed<DatedTransfer>({ ...transfer, blockTime: header.time })
-        : moved(client, "eth_getLogs", `a log is in block ${transfer.blockHash}, which the chain does not have`)
+        : inconsistent(client, "eth_getLogs", `a log is in block ${transfer.blockHash}, which the chain does not have`)
     },
     { concurrency: 1 }
   )
@@ -138,11 +146,15 @@ const readAlone = (source: ScanSource, client: RpcClient, filter: LogFilter, blo
     const hidden = blocks.find((_, i) => (alone[i]?.length ?? 0) > 0)
     // The provider contradicts itself.
     if (hidden !== undefined && client === source.client) {
-      return yield* moved(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
+      return yield* inconsistent(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
     }
     const stray = strayBlock(alone.flat(), new Set(blocks.map(({ hash }) => hash)))
     if (stray !== undefined) {
-      return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for one that was asked for by its hash`)
+      return yield* inconsistent(
+        client,
+        "eth_getLogs",
+        `logs of block ${stray} came for one that was asked for by its hash`
+      )
     }
     return yield* decodeTokens(source, client, alone.flat())
   })
@@ -230,7 +242,7 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
 
   const stray = strayBlock(logs, new Set(headers.map((header) => header.hash)))
   if (stray !== undefined) {
-    return yield* moved(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
+    return yield* inconsistent(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
   const hidden = contracts.size > 0 && parts === undefined ? yield* doubtSilence(source, filter, logs, headers) : []
   const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
@@ -254,13 +266,17 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
   const { answers, logs, parts } = yield* orInParts<BlockHeader>(source, after, last, whole, alone)
   const [end] = answers
   if (end?.hash !== last.hash) {
-    return yield* moved(client, "eth_getBlockByNumber", `block ${last.number} was ${last.hash} and is ${end?.hash}`)
+    return yield* inconsistent(
+      client,
+      "eth_getBlockByNumber",
+      `block ${last.number} was ${last.hash} and is ${end?.hash}`
+    )
   }
   const hidden = parts === undefined ? yield* doubtSilence(source, filter, logs, [end]) : []
   const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
   if (outside !== undefined) {
-    return yield* moved(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
+    return yield* inconsistent(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
   }
   return yield* date(client, tokens, yield* headersOf(client, tokens, [end]))
 })

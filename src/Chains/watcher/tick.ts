@@ -8,7 +8,7 @@ import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
-import { RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, RpcError } from "../rpc/RpcError.ts"
 import { commonAncestor, isMadeUp } from "../scan/commonAncestor.ts"
 import { type ReadRange, readRange } from "../scan/readRange.ts"
 import { latestStart } from "../scan/startBlock.ts"
@@ -51,8 +51,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
     const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
-    const { host } = client
-    return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+    return yield* inconsistent(client, "eth_getBlockByNumber", detail)
   }
   yield* writer.write(commitStart(network, checkpoint, corroborated.genesis))
   providers.began(corroborated.genesis)
@@ -83,7 +82,7 @@ const read = Effect.fnUntraced(function* (
   const [last, below] = to === head.number ? [head] : yield* sendBatch(client, [getHeader(to), getHeader(after.number)])
   if (below !== undefined && below.hash !== after.hash) {
     const detail = `block ${after.number} was ${after.hash} and is ${below.hash}`
-    return yield* new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "inconsistent", detail })
+    return yield* inconsistent(client, "eth_getBlockByNumber", detail)
   }
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
