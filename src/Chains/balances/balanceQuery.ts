@@ -1,3 +1,7 @@
+/**
+ * Builds a `BalanceQuery` of one address from the rows of the ledger: the point to compare with, the receipts since, and the
+ * unattributed receipts that are due for another search. Pure; `BalancesRepo` reads the rows.
+ */
 import { dustFloor } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import {
@@ -8,28 +12,29 @@ import {
   type UnattributedDoubt
 } from "./discrepancy.ts"
 
-/** A watched address, and why its balance is wanted. */
+/** A watched address, and how its balance is to be compared. */
 export interface Watched {
   /** Lower case. */
   readonly address: string
-  /** The payment is to be made on this chain. */
+  /** The payment is for this chain. */
   readonly own: boolean
-  /** Number of the block after which money is the payment's; undefined where nobody knows. */
+  /** Money above this block belongs to the payment; undefined when the block is not known. */
   readonly createdHead: number | undefined
-  /** It has been compared in every round since it was created. */
+  /** The address has been in every round since its payment was created. */
   readonly everyRound: boolean
+  /** Compare the nonce too. */
   readonly withNonce: boolean
-  /** What its payment asks for of the chain's coin, and what it has of that. Undefined of an address without. */
+  /** Amount of a payment in the chain's coin, and how much of it is missing, wei; undefined for other payments. */
   readonly due?: { readonly amount: bigint; readonly missing: bigint } | undefined
 }
 
-/** The last round, and the block of this one. */
+/** The block of the last round, and of this one. */
 export interface RoundBounds {
   readonly checked: NonNullable<Scan["checked"]>
   readonly at: BlockRef
 }
 
-/** A point that was kept: a row of `balances`. */
+/** A stored balance point: a row of `balances`. */
 export interface KnownRow {
   readonly address: string
   readonly number: number
@@ -37,7 +42,7 @@ export interface KnownRow {
   readonly nonce: number
 }
 
-/** A receipt of the chain's coin. */
+/** A receipt of the chain's coin: a row of `receipts`. */
 export interface CreditRow {
   readonly address: string
   readonly block_number: number
@@ -61,7 +66,12 @@ const creditOf = (row: CreditRow): BalanceCredit => ({
   amount: BigInt(row.amount)
 })
 
-/** What is known of one address, from its rows, which are in the order of their blocks. */
+/**
+ * The query of one address.
+ *
+ * @param since the bounds of a round; without them no unattributed receipt is searched for again
+ * @param rows in the order of their blocks, as are `receipts`
+ */
 export const balanceQueryOf = (
   watched: Watched,
   since: RoundBounds | undefined,

@@ -1,11 +1,15 @@
+/**
+ * The arithmetic of balance reconciliation, pure functions: the balance that the ledger predicts for a block, the
+ * discrepancy to the balance that was read, and which block to look at next. `reconcile.ts` and `blockIncome.ts` call it.
+ */
 import { sum } from "../../Domain/Amount.ts"
 
-/** What an address holds after a block. */
+/** Balance and nonce of an address after a block. */
 export interface BalancePoint {
   readonly number: number
   /** Wei. */
   readonly balance: bigint
-  /** Transactions that it has sent. */
+  /** Number of transactions that the address has sent. */
   readonly nonce: number
 }
 
@@ -16,41 +20,42 @@ export interface BalanceCredit {
   readonly position: string
   /** Undefined for `unattributed` only. */
   readonly txHash: string | undefined
+  /** Wei. */
   readonly amount: bigint
 }
 
 /** The newest point that later balances are compared with. */
 export interface KnownBalance extends BalancePoint {
-  /** Nobody has looked: the address is taken to be as empty and unused at that block as it should be. */
+  /** Not read from the chain: a new address is assumed to be empty and unused at that block. */
   readonly assumed: boolean
 }
 
-/** A receipt whose transaction nobody could tell, to be tried again: it came after `lo`, and at the latest with `hi`. */
+/** An unattributed receipt to search for again: the money came above the block of `lo`, up to the block of `hi`. */
 export interface UnattributedDoubt {
   readonly credit: BalanceCredit
   readonly lo: KnownBalance
   readonly hi: BalancePoint
-  /** Other receipts of these blocks. */
+  /** All other receipts of the address. */
   readonly others: ReadonlyArray<BalanceCredit>
 }
 
-/** An address whose balance is wanted, and what is known of it. */
+/** An address whose balance is to be reconciled, with what the ledger has of it. */
 export interface BalanceQuery {
   /** Lower case. */
   readonly address: string
-  /** The payment is to be made on this chain. On another one it is enough to know that something came. */
+  /** The payment is for this chain. On other chains the amount of income is enough, without transactions. */
   readonly own: boolean
   readonly known: KnownBalance
-  /** Up to this block, not below `known`, the balance has been compared before. */
+  /** The last block at which the balance has been compared; not below the block of `known`. */
   readonly comparedTo: number
   /** Receipts above `known`. */
   readonly credits: ReadonlyArray<BalanceCredit>
-  /** Whether it has sent anything is compared too: a receipt and a spend of the same amount leave the balance as it was. */
+  /** Compare the nonce too: income and a spend of the same amount leave the balance unchanged. */
   readonly withNonce: boolean
   readonly doubts: ReadonlyArray<UnattributedDoubt>
   /**
-   * While an address has come by less than this, nobody looks for how; wei. Anybody can send it so little in every block,
-   * and each of them takes tens of calls to be found.
+   * Smaller discrepancies are not searched for; wei. Anybody can send dust in every block, and finding one transfer takes
+   * tens of calls.
    */
   readonly floor: bigint
 }
@@ -64,17 +69,17 @@ export const creditsWithin = (
   to: number
 ): ReadonlyArray<BalanceCredit> => credits.filter(({ number }) => number > after && number <= to)
 
-/** What the address holds after block `number` if nothing but its receipts has changed its balance since `known`. */
+/** The balance after block `number`, wei, if nothing but its receipts has changed it since `known`. */
 export const expectedAt = (known: BalancePoint, credits: ReadonlyArray<BalanceCredit>, number: number): bigint =>
   known.balance + total(creditsWithin(credits, known.number, number))
 
-/** Nothing has to be found between two points: nothing was sent, and the receipts make up the difference. */
+/** Whether two points need no search: nothing was sent between them, and the receipts explain the difference. */
 export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): boolean =>
   lo.nonce === hi.nonce && expectedAt(lo, credits, hi.number) === hi.balance
 
 /**
- * What has changed between two points beyond the receipts. Below zero: the address has spent. One that had nothing and has
- * sent a transaction has paid for that at least: it has had money that no receipt tells of.
+ * The change of balance between two points beyond the receipts, wei. Below zero: the address has spent. An address that
+ * should be empty and has sent a transaction paid its fee: it received money without a receipt, counted as at least 1 wei.
  */
 export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): bigint => {
   const expected = expectedAt(lo, credits, hi.number)
@@ -82,17 +87,17 @@ export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: Readonl
 }
 
 /**
- * The block that halves what is above `lo` and below `hi`; undefined when there is none.
+ * The block to bisect with, between `lo` and `hi`; undefined when there is none.
  *
- * @param gone no node has the state of this block any more, nor of those below
+ * @param prunedTo no provider has the state of this block, nor of any below
  */
-export const midpoint = (lo: number, hi: number, gone = lo): number | undefined => {
-  const from = Math.max(lo, gone)
+export const midpoint = (lo: number, hi: number, prunedTo = lo): number | undefined => {
+  const from = Math.max(lo, prunedTo)
   return hi - from < 2 ? undefined : from + Math.floor((hi - from) / 2)
 }
 
 /**
- * Whether an unattributed receipt is tried again: when its age has doubled since the last round, and once an hour.
+ * Whether to search again for the transaction of an unattributed receipt: each time its age has doubled, and once an hour.
  * Seconds on the chain's clock.
  */
 export const dueAgain = (seenAt: number, lastRound: number, now: number): boolean => {

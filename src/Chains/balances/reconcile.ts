@@ -1,3 +1,11 @@
+/**
+ * Balance reconciliation: reads the native balances of watched addresses at one block, compares them with what the ledger
+ * has, and attributes each discrepancy to the transactions that caused it. This finds coins that contracts moved, which no
+ * log shows. It bisects the blocks between two known balances, then reads or traces the transactions of the block found.
+ *
+ * Nothing is stored here: the watcher's balance rounds, the corroboration of balances by a second provider and the search
+ * before a payment ends call `reconcileBalances`, and `commitBalances` stores what it returns.
+ */
 import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
@@ -24,49 +32,54 @@ import {
 import { pastOf, pointAt, type StateProvider, statesOf } from "./historicalStates.ts"
 import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
 
-/** Addresses whose history is searched at once. */
+/** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
 
+/** The providers that a reconciliation reads from. */
 export interface ReconcileDeps {
+  /** Reads the balances, and everything else that it has. */
   readonly provider: StateProvider
-  /** Other healthy ones, for states and traces that the first does not have. */
+  /** Other healthy providers, for states and traces that `provider` does not have. */
   readonly others: ReadonlyArray<StateProvider>
   readonly chain: ChainSettings
 }
 
-/** A point of an address, to be kept. */
+/** A balance point of an address, to be stored. */
 export interface BalanceRow extends BalancePoint {
+  /** Lower case. */
   readonly address: string
 }
 
-/** An unattributed receipt that others have taken the place of. */
+/** An unattributed receipt that attributed ones replace. */
 export interface Replaced {
   readonly address: string
   readonly blockHash: string
 }
 
-/** An address of which it could not be found out what came. */
+/** An address whose reconciliation failed. */
 export interface FailedAddress {
   readonly address: string
   readonly error: RpcError
-  /** It has failed so often that it holds up the round no longer: what it holds more is kept as unattributed. */
+  /** It failed in earlier rounds too and no longer blocks this one: its discrepancy is an unattributed receipt. */
   readonly givenUp: boolean
 }
 
-/** What a round has found; nothing of it is stored yet. */
+/** The result of one reconciliation, not stored yet. */
 export interface Reconciliation {
   readonly network: Network
+  /** The block of the balances. */
   readonly at: BlockRef
   readonly transfers: ReadonlyArray<DatedTransfer>
+  /** Points that later reconciliations start from. */
   readonly rows: ReadonlyArray<BalanceRow>
   readonly replaced: ReadonlyArray<Replaced>
-  /** Left out of all this, but for what was given up. */
+  /** Nothing else here is about these addresses, unless `givenUp`. */
   readonly failed: ReadonlyArray<FailedAddress>
 }
 
 type Finding = Pick<Reconciliation, "transfers" | "rows" | "replaced">
 const nothing: Finding = { transfers: [], rows: [], replaced: [] }
-const together = (findings: ReadonlyArray<Finding>): Finding => ({
+const combined = (findings: ReadonlyArray<Finding>): Finding => ({
   transfers: findings.flatMap(({ transfers }) => transfers),
   rows: findings.flatMap(({ rows }) => rows),
   replaced: findings.flatMap(({ replaced }) => replaced)
@@ -75,20 +88,22 @@ const together = (findings: ReadonlyArray<Finding>): Finding => ({
 interface Round extends ReconcileDeps {
   readonly at: BlockRef
   readonly hashes: Map<number, string>
-  readonly looking: TraceBudget
+  readonly traceBudget: TraceBudget
 }
 
-/** What is too little to be looked for, and how much of that there was. */
+/** Amounts too small to search for, wei. */
 interface Dust {
+  /** Smaller amounts are dust. */
   readonly floor: bigint
+  /** The dust skipped so far. */
   found: bigint
 }
 
 /**
- * What came between two points, block by block where states are to be had: halves of the interval, until nothing is left
- * to be told but `dust`, or one block is.
+ * Finds the income between two points by bisection: until what is left is `dust`, or one block, or no node has the states
+ * in between.
  *
- * @param gone nobody has the state of this block, nor of those between it and `lo`
+ * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
  */
 const search = (
   round: Round,
@@ -97,7 +112,7 @@ const search = (
   hi: BalancePoint,
   receipts: ReadonlyArray<BalanceCredit>,
   dust: Dust,
-  gone = lo.number
+  prunedTo = lo.number
 ): Effect.Effect<Finding, RpcError> =>
   Effect.gen(function* () {
     if (hi.number <= lo.number || isReconciled(lo, hi, receipts)) return nothing
@@ -106,13 +121,13 @@ const search = (
       dust.found += more
       return nothing
     }
-    const number = midpoint(lo.number, hi.number, gone)
+    const number = midpoint(lo.number, hi.number, prunedTo)
     if (number === undefined) {
       const interval = { address, lo, hi, credits: creditsWithin(receipts, lo.number, hi.number) }
       const single = hi.number - lo.number === 1
       const transfers = yield* single
-        ? incomeOfBlock(round, round.looking, interval)
-        : incomeOfBlocks(round, round.looking, interval)
+        ? incomeOfBlock(round, round.traceBudget, interval)
+        : incomeOfBlocks(round, round.traceBudget, interval)
       return {
         transfers,
         rows: [
@@ -124,26 +139,26 @@ const search = (
     }
     const mid = yield* pointAt(round, address, number)
     if (mid === undefined) return yield* search(round, address, lo, hi, receipts, dust, number)
-    return together([
-      yield* search(round, address, lo, mid, receipts, dust, gone),
+    return combined([
+      yield* search(round, address, lo, mid, receipts, dust, prunedTo),
       yield* search(round, address, mid, hi, receipts, dust)
     ])
   })
 
-/** Where to search from, for what has led to `hi`. */
-const startOf = Effect.fnUntraced(function* (round: Round, asked: BalanceQuery, hi: BalancePoint) {
-  const { address, comparedTo, credits, known } = asked
+/** The point to search from, for the discrepancy at `hi`. */
+const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
+  const { address, comparedTo, credits, known } = query
   if (hi.nonce === known.nonce && comparedTo > known.number) {
     const compared = { number: comparedTo, balance: expectedAt(known, credits, comparedTo), nonce: known.nonce }
     const found = yield* pointAt(round, address, comparedTo)
-    // Else whoever answered then was wrong, and nothing is certain but the point before.
+    // Otherwise the earlier comparison was wrong, and only the stored point is reliable.
     if (found === undefined || found.balance === compared.balance) return compared
   }
-  // Below zero transactions nobody can be: what has been assumed of the past is asked only where it matters.
+  // An assumed point is read from the chain only here: an address without a discrepancy never needs it.
   return yield* pastOf(round, address, known)
 })
 
-/** All the dust of an interval, as one amount that came by the end of it. */
+/** All the dust of an interval, as one unattributed receipt at its end. */
 const ofDust = (
   { chain }: Round,
   { address, credits }: Pick<BalanceQuery, "address" | "credits">,
@@ -155,18 +170,22 @@ const ofDust = (
     ? []
     : [unattributed({ address, currency: nativeToken(chain.chain), difference: found, credits }, start + 1, end, found)]
 
-/** What came to an address of this chain since its balance was last compared. */
-const examine = Effect.fnUntraced(function* (round: Round, asked: BalanceQuery, hi: BalancePoint) {
-  const { address, credits, known } = asked
+/** The income of an address since its last balance point, on the chain that its payment is for. */
+const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
+  const { address, credits, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
-  const dust: Dust = { floor: asked.floor, found: 0n }
-  const found = yield* search(round, address, yield* startOf(round, asked, hi), hi, credits, dust)
-  const transfers = [...found.transfers, ...ofDust(round, asked, known.number, round.at, dust)]
+  const dust: Dust = { floor: query.floor, found: 0n }
+  const found = yield* search(round, address, yield* startOf(round, query, hi), hi, credits, dust)
+  const transfers = [...found.transfers, ...ofDust(round, query, known.number, round.at, dust)]
   return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
 })
 
-/** Looks again for the transactions of an unattributed receipt. Nothing less than its amount takes its place. */
-const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: BalanceQuery, doubt: UnattributedDoubt) {
+/** Searches again for the transactions of an unattributed receipt. Only at least its amount replaces it. */
+const attributeAgain = Effect.fnUntraced(function* (
+  round: Round,
+  { address, floor }: BalanceQuery,
+  doubt: UnattributedDoubt
+) {
   const { credit, hi, lo, others } = doubt
   const start = yield* pastOf(round, address, lo)
   const dust: Dust = { floor, found: 0n }
@@ -181,11 +200,15 @@ const retry = Effect.fnUntraced(function* (round: Round, { address, floor }: Bal
     : nothing
 })
 
-/** On a chain that the payment is not meant for, that something came since it was made is all that is wanted. */
-const notice = Effect.fnUntraced(function* (round: Round, { address, credits, known }: BalanceQuery, balance: bigint) {
+/** The income of an address on a chain that its payment is not for: one unattributed amount, without a search. */
+const incomeElsewhere = Effect.fnUntraced(function* (
+  round: Round,
+  { address, credits, known }: BalanceQuery,
+  balance: bigint
+) {
   const { at, chain } = round
   if (at.number <= known.number) return nothing
-  // What was there before the payment is none of its money.
+  // Coins from before the payment do not belong to it.
   const since = yield* pastOf(round, address, known)
   const difference = balance - expectedAt(since, credits, at.number)
   const change = { address, currency: nativeToken(chain.chain), difference, credits }
@@ -196,8 +219,8 @@ const notice = Effect.fnUntraced(function* (round: Round, { address, credits, kn
   } satisfies Finding
 })
 
-/** What an address holds more, where it could not be found out how it came. */
-const unfollowed = (round: Round, { address, credits, known }: BalanceQuery, hi: BalancePoint): Finding => {
+/** The whole discrepancy of an address as one unattributed receipt, where the search has failed repeatedly. */
+const unattributedIncome = (round: Round, { address, credits, known }: BalanceQuery, hi: BalancePoint): Finding => {
   const amount = discrepancy(known, hi, credits)
   if (amount <= 0n || hi.number <= known.number) return nothing
   const change = { address, currency: nativeToken(round.chain.chain), difference: amount, credits }
@@ -208,16 +231,16 @@ const unfollowed = (round: Round, { address, credits, known }: BalanceQuery, hi:
   }
 }
 
-/** Whether what an address holds is not what is expected, by more than dust: that waits until it has come to more. */
-const isWorthALook = ({ credits, floor, known }: BalanceQuery, balance: bigint, number: number): boolean => {
+/** Whether a balance differs from the expected one by more than dust. Dust waits until it adds up to more. */
+const hasDiscrepancy = ({ credits, floor, known }: BalanceQuery, balance: bigint, number: number): boolean => {
   const difference = balance - expectedAt(known, credits, number)
   return difference < 0n || (difference > 0n && difference >= floor)
 }
 
-/** An error that the next address need not meet. */
-const isOfOne = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
+/** An error that concerns one address or block only, not the whole provider. */
+const isAddressError = ({ reason }: RpcError): boolean => !providerTrouble.has(reason)
 
-/** Fails unless the chain still has the block that the round began with: by their numbers, blocks of it were read. */
+/** Fails unless `at` is still canonical for the provider: some blocks were read by number. */
 const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: Round) {
   const [header] = yield* sendBatch(client, [getHeader(at.number)])
   if (header.hash === at.hash) return
@@ -226,53 +249,54 @@ const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: R
 })
 
 /**
- * One round at the block `at`, the scanned head: compares what the addresses hold with what the ledger says, and looks
- * for what brought the rest. While nothing has changed that takes one call a thousand addresses. It stores nothing.
+ * Compares the balances of the addresses at the block `at` with the ledger, and attributes each
+ * discrepancy to transactions. While nothing has changed, this takes one call per thousand addresses. It stores nothing.
  *
- * Money that came is the difference of two balances and what the address's own transactions took, so that the owner may
- * collect at any time. Where nobody can tell the transaction, the receipt is `unattributed`.
+ * Income is the difference of two balances plus what the address's own transactions spent, so that the owner may collect
+ * the coins at any time. Where no provider shows the transaction, the receipt is `unattributed`.
  *
- * An error about one address leaves that one out, and fails no other.
+ * An error that concerns one address puts it into `failed`. Fails with an error that concerns the provider as a whole, and
+ * as `inconsistent` when `at` is no longer canonical.
  *
- * @param hopeless addresses that have failed before: if they do again, what they hold more is unattributed
+ * @param failedBefore addresses that failed in earlier rounds: if they fail again, their discrepancy is unattributed
  */
-export const reconcileBalances = Effect.fn("Oracle.readBalances")(function* (
+export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
   deps: ReconcileDeps,
   at: BlockRef,
-  asked: ReadonlyArray<BalanceQuery>,
-  hopeless: ReadonlySet<string> = new Set()
+  queries: ReadonlyArray<BalanceQuery>,
+  failedBefore: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, hashes: new Map(), looking: makeTraceBudget() }
+  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget() }
   const { client } = deps.provider
   const balances = yield* readPackedBalances(
     client,
-    asked.map(({ address }) => address),
+    queries.map(({ address }) => address),
     at
   )
-  const read = Arr.zip(asked, balances)
-  const changed = read.filter(([one, balance]) => one.withNonce || isWorthALook(one, balance, at.number))
+  const read = Arr.zip(queries, balances)
+  const changed = read.filter(([query, balance]) => query.withNonce || hasDiscrepancy(query, balance, at.number))
   const failed: Array<FailedAddress> = []
-  const told = yield* Effect.forEach(
+  const compared = yield* Effect.forEach(
     yield* statesOf(client, at, changed),
-    ([one, { dispute, point }]) => {
-      const { address, own } = one
-      const search = own ? examine(round, one, point) : notice(round, one, point.balance)
-      return Effect.catchIf(dispute ?? search, isOfOne, (error) => {
-        const givenUp = hopeless.has(address)
+    ([query, { dispute, point }]) => {
+      const { address, own } = query
+      const search = own ? incomeOf(round, query, point) : incomeElsewhere(round, query, point.balance)
+      return Effect.catchIf(dispute ?? search, isAddressError, (error) => {
+        const givenUp = failedBefore.has(address)
         failed.push({ address, error, givenUp })
-        return Effect.succeed(givenUp ? unfollowed(round, one, point) : nothing)
+        return Effect.succeed(givenUp ? unattributedIncome(round, query, point) : nothing)
       })
     },
     { concurrency: searchesAtOnce }
   )
-  const again = yield* Effect.forEach(
-    asked.flatMap((one) => one.doubts.map((doubt) => ({ one, doubt }))),
-    ({ doubt, one }) =>
-      // The receipt stays what it is, and is tried again when it is due again.
-      Effect.catchIf(retry(round, one, doubt), isOfOne, () => Effect.succeed(nothing)),
+  const retried = yield* Effect.forEach(
+    queries.flatMap((query) => query.doubts.map((doubt) => ({ query, doubt }))),
+    ({ doubt, query }) =>
+      // On an error the receipt stays unattributed until it is due again.
+      Effect.catchIf(attributeAgain(round, query, doubt), isAddressError, () => Effect.succeed(nothing)),
     { concurrency: searchesAtOnce }
   )
-  const found = together([...told, ...again])
+  const found = combined([...compared, ...retried])
   if (found.rows.length > 0 || failed.length > 0) yield* checkBranch(round)
   const reading: Reconciliation = {
     network: { chain: deps.chain.chain, mode: deps.chain.mode },
