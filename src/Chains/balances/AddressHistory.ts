@@ -1,3 +1,8 @@
+/**
+ * Whether addresses were used before they are handed out: native coins, configured tokens or sent transactions on any
+ * chain of a mode. A used address is never given to a payment, since its old money would count as the payer's. The
+ * address pool calls `vet`, and `tilld doctor` calls `usedOn`.
+ */
 import { Array as Arr, Context, Effect, Layer } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -11,10 +16,10 @@ import { readTokenBalances } from "./tokenBalances.ts"
 
 /** Calls in one batch; providers allow from 100 up. */
 const callsPerBatch = 90
-/** Whoever is asked to confirm answers within this, or counts as silent: a payment may wait. */
+/** Time limit for a second provider to confirm: creating a payment may wait for it. */
 const confirmWithin = "2 seconds"
 
-/** Transactions that each of the addresses has sent: who was paid once and has spent it all is known by them alone. */
+/** Number of transactions that each address has sent: the only trace of an address that has spent everything. */
 const sentBy = (client: RpcClient, addresses: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(Arr.chunksOf(addresses, callsPerBatch), (part) => sendBatch(client, part.map(getTransactionCount)), {
@@ -23,8 +28,8 @@ const sentBy = (client: RpcClient, addresses: ReadonlyArray<string>) =>
     (parts) => parts.flat()
   )
 
-/** Those of the addresses that the chain knows: by coins at the block `at`, tokens, or transactions sent. */
-export const usedOn = Effect.fn("History.usedOn")(function* (
+/** The addresses with a history on the chain: coins at the block `at`, tokens, or sent transactions. */
+export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
   chain: ChainSettings,
   client: RpcClient,
   addresses: ReadonlyArray<string>,
@@ -40,23 +45,26 @@ export const usedOn = Effect.fn("History.usedOn")(function* (
   return addresses.filter((_, i) => isUsed(i))
 })
 
-/** Addresses that a chain's serving provider claims to have a history. */
+/** Addresses that have a history according to a chain's serving provider. */
 export interface Found {
   readonly chain: ChainName
-  /** As they were given. */
+  /** In the form in which `vet` got them. */
   readonly addresses: ReadonlyArray<string>
-  /** Another provider of the chain says so too. */
+  /** Another provider of the chain confirms it. */
   readonly isConfirmed: boolean
 }
 
-/** What one provider of a chain claims, by whether any other one confirms it: who lags behind denies what is new. */
+/**
+ * Splits a provider's claims by whether any other one confirms them: one is enough, since a lagging one denies new
+ * history.
+ */
 const confirm = Effect.fnUntraced(function* (
   chain: ChainSettings,
   providers: Providers,
   provider: Provider,
   claimed: ReadonlyArray<string>
 ) {
-  const answers = yield* Effect.forEach(
+  const responses = yield* Effect.forEach(
     yield* providers.others(provider),
     ({ client }) =>
       Effect.flatMap(sendBatch(client, [getHead]), ([head]) => usedOn(chain, client, claimed, head)).pipe(
@@ -65,23 +73,23 @@ const confirm = Effect.fnUntraced(function* (
       ),
     { concurrency: "unbounded" }
   )
-  const confirmed = new Set(Arr.getSomes(answers).flat())
-  const [alone, shared] = Arr.partition(claimed, (address) => confirmed.has(address))
+  const confirmed = new Set(Arr.getSomes(responses).flat())
+  const [unconfirmed, shared] = Arr.partition(claimed, (address) => confirmed.has(address))
   const found: ReadonlyArray<Found> = [
     { chain: chain.chain, addresses: shared, isConfirmed: true },
-    { chain: chain.chain, addresses: alone, isConfirmed: false }
+    { chain: chain.chain, addresses: unconfirmed, isConfirmed: false }
   ]
   return found.filter(({ addresses }) => addresses.length > 0)
 })
 
-/** What the chains know of addresses that are to be handed out. */
+/** The history of addresses that are to be handed out. */
 export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
   AddressHistory,
   {
     /**
-     * Which addresses have a history on any chain of the mode: coins, configured tokens, or transactions sent. `found`
-     * hears of them as soon as a chain has answered. Of each chain it takes a call for each address, and one for 500 of each
-     * token, and the same of its other providers for what is claimed; gives the chains that could not be asked.
+     * Finds the addresses with a history on any chain of the mode. Calls `found` as soon as a chain has responded.
+     * Takes one call per chain and address, one per token and 500 addresses, and the same from other providers for the
+     * addresses found. Returns the chains that could not be asked.
      */
     readonly vet: (
       mode: Mode,
@@ -96,7 +104,7 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
       const settings = yield* Settings
       const networks = yield* Networks
 
-      const vet = Effect.fn("History.vet")(function* (
+      const vet = Effect.fn("AddressHistory.vet")(function* (
         mode: Mode,
         addresses: ReadonlyArray<string>,
         found: (used: Found) => void
@@ -109,8 +117,8 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
               const provider = yield* providers.current
               const [head] = yield* sendBatch(provider.client, [getHead])
               const claimed = yield* usedOn(chain, provider.client, addresses, head)
-              for (const one of claimed.length > 0 ? yield* confirm(chain, providers, provider, claimed) : [])
-                found(one)
+              for (const used of claimed.length > 0 ? yield* confirm(chain, providers, provider, claimed) : [])
+                found(used)
               return []
             }).pipe(Effect.orElseSucceed(() => [chain.chain])),
           { concurrency: "unbounded" }

@@ -1,3 +1,10 @@
+/**
+ * The tables of balance reconciliation: which addresses a round, a reorg or a page of ended payments has to compare,
+ * with what the ledger has of them; and the balance points that later rounds start from (`balances`), the unattributed
+ * receipts that attributed ones replace, and how far all payments have been compared (`scans.checked_*`).
+ *
+ * Queries take any connection; writes need the `Tx` of a command of the writer.
+ */
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -9,10 +16,10 @@ import { balanceQueryOf, type CreditRow, type KnownRow, type RoundBounds, type W
 import type { BalanceQuery } from "./discrepancy.ts"
 import type { BalanceRow } from "./reconcile.ts"
 
-/** Addresses whose rows are looked up at once. */
-const lookedUpAtOnce = 1000
+/** Addresses in one query. */
+const addressesPerQuery = 1000
 
-// One seek a chain: the index starts with it.
+// The index starts with the chain, so a condition on it makes one seek per chain instead of a scan.
 const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
 const isOpen = "status IN ('pending', 'detecting')"
 
@@ -27,8 +34,8 @@ interface PaymentRow {
   readonly amount_received: string | null
 }
 
-/** With receipts of blocks up to `upTo`, and points of blocks up to `pointsUpTo`. */
-const withRows = (
+/** The queries of the addresses, from receipts of blocks up to `upTo` and points of blocks up to `pointsUpTo`. */
+const queriesOf = (
   db: Db,
   network: Network,
   watched: ReadonlyArray<Watched>,
@@ -38,8 +45,8 @@ const withRows = (
 ) =>
   Effect.gen(function* () {
     const { chain, mode } = network
-    const roundQueries: Array<BalanceQuery> = []
-    for (const part of Arr.chunksOf(watched, lookedUpAtOnce)) {
+    const queries: Array<BalanceQuery> = []
+    for (const part of Arr.chunksOf(watched, addressesPerQuery)) {
       const addresses = JSON.stringify(part.map(({ address }) => address))
       const points = yield* db.all<KnownRow>(
         `SELECT address, number, balance, nonce FROM balances
@@ -56,21 +63,26 @@ const withRows = (
       )
       const pointsOf = Arr.groupBy(points, (row) => row.address)
       const receiptsOf = Arr.groupBy(receipts, (row) => row.address)
-      for (const one of part) {
-        roundQueries.push(balanceQueryOf(one, since, pointsOf[one.address] ?? [], receiptsOf[one.address] ?? []))
+      for (const query of part) {
+        const { address } = query
+        queries.push(balanceQueryOf(query, since, pointsOf[address] ?? [], receiptsOf[address] ?? []))
       }
     }
-    return roundQueries
+    return queries
   })
 
-/** What is known of payments, as a network sees them: the first three parameters are its chain, twice, and its mode. */
+/**
+ * Columns of a payment. `created_head` is the block after which money is the payment's on the network that is asked:
+ * for a payment of another chain, the newest stored block from before it was created. The first three parameters are
+ * the network's chain, twice, and its mode.
+ */
 const columns = `address, chain, currency, ${dueTimeSql} AS due_at, status, amount, amount_received,
   CASE WHEN chain = ? THEN created_head ELSE (
     SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND blocks.time <= created_at / 1000
     ORDER BY blocks.time DESC, number DESC LIMIT 1
   ) END AS created_head`
 
-/** What a payment in the chain's coin asks for. */
+/** Amount and missing amount of a payment in the chain's coin; undefined for other payments. */
 const dueOf = ({ chain }: Network, row: PaymentRow): Watched["due"] => {
   if (row.chain !== chain || row.currency !== nativeToken(chain)) return undefined
   const amount = BigInt(row.amount)
@@ -81,7 +93,7 @@ const dueOf = ({ chain }: Network, row: PaymentRow): Watched["due"] => {
 const payments = (db: Db, { chain, mode }: Network, where: string, params: ReadonlyArray<Param> = []) =>
   db.all<PaymentRow>(`SELECT ${columns} FROM payments WHERE ${where}`, [chain, chain, mode, ...params])
 
-/** Unix milliseconds between which payments expired that are over at `at` and have not been compared since. */
+/** Payments due between these times, Unix milliseconds, are over at `at` and were not at the last round. */
 const overWindow = (checked: Scan["checked"], at: BlockRef, settleGraceMs: number): readonly [number, number] => [
   checked === undefined ? 0 : overBefore(checked.time, settleGraceMs),
   overBefore(at.time, settleGraceMs)
@@ -92,9 +104,12 @@ const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${dueTimeSql} >= ? 
 const isCoin = "position NOT GLOB 'log:*'"
 
 /**
- * The addresses of a round at the block `at`: of the chain's open payments in its own coin; of those that a reorg has
- * taken coins from in blocks that are not final, or that no round has covered since; and of every payment of the mode,
- * on any chain and in any currency, whose time is over by `at` and was not by the last round.
+ * The queries of a round at the block `at`:
+ * - open payments in the chain's own coin;
+ * - confirmed payments that lost coins to a reorg above the block `final`, or above the last round;
+ * - every payment of the mode, on any chain and in any currency, whose time ended since the last round.
+ *
+ * @param settleGraceMs how long after its due time a payment stays open
  */
 export const asked = Effect.fn("BalancesRepo.asked")(function* (
   db: Db,
@@ -112,7 +127,7 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
     mode,
     nativeToken(chain)
   ])
-  const undone = yield* payments(
+  const orphaned = yield* payments(
     db,
     network,
     `status = 'confirmed' AND id IN (SELECT payment_id FROM receipts
@@ -120,30 +135,32 @@ export const asked = Effect.fn("BalancesRepo.asked")(function* (
     [chain, mode, Math.min(final, checked?.number ?? -1)]
   )
   const over = yield* payments(db, network, isOver, [mode, ...window])
-  const watched = [...native, ...undone.filter(isNative), ...over.filter((row) => !isNative(row))].map(
+  const watched = [...native, ...orphaned.filter(isNative), ...over.filter((row) => !isNative(row))].map(
     (row): Watched => ({
       address: row.address.toLowerCase(),
       own: row.chain === chain,
       createdHead: row.created_head ?? (row.chain === chain ? at.number : undefined),
       everyRound: isNative(row) && row.status !== "confirmed",
-      // Coins that were mined again may have been collected since: the balance alone does not tell.
+      // After a reorg, coins may have been mined again and collected: the balance alone does not show it.
       withNonce: isNative(row) && (row.status === "confirmed" || isIn(window, row.due_at)),
       due: dueOf(network, row)
     })
   )
-  return yield* withRows(db, network, watched, checked && { checked, at })
+  return yield* queriesOf(db, network, watched, checked && { checked, at })
 })
 
-/** What is known of addresses up to a block. */
+/** The queries of addresses, with what the ledger has up to a block. */
 export const knownUpTo = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
-  withRows(db, network, watched, undefined, number)
+  queriesOf(db, network, watched, undefined, number)
 
-/** What came to addresses up to a block, from when their payments were made: nothing that a balance was compared with. */
+/** The queries of addresses from the creation of their payments on, up to a block: without any stored balance point. */
 export const sinceCreation = (db: Db, network: Network, watched: ReadonlyArray<Watched>, number: number) =>
-  withRows(db, network, watched, undefined, number, -1)
+  queriesOf(db, network, watched, undefined, number, -1)
 
-/** The payments that a reorg of the blocks above `ancestor` takes coins from, with what is known up to there. */
-export const orphanedQueries = Effect.fn("BalancesRepo.takenBack")(function* (
+/**
+ * The queries of payments that lose coins to a reorg of the blocks above `ancestor`, with what the ledger has up to it.
+ */
+export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(function* (
   db: Db,
   network: Network,
   ancestor: number
@@ -162,14 +179,14 @@ export const orphanedQueries = Effect.fn("BalancesRepo.takenBack")(function* (
       own: true,
       createdHead: Math.min(row.created_head ?? ancestor, ancestor),
       everyRound: false,
-      // The new branch may have the owner's collection of them, too.
+      // The new branch may contain a spend by the owner, too.
       withNonce: true
     })
   )
-  return yield* withRows(db, network, watched, undefined, ancestor)
+  return yield* queriesOf(db, network, watched, undefined, ancestor)
 })
 
-/** Whether a round is wanted at once: a payment's time is over by `at`, and was not by the last round. */
+/** Whether a round is due at once: a payment's time ended since the last round. */
 export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: number) =>
   Effect.gen(function* () {
     const { checked } = (yield* Ledger.scan(db, network)) ?? { checked: undefined }
@@ -180,7 +197,7 @@ export const due = (db: Db, network: Network, at: BlockRef, settleGraceMs: numbe
     return found !== undefined
   })
 
-/** The last payment of a page: the next one begins after it. */
+/** The last payment of a page: the next page begins after it. */
 export interface Cursor {
   /** Unix milliseconds. */
   readonly endedAt: number
@@ -188,7 +205,7 @@ export interface Cursor {
 }
 
 /**
- * Addresses of payments that have ended since, Unix milliseconds: a page of them, and where the next one begins;
+ * A page of the queries of payments that ended after `since`, Unix milliseconds, and the cursor of the next page;
  * undefined after the last.
  */
 export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
@@ -216,10 +233,10 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   )
   const last = rows.length < limit ? undefined : rows.at(-1)
   const next: Cursor | undefined = last && { endedAt: last.ended_at, sequence: last.sequence }
-  return { asked: yield* withRows(db, network, watched), next }
+  return { asked: yield* queriesOf(db, network, watched), next }
 })
 
-const ofGaps = (addresses: ReadonlyArray<string>) =>
+const watchedSkipped = (addresses: ReadonlyArray<string>) =>
   addresses.map(
     (address): Watched => ({
       address: address.toLowerCase(),
@@ -230,12 +247,12 @@ const ofGaps = (addresses: ReadonlyArray<string>) =>
     })
   )
 
-/** Of addresses that a lost copy of the database may have handed out, what is known. */
+/** The queries of skipped addresses: those that a lost copy of the database may have handed out. */
 export const skippedQueries = (db: Db, network: Network, addresses: ReadonlyArray<string>) =>
-  withRows(db, network, ofGaps(addresses))
+  queriesOf(db, network, watchedSkipped(addresses))
 
-/** Addresses that a lost copy of the database may have handed out: a page of them, and the last where more may follow. */
-export const skippedPage = Effect.fn("BalancesRepo.gapPage")(function* (
+/** A page of the queries of skipped addresses, and its last address where more may follow. */
+export const skippedPage = Effect.fn("BalancesRepo.skippedPage")(function* (
   db: Db,
   network: Network,
   after: string | undefined,
@@ -256,7 +273,7 @@ export const skippedPage = Effect.fn("BalancesRepo.gapPage")(function* (
   }
 })
 
-/** Forgets the points of an address from a block on, or all: it is compared from the last that is left again. */
+/** Deletes the balance points of an address from a block on: the next round compares with the last one left. */
 export const forget = ({ chain, mode }: Network, address: string, from = 0) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("DELETE FROM balances WHERE chain = ? AND mode = ? AND address = ? AND number >= ?", [
@@ -265,7 +282,7 @@ export const forget = ({ chain, mode }: Network, address: string, from = 0) =>
     ])
   )
 
-/** Keeps points that later balances are compared with. */
+/** Stores balance points that later balances are compared with. */
 export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRow>) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -279,8 +296,8 @@ export const keepRows = ({ chain, mode }: Network, rows: ReadonlyArray<BalanceRo
   })
 
 /**
- * Takes an unattributed receipt out of the ledger: others take its place in the same transaction. Gives its amount, and
- * the first block that it may have come with, if it counted.
+ * Deletes an unattributed receipt; the caller stores what replaces it in the same transaction. Returns its amount and
+ * the first block that the money may have come in, if the receipt was canonical.
  */
 export const dropUnattributed = ({ chain, mode }: Network, address: string, blockHash: string) =>
   Effect.gen(function* () {
@@ -294,7 +311,7 @@ export const dropUnattributed = ({ chain, mode }: Network, address: string, bloc
     return row?.canonical === 1 ? { amount: BigInt(row.amount), since: row.since } : undefined
   })
 
-/** All open payments in the chain's coin, and all that were over by then, have been compared at `at`. */
+/** Records that every payment of a round has been compared at `at`. */
 export const moveChecked = ({ chain, mode }: Network, at: BlockRef) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [

@@ -1,3 +1,10 @@
+/**
+ * Corrections of native income in the ledger: an attributed transfer reduces the unattributed receipt that it was part
+ * of, and claimed receipts never add up to more than the balances show. Writes need the `Tx` of a command of the
+ * writer.
+ *
+ * The search before a payment ends, `tilld rescan` and `tilld claim` call it.
+ */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
@@ -12,13 +19,13 @@ interface UnattributedRow {
 }
 
 /**
- * Takes money out of the ledger that stands there without a transaction, as much as `transfer`, of the chain's coin and
- * not in the ledger yet, accounts for: storing the transfer then leaves the sum as it was.
+ * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
+ * storing the transfer then leaves the sum unchanged.
  *
- * Such a row was seen at the end of an interval that begins with the balance known before: the transfer is part of it
- * when its block lies there.
+ * An unattributed receipt covers the blocks from the balance point before it up to its own block: the transfer is part
+ * of it when its block is among them.
  *
- * @param above rows of blocks above this one only: the transfer was found beyond those below
+ * @param above only receipts of blocks above this one: the transfer is not part of those below
  */
 export const takeFromUnattributed = (
   { chain, mode }: Network,
@@ -55,7 +62,7 @@ interface PointRow {
   readonly nonce: number
 }
 
-/** What is known of an address's balance last before a block, and first after it; undefined unless both are. */
+/** The last balance point below a block and the first at or above it; undefined unless both exist. */
 export const pointsAround = (db: Db, { chain, mode }: Network, address: string, number: number) =>
   Effect.gen(function* () {
     const point = (which: string) =>
@@ -72,7 +79,7 @@ export const pointsAround = (db: Db, { chain, mode }: Network, address: string, 
     return before && after && { before, after }
   })
 
-/** All of the chain's coin that came to an address in blocks above `after`, up to and with `upTo`. */
+/** All income of an address in the chain's coin, in blocks above `after` up to and including `upTo`. */
 export interface AddressIncome {
   /** Lower case. */
   readonly address: string
@@ -91,9 +98,9 @@ export interface IncomePart {
   readonly amount: bigint
 }
 
-/** What the ledger may have of an address's coins by transactions, and what some of these really brought. */
+/** The most that the ledger may have of an address's income, and what some transactions really transferred. */
 export interface IncomeBound extends AddressIncome {
-  readonly brought: ReadonlyArray<IncomePart>
+  readonly transferred: ReadonlyArray<IncomePart>
 }
 
 interface PartRow {
@@ -104,8 +111,8 @@ interface PartRow {
 }
 
 /**
- * The receipts that an address's income consists of in the ledger, as far as their transactions are known: what is
- * unattributed may have come before.
+ * The receipts of an address's income in the ledger that have a transaction. An unattributed receipt is not among them:
+ * its money may be from earlier blocks.
  */
 export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo }: Omit<AddressIncome, "amount">) =>
   Effect.map(
@@ -127,8 +134,8 @@ export const partsOf = (db: Db, { chain, mode }: Network, { address, after, upTo
   )
 
 /**
- * Takes what the ledger has of an address's coins beyond its income out of receipts that have more than their
- * transactions brought: the sum is the income then. Gives what is still too much.
+ * Reduces receipts with more than their transactions transferred until the ledger has no more than the income of the
+ * bound. Returns the excess that is left, wei; zero or below when there is none.
  */
 export const keepWithin = (network: Network, bound: IncomeBound) =>
   Effect.gen(function* () {
@@ -136,7 +143,7 @@ export const keepWithin = (network: Network, bound: IncomeBound) =>
     const parts = yield* partsOf(tx, network, bound)
     let excess = sum(parts.map(({ amount }) => amount)) - bound.amount
     for (const { amount, blockHash, position } of parts) {
-      const really = bound.brought.find((part) => part.blockHash === blockHash && part.position === position)
+      const really = bound.transferred.find((part) => part.blockHash === blockHash && part.position === position)
       if (excess <= 0n) break
       if (really === undefined || amount <= really.amount) continue
       const beyond = amount - really.amount
@@ -144,7 +151,7 @@ export const keepWithin = (network: Network, bound: IncomeBound) =>
       excess -= amount - left
       const key = [network.chain, network.mode, blockHash, bound.address, position]
       const where = "chain = ? AND mode = ? AND block_hash = ? AND address = ? AND position = ?"
-      // What is part of a sum stays, and is taken out of it when that is brought up to date.
+      // A receipt that is part of a dust sum stays as an orphaned one: the next update takes it out of the sum.
       yield* left > 0n
         ? tx.run(`UPDATE receipts SET amount = ? WHERE ${where}`, [left.toString(), ...key])
         : Effect.zipRight(

@@ -1,10 +1,17 @@
+/**
+ * Attribution, pure functions: which transactions of a block explain a change of an address's balance. First those that
+ * pay the address by their value, then one that names it in its calldata, then internal transfers from traces. What no
+ * transaction explains becomes an `unattributed` receipt. `blockIncome.ts` and `traceBlock.ts` call it.
+ *
+ * Positions of receipts: `tx:<index>` for a transaction's value, `call:<hash>` for internal transfers.
+ */
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Move, Transaction, TransactionOutcome } from "../rpc/balanceMethods.ts"
 import type { BalanceCredit } from "./discrepancy.ts"
 
-/** Gas that a transaction takes which runs no code. */
+/** Gas of a transaction that runs no code. */
 const plainTransfer = 21_000n
 
 /** A transaction with its block. */
@@ -12,20 +19,21 @@ export interface PlacedTransaction extends Transaction {
   readonly block: BlockRef
 }
 
-/** A change of balance to be told apart: of one address, between two points. */
+/** A change of one address's balance between two points, to be attributed. */
 export interface BalanceChange {
   /** Lower case. */
   readonly address: string
   readonly currency: string
-  /** Wei, what the address holds more, or less, than before. */
+  /** Wei; below zero when the address holds less than before. */
   readonly difference: bigint
   /** Its receipts between the two points. */
   readonly credits: ReadonlyArray<BalanceCredit>
 }
 
+/** The attributed part of a change, and what is left of it. */
 export interface Attribution {
   readonly transfers: ReadonlyArray<DatedTransfer>
-  /** Wei that came and belongs to no transaction yet; not above zero when there is none. */
+  /** Wei of income without a transaction yet; zero or below when there is none. */
   readonly rest: bigint
 }
 
@@ -45,7 +53,7 @@ const receipt = (
   amount
 })
 
-/** Money that came with block number `since` or a later one, at the latest with `block`, and nobody can tell how. */
+/** An unattributed receipt: money that came in a block from `since` up to `block`, by an unknown transaction. */
 export const unattributed = (
   { address, currency }: BalanceChange,
   since: number,
@@ -63,13 +71,13 @@ export const unattributed = (
   since
 })
 
-/** Whether an address sends a transaction, is paid by it, or is named in its calldata. */
+/** Whether an address (lower case) sends a transaction, is its target, or is named in its calldata. */
 export const concerns = (address: string, { from, input, to }: Pick<Transaction, "from" | "to" | "input">): boolean =>
   from === address || to === address || names(address, input)
 
 const names = (address: string, input: string): boolean => input.toLowerCase().includes(address.slice(2))
 
-/** What an address's own transactions took from it. What it sends to itself stays. */
+/** Wei that an address's own transactions spent, fees included. What it sends to itself stays. */
 export const spent = (
   address: string,
   transactions: ReadonlyArray<Transaction>,
@@ -86,11 +94,11 @@ export const spent = (
   )
 
 /**
- * Tells by which transactions money came: those that pay the address themselves, then, for what is left, the one that
- * names it in its calldata. Receipts that are in the ledger are not given again.
+ * Attributes a change to transactions: to those that pay the address by their value and, for the rest, to the only one
+ * that names it in its calldata. Receipts that the ledger has are not returned again.
  *
  * @param transactions at least all that concern the address, of all blocks between the two points
- * @param outcomes of those that concern it
+ * @param outcomes by transaction hash, of those that concern the address
  */
 export const attribute = (
   change: BalanceChange,
@@ -104,8 +112,8 @@ export const attribute = (
     .filter(({ from, to, value }) => to === address && from !== address && value > 0n)
     .map((transaction) => receipt(change, transaction, `tx:${transaction.transactionIndex}`, transaction.value))
     .filter(({ blockHash, position }) => !known.has(`${blockHash} ${position}`))
-  const came = difference + spent(address, transactions, outcomes)
-  const rest = came - sum(credits.map(({ amount }) => amount)) - sum(direct.map(({ amount }) => amount))
+  const income = difference + spent(address, transactions, outcomes)
+  const rest = income - sum(credits.map(({ amount }) => amount)) - sum(direct.map(({ amount }) => amount))
 
   const named = candidates(change, succeeded).filter(({ input }) => names(address, input))
   const [only, second] = named
@@ -115,8 +123,8 @@ export const attribute = (
 }
 
 /**
- * The transactions that may have brought money from inside a contract, the likeliest first. One that the ledger names
- * already has brought what it could, and one to the address itself runs no contract.
+ * The transactions that may contain an internal transfer to the address, the likeliest first. Left out are transactions
+ * whose internal transfers the ledger has, and those sent to the address itself, which runs no code.
  */
 export const candidates = (
   { address, credits }: BalanceChange,
@@ -127,19 +135,19 @@ export const candidates = (
     ({ gas, hash, to }) => to !== address && gas > plainTransfer && !known.has(`call:${hash}`)
   )
   const naming = possible.filter(({ input }) => names(address, input))
-  const carrying = possible.filter(({ input, value }) => value > 0n && !names(address, input))
-  const chosen = new Set([...naming, ...carrying])
+  const withValue = possible.filter(({ input, value }) => value > 0n && !names(address, input))
+  const chosen = new Set([...naming, ...withValue])
   return [...chosen, ...possible.filter((transaction) => !chosen.has(transaction))]
 }
 
-/** What transactions brought by what they moved: one receipt each. What an address sends to itself is none. */
+/** The income of an address by internal transfers: one receipt per transaction. Transfers to itself do not count. */
 export const traced = (
   change: BalanceChange,
   moves: ReadonlyArray<readonly [PlacedTransaction, ReadonlyArray<Move>]>
 ): ReadonlyArray<DatedTransfer> =>
-  moves.flatMap(([transaction, made]) => {
+  moves.flatMap(([transaction, internal]) => {
     const amount = sum(
-      made.filter(({ from, to }) => to === change.address && from !== change.address).map((move) => move.amount)
+      internal.filter(({ from, to }) => to === change.address && from !== change.address).map((move) => move.amount)
     )
     return amount > 0n ? [receipt(change, transaction, `call:${transaction.hash}`, amount)] : []
   })

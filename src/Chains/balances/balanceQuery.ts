@@ -1,6 +1,6 @@
 /**
- * Builds a `BalanceQuery` of one address from the rows of the ledger: the point to compare with, the receipts since, and the
- * unattributed receipts that are due for another search. Pure; `BalancesRepo` reads the rows.
+ * Builds a `BalanceQuery` of one address from the rows of the ledger: the point to compare with, the receipts since,
+ * and the unattributed receipts that are due for another search. Pure; `BalancesRepo` reads the rows.
  */
 import { dustFloor } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"

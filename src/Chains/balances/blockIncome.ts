@@ -1,3 +1,8 @@
+/**
+ * The income of an address in one block, or in a few blocks whose states all providers have pruned: reads the
+ * transactions that name the address, their receipts and, where needed, traces, and attributes the change of balance to
+ * them. What is left becomes an unattributed receipt. The bisection of `reconcile.ts` calls it.
+ */
 import { Array as Arr, Effect, Predicate } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -19,21 +24,21 @@ import { type BalanceCredit, type BalancePoint, discrepancy } from "./discrepanc
 import type { ReconcileDeps } from "./reconcile.ts"
 import { type BlockCache, checkNamed, type TraceBudget, traceBlock, transactionsOf } from "./traceBlock.ts"
 
-/** Blocks that are read for their transactions where no node has the state between two points. */
+/** Most blocks that are read for their transactions where no provider has the states between two points. */
 const maxBlocksRead = 500
 /** Full blocks in one batch. */
 const blocksPerBatch = 10
 /** Receipts in one batch; providers allow from 100 calls up. */
 const receiptsPerBatch = 50
-/** Blocks that are kept for the other addresses that the same transaction may have paid. */
-const blocksKept = 4
+/** Blocks in the cache, for other addresses that the same transaction may have paid. */
+const blocksCached = 4
 
-/** What is read, for whom, and what is known of it. */
+/** An address and the two balance points between which its income is searched. */
 export interface BlockInterval {
   readonly address: string
   readonly lo: BalancePoint
   readonly hi: BalancePoint
-  /** The address's receipts between the two. */
+  /** The address's receipts between the two points. */
   readonly credits: ReadonlyArray<BalanceCredit>
 }
 
@@ -48,12 +53,12 @@ const fullBlocks = Effect.fnUntraced(function* (client: RpcClient, cache: BlockC
   const cached = numbers.flatMap((number) => cache.get(number) ?? [])
   if (cached.length === numbers.length) return cached
   const blocks = yield* sendBatch(client, numbers.map(getFullBlock))
-  for (const block of blocks.slice(-blocksKept)) cache.set(block.header.number, block)
-  for (const oldest of Array.from(cache.keys()).slice(0, -blocksKept)) cache.delete(oldest)
+  for (const block of blocks.slice(-blocksCached)) cache.set(block.header.number, block)
+  for (const oldest of Array.from(cache.keys()).slice(0, -blocksCached)) cache.delete(oldest)
   return blocks
 })
 
-/** Whether a transaction of a block sends from, pays or names an address. */
+/** Whether a transaction, as the node returns it, is sent by an address, pays it, or names it in its calldata. */
 export const isNamedBy = (address: string, transaction: unknown): boolean =>
   Predicate.isRecord(transaction) &&
   concerns(address, {
@@ -62,7 +67,7 @@ export const isNamedBy = (address: string, transaction: unknown): boolean =>
     input: String(transaction.input)
   })
 
-/** What became of transactions, which are in the blocks that they name. */
+/** Outcomes of transactions by hash. Fails as `inconsistent` when a transaction is in another block than it says. */
 export const outcomesOf = Effect.fnUntraced(function* (
   client: RpcClient,
   transactions: ReadonlyArray<PlacedTransaction>
@@ -99,41 +104,41 @@ const creditOf = (transfer: DatedTransfer): BalanceCredit => ({
   amount: transfer.amount
 })
 
-/** What brought the money of one block, whose state before and after is known. */
-export const incomeOfBlock = Effect.fn("Oracle.ofBlock")(function* (
+/** The income of an address in one block, with the states before and after it known. */
+export const incomeOfBlock = Effect.fn("Balances.incomeOfBlock")(function* (
   deps: ReconcileDeps,
-  looking: TraceBudget,
+  traceBudget: TraceBudget,
   interval: BlockInterval
 ) {
   const { client } = deps.provider
   const change = changeOf(deps, interval)
-  const [block] = yield* fullBlocks(client, looking.blocks, [interval.hi.number])
+  const [block] = yield* fullBlocks(client, traceBudget.blocks, [interval.hi.number])
   if (block === undefined) return []
   const { hash, number, time } = block.header
   const transactions = yield* transactionsOf(client, block, (one) => isNamedBy(change.address, one))
   const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
-  const told = yield* checkNamed(deps, looking, change, named)
-  if (told.rest <= 0n) return told.transfers
-  const credits = [...change.credits, ...told.transfers.map((one) => creditOf(one))]
-  const inside = yield* traceBlock(deps, looking, { ...change, credits }, block, told.rest)
+  const attributed = yield* checkNamed(deps, traceBudget, change, named)
+  if (attributed.rest <= 0n) return attributed.transfers
+  const credits = [...change.credits, ...attributed.transfers.map((one) => creditOf(one))]
+  const inside = yield* traceBlock(deps, traceBudget, { ...change, credits }, block, attributed.rest)
   return withRest(
     change,
     number,
     { hash, number, time },
     {
-      transfers: [...told.transfers, ...inside.transfers],
+      transfers: [...attributed.transfers, ...inside.transfers],
       rest: inside.rest
     }
   )
 })
 
 /**
- * What brought the money of blocks whose states nobody has any more: their transactions tell, if they are not too many.
- * What they do not tell of is kept with the last of the blocks.
+ * The income of an address in blocks whose states no provider has any more: attributed by their transactions, if there
+ * are no more than `maxBlocksRead` blocks. The rest is unattributed in the last of the blocks.
  */
-export const incomeOfBlocks = Effect.fn("Oracle.ofBlocks")(function* (
+export const incomeOfBlocks = Effect.fn("Balances.incomeOfBlocks")(function* (
   deps: ReconcileDeps,
-  looking: TraceBudget,
+  traceBudget: TraceBudget,
   interval: BlockInterval
 ) {
   const { hi, lo } = interval
@@ -153,9 +158,9 @@ export const incomeOfBlocks = Effect.fn("Oracle.ofBlocks")(function* (
       }
     }
     const named = attribute(change, transactions, yield* outcomesOf(client, transactions))
-    return yield* checkNamed(deps, looking, change, named)
+    return yield* checkNamed(deps, traceBudget, change, named)
   })
-  // A node that keeps no old states may keep no old blocks either: nor may its answer hold up all other payments.
+  // A node that prunes states may prune blocks, too. This error must not hold up all other payments.
   const found = yield* Effect.catchIf(
     read,
     (error) => isCapabilityRefused(error) && error.reason !== "inconsistent",

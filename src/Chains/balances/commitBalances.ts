@@ -1,3 +1,8 @@
+/**
+ * Stores what balance reconciliation has found, in one transaction of the writer: receipts, the unattributed receipts
+ * that they replace, balance points and the blocks of all these; then settles the payments concerned. The watcher's
+ * balance rounds call it.
+ */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -8,15 +13,18 @@ import type { Settlement } from "../ledger/Settlement.ts"
 import * as Balances from "./BalancesRepo.ts"
 import type { Reconciliation } from "./reconcile.ts"
 
-/** A reading, which addresses it is of, and how far it is to be believed. */
+/** A reconciliation to store, which addresses it covers, and whether it is corroborated. */
 export interface Checked extends Reconciliation {
-  /** `round`: everything that `asked` gave. `page`: some of the addresses whose payments have ended. */
+  /** `round`: all addresses of `BalancesRepo.asked`. `page`: some of the addresses whose payments have ended. */
   readonly of: "round" | "page"
-  /** No second provider has to be asked about it. */
+  /** No second provider has to confirm the receipts. */
   readonly corroborated: boolean
 }
 
-/** One row holds all that nobody can tell of in one block: since the earliest that a part of it may have come with. */
+/**
+ * The ledger has one unattributed receipt per address and block: adds the amount of an earlier one, since its first
+ * block.
+ */
 const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
   Effect.map(Balances.dropUnattributed(network, transfer.address, transfer.blockHash), (before) =>
     before === undefined
@@ -28,9 +36,7 @@ const withEarlier = (network: Network, transfer: Ledger.DatedTransfer) =>
         }
   )
 
-/**
- * Stores what balances have told of. Gives whose it is.
- */
+/** Stores the receipts of a reconciliation. Returns whom they concern. */
 export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTransfer>, corroborated: boolean) =>
   Effect.gen(function* () {
     const touched: Array<Ledger.Touched> = []
@@ -42,8 +48,8 @@ export const keepIncome = (network: Network, transfers: ReadonlyArray<DatedTrans
   })
 
 /**
- * Addresses of which a balance tells what has been refuted: a point of comparison there would hide the money that they
- * really got.
+ * Addresses with a transfer that other providers have refuted. The balance that showed it is not stored: later balances
+ * compared with it would hide real income.
  */
 const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.gen(function* () {
@@ -53,8 +59,8 @@ const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>)
   })
 
 /**
- * Stores what a round has found, and settles what follows in the same transaction. False, and nothing stored, when the
- * chain has been read further since, or back.
+ * Stores a reconciliation and settles the payments concerned, in the caller's transaction. Returns false, with nothing
+ * stored, when the scanned head has moved since.
  */
 export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
   Effect.gen(function* () {
@@ -67,9 +73,9 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
     const touched = new Set(yield* keepIncome(network, transfers, corroborated))
     const refuted = yield* refutedAmong(network, transfers)
     if (refuted.size > 0) {
-      yield* Effect.logWarning("a provider goes on to show money that others deny: its balances are not kept").pipe(
-        Effect.annotateLogs({ ...network, addresses: [...refuted].join(", ") })
-      )
+      yield* Effect.logWarning(
+        "a provider still shows money that other providers deny: its balances are not stored"
+      ).pipe(Effect.annotateLogs({ ...network, addresses: [...refuted].join(", ") }))
     }
     const blocks = transfers.map((hit): readonly [number, BlockRef] => [
       hit.blockNumber,
@@ -80,7 +86,7 @@ export const commitBalances = (settlement: Settlement["Type"], reading: Checked)
       network,
       rows.filter(({ address }) => !refuted.has(address))
     )
-    // What was left out has not been compared: its payment must not end for want of money that nobody has looked for.
+    // Addresses that failed have not been compared: their payments must not expire before they are.
     const isWhole = refuted.size === 0 && failed.every(({ givenUp }) => givenUp)
     if (of === "round" && isWhole) yield* Balances.moveChecked(network, at)
     yield* settlement.settle({ network, head: at }, touched)

@@ -1,6 +1,7 @@
 /**
  * The arithmetic of balance reconciliation, pure functions: the balance that the ledger predicts for a block, the
- * discrepancy to the balance that was read, and which block to look at next. `reconcile.ts` and `blockIncome.ts` call it.
+ * discrepancy to the balance that was read, and which block to look at next. `reconcile.ts` and `blockIncome.ts` call
+ * it.
  */
 import { sum } from "../../Domain/Amount.ts"
 
@@ -54,8 +55,8 @@ export interface BalanceQuery {
   readonly withNonce: boolean
   readonly doubts: ReadonlyArray<UnattributedDoubt>
   /**
-   * Smaller discrepancies are not searched for; wei. Anybody can send dust in every block, and finding one transfer takes
-   * tens of calls.
+   * Smaller discrepancies are not searched for; wei. Anybody can send dust in every block, and finding one transfer
+   * takes tens of calls.
    */
   readonly floor: bigint
 }
@@ -79,7 +80,8 @@ export const isReconciled = (lo: BalancePoint, hi: BalancePoint, credits: Readon
 
 /**
  * The change of balance between two points beyond the receipts, wei. Below zero: the address has spent. An address that
- * should be empty and has sent a transaction paid its fee: it received money without a receipt, counted as at least 1 wei.
+ * should be empty and has sent a transaction paid its fee: it received money without a receipt, counted as at least 1
+ * wei.
  */
 export const discrepancy = (lo: BalancePoint, hi: BalancePoint, credits: ReadonlyArray<BalanceCredit>): bigint => {
   const expected = expectedAt(lo, credits, hi.number)
@@ -97,8 +99,8 @@ export const midpoint = (lo: number, hi: number, prunedTo = lo): number | undefi
 }
 
 /**
- * Whether to search again for the transaction of an unattributed receipt: each time its age has doubled, and once an hour.
- * Seconds on the chain's clock.
+ * Whether to search again for the transaction of an unattributed receipt: each time its age has doubled, and once an
+ * hour. Seconds on the chain's clock.
  */
 export const dueAgain = (seenAt: number, lastRound: number, now: number): boolean => {
   const age = now - seenAt

@@ -1,3 +1,8 @@
+/**
+ * Balance and nonce of an address after a block of the past, on the branch of a reconciliation's block, from the first
+ * provider that still has that state. Also the two cross-checks: a changed balance is read again in another way, and an
+ * assumed baseline above zero needs a second provider. `reconcile.ts` calls it.
+ */
 import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -12,25 +17,25 @@ const statesPerBatch = 45
 /** A block of one branch. */
 type BlockId = Pick<BlockRef, "number" | "hash">
 
-/** How far back every node has states. */
+/** Blocks behind the head whose states every node has. */
 const recent = 128
 
-/** As far as the oracle needs to know a provider. */
+/** What reconciliation needs of a provider. */
 export interface StateProvider {
   readonly client: RpcClient
 }
 
-/** Whom a state is asked of: the provider of the round at the block `at`, and others that may have older ones. */
+/** Where states are read: the provider of the round at the block `at`, and others that may have older states. */
 interface Sources {
   readonly provider: StateProvider
   readonly others: ReadonlyArray<StateProvider>
   readonly at: BlockRef
-  /** Hashes of blocks below `at` on its branch, by number, as far as they have been asked for. */
+  /** Hashes of blocks on the branch of `at`, by number: a cache. */
   readonly hashes: Map<number, string>
 }
 
-/** Whether a node says that it has no such state, `depth` blocks back. Old nodes have words of their own for it. */
-const isGone = ({ reason }: RpcError, depth: number): boolean =>
+/** Whether an error means that the state, `depth` blocks back, is pruned. Old nodes report this in various ways. */
+const isPruned = ({ reason }: RpcError, depth: number): boolean =>
   reason === "state" ||
   reason === "refused" ||
   reason === "unsupported" ||
@@ -39,7 +44,7 @@ const isGone = ({ reason }: RpcError, depth: number): boolean =>
 const otherBlock = (number: number, hash: string, found: string): string =>
   `block ${number} was ${hash} and is ${found}`
 
-/** Balance and nonce by the block's number. The header in the same batch shows of which branch they are. */
+/** Balance and nonce by block number. The header in the same batch shows which branch they are on. */
 const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number }: BlockId) {
   const [header, balance, nonce] = yield* sendBatch(client, [
     getHeader(number),
@@ -51,8 +56,8 @@ const readByNumber = Effect.fnUntraced(function* (client: RpcClient, address: st
 })
 
 /**
- * What an address held after a block: asked by the block's hash (EIP-1898), so that it is of no other branch; by its
- * number only where a node refuses that.
+ * Balance and nonce of an address after a block. Read by block hash (EIP-1898), so that they are never of another
+ * branch; by number only where the node refuses that.
  */
 export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
   sendBatch(client, [balanceAt(address, block), nonceAt(address, block)]).pipe(
@@ -63,7 +68,7 @@ export const stateOf = (client: RpcClient, address: string, block: BlockId) =>
     )
   )
 
-/** A block of the branch that the round's block is on, by the word of a provider that has the latter. */
+/** The block of a number on the branch of `at`. Fails as `inconsistent` when the provider is on another branch. */
 const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }: StateProvider, number: number) {
   const known = number === at.number ? at.hash : hashes.get(number)
   if (known !== undefined) return { number, hash: known }
@@ -75,13 +80,16 @@ const blockOf = Effect.fnUntraced(function* ({ at, hashes }: Sources, { client }
   return { number, hash }
 })
 
-/** What an address held after a block of the round's branch; undefined where no provider has that state any more. */
+/**
+ * Balance and nonce of an address after a block of the round's branch; undefined where no provider has that state.
+ * Fails where the round's provider fails for another reason.
+ */
 export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: string, number: number) {
-  const read = (asking: StateProvider) =>
-    Effect.flatMap(blockOf(sources, asking, number), (block) => stateOf(asking.client, address, block))
+  const read = (from: StateProvider) =>
+    Effect.flatMap(blockOf(sources, from, number), (block) => stateOf(from.client, address, block))
   const first = yield* Effect.catchIf(
     read(sources.provider),
-    (error) => isGone(error, sources.at.number - number),
+    (error) => isPruned(error, sources.at.number - number),
     () => Effect.succeed(undefined)
   )
   if (first !== undefined) return first
@@ -93,9 +101,9 @@ export const pointAt = Effect.fnUntraced(function* (sources: Sources, address: s
 })
 
 /**
- * Where to compare an address from: what it really held where nobody has looked, and it was taken to be empty. Who says that
- * it held something by then hides what came since, so that on a chain of several providers two have to: the smaller of their
- * balances is taken, and where only one of them tells, nothing can be said.
+ * The point to compare an address with: for an assumed point, the real state at its block. A false balance there would
+ * hide later income, so on a chain of several providers two must report a balance above the assumed one: the smaller
+ * counts. Fails as `inconsistent` where only one reports it.
  */
 export const pastOf = Effect.fnUntraced(function* (
   sources: Sources & { readonly chain: Pick<ChainSettings, "rpcUrls"> },
@@ -104,34 +112,36 @@ export const pastOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<BalancePoint, RpcError> {
   if (!known.assumed) return known
   const { chain, others, provider } = sources
-  const told: Array<BalancePoint> = []
-  for (const asking of [provider, ...others]) {
-    const point = pointAt({ ...sources, provider: asking, others: [] }, address, known.number)
-    // The provider of the round has to answer, be it that it has no such state.
-    const found = asking === provider ? yield* point : yield* Effect.orElseSucceed(point, () => undefined)
+  const reported: Array<BalancePoint> = []
+  for (const from of [provider, ...others]) {
+    const point = pointAt({ ...sources, provider: from, others: [] }, address, known.number)
+    // The provider of the round must respond, even if only that it has no such state.
+    const found = from === provider ? yield* point : yield* Effect.orElseSucceed(point, () => undefined)
     if (found === undefined) continue
-    told.push(found)
-    if (found.balance <= known.balance || told.length === 2) break
+    reported.push(found)
+    if (found.balance <= known.balance || reported.length === 2) break
   }
-  const [first, second = first] = told
+  const [first, second = first] = reported
   if (first === undefined || second === undefined) return known
   const least = second.balance < first.balance ? second : first
-  if (told.length === 2 || chain.rpcUrls.length < 2 || least.balance <= known.balance) return least
+  if (reported.length === 2 || chain.rpcUrls.length < 2 || least.balance <= known.balance) return least
   const detail = `${address} held ${least.balance} in block ${known.number}, and no other provider says so`
   return yield* inconsistent(provider.client, "eth_getBalance", detail)
 })
 
-/** What an address holds at a block, and what the two ways to ask for it make of its balance. */
+/** The state of an address at a block, and whether two ways to read its balance differ. */
 interface State {
-  /** The smaller balance, where they differ. */
+  /** With the smaller balance, where they differ. */
   readonly point: BalancePoint
   readonly dispute: RpcError | undefined
 }
 
 /**
- * The states of addresses whose balances are not what was expected, in their order. The balances are asked for again by
- * the other way to ask, and must be the same: a stale or an empty answer would be kept, and turn into money that came once
- * the right one is back.
+ * The states of addresses whose balances are not the expected ones, in their order. Each balance is read again, now by
+ * `eth_getBalance`, and must be the same: a stale or empty response would be stored, and the next correct one would
+ * look like income.
+ *
+ * @param changed addresses with the balances that were read first, wei
  */
 export const statesOf = Effect.fnUntraced(function* (
   client: RpcClient,
@@ -144,12 +154,12 @@ export const statesOf = Effect.fnUntraced(function* (
       client,
       part.flatMap(([{ address }]) => [balanceAt(address, at), nonceAt(address, at)])
     )
-    for (const [i, [one, first]] of part.entries()) {
+    for (const [i, [query, first]] of part.entries()) {
       const [again, nonce] = [BigInt(states[2 * i] ?? 0n), Number(states[2 * i + 1] ?? 0)]
-      const detail = `the balance of ${one.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
+      const detail = `the balance of ${query.address} in block ${at.number} is ${first} in one answer and ${again} in the next`
       const dispute = again === first ? undefined : inconsistent(client, "eth_getBalance", detail)
       const point = { number: at.number, balance: again < first ? again : first, nonce }
-      found.push([one, { point, dispute }])
+      found.push([query, { point, dispute }])
     }
   }
   return found

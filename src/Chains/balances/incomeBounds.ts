@@ -1,3 +1,7 @@
+/**
+ * Upper bounds of an address's native income, from balances: `tilld claim` must not credit a transaction whose money
+ * the ledger already has under another transaction, or unattributed.
+ */
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { Db } from "../../Sql.ts"
@@ -24,12 +28,8 @@ const sentBy = (address: string, transactions: ReadonlyArray<unknown>): Readonly
     return Either.isRight(decoded) && decoded.right.from === address ? [decoded.right] : []
   })
 
-/** What came to an address with one block: what it holds more, and what it has spent there. */
-const withBlock = Effect.fnUntraced(function* (
-  client: RpcClient,
-  address: string,
-  { hash, number, time }: BlockHeader
-) {
+/** The income of an address in one block, wei: the change of its balance plus what it spent there. */
+const incomeIn = Effect.fnUntraced(function* (client: RpcClient, address: string, { hash, number, time }: BlockHeader) {
   const block = { hash, number, time }
   const [before, nonceBefore, after, nonceAfter] = yield* sendBatch(client, [
     balanceAt(address, number - 1),
@@ -47,7 +47,9 @@ const withBlock = Effect.fnUntraced(function* (
   return after - before + spent(address, sent, new Map(outcomes.map((outcome) => [outcome.hash, outcome])))
 })
 
-/** What came to an address in the blocks between two known balances; undefined where it has spent there, or none is known. */
+/**
+ * The income between the stored balance points around a block; undefined without them, or where the address has spent.
+ */
 const betweenPoints = (reader: Db, network: Network, address: string, { number }: BlockHeader) =>
   Effect.map(Income.pointsAround(reader, network, address, number), (points): Income.AddressIncome | undefined => {
     if (points === undefined || points.before.nonce !== points.after.nonce) return undefined
@@ -55,7 +57,7 @@ const betweenPoints = (reader: Db, network: Network, address: string, { number }
     return { address, after: before.number, upTo: after.number, amount: after.balance - before.balance }
   })
 
-/** All of the chain's coin that came to an address with a block; undefined where nobody has its states any more. */
+/** The income of an address in one block; undefined where no provider that was asked has its states any more. */
 const ofBlock = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
@@ -64,7 +66,7 @@ const ofBlock = Effect.fnUntraced(function* (
 ) {
   for (const asked of [provider, yield* watch.providers.other(provider)]) {
     if (asked === undefined) continue
-    const amount = yield* Effect.catchIf(withBlock(asked.client, address, header), isCapabilityRefused, () =>
+    const amount = yield* Effect.catchIf(incomeIn(asked.client, address, header), isCapabilityRefused, () =>
       Effect.succeed(undefined)
     )
     if (amount === undefined) continue
@@ -74,12 +76,12 @@ const ofBlock = Effect.fnUntraced(function* (
 })
 
 /**
- * What the ledger may have of an address's coins with a block and with the blocks around it, once the transaction `hash`
- * is in it; nothing where neither can be told. Where nobody could trace, one transaction may have been taken to have
- * brought the money of several, and where nobody had the states, of several blocks: what each of the others really
- * brought is told as far as it can be found out.
+ * The bounds of an address's income in a block, and between the balance points around it, for a claim of the
+ * transaction `hash`; empty where neither is known. Without traces, reconciliation may have attributed the income of
+ * several transactions to one, and without states that of several blocks: each bound says what the other transactions
+ * really transferred, as far as traces show it.
  */
-export const incomeBoundsOf = Effect.fn("Chains.boundsOf")(function* (
+export const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
   watch: WatchContext,
   provider: Provider,
   address: string,
@@ -93,13 +95,13 @@ export const incomeBoundsOf = Effect.fn("Chains.boundsOf")(function* (
   ]
   for (const income of incomes) {
     if (income === undefined) continue
-    const brought: Array<Income.IncomePart> = []
+    const transferred: Array<Income.IncomePart> = []
     for (const part of yield* Income.partsOf(watch.reader, watch.network, income)) {
       if (part.txHash === hash || !part.position.startsWith("call:")) continue
       const moves = yield* movesOf(watch, provider, part.txHash)
-      if (moves !== undefined) brought.push({ ...part, amount: receivedBy(address, moves) })
+      if (moves !== undefined) transferred.push({ ...part, amount: receivedBy(address, moves) })
     }
-    bounds.push({ ...income, brought })
+    bounds.push({ ...income, transferred })
   }
   return bounds
 })

@@ -1,3 +1,7 @@
+/**
+ * Internal transfers of one transaction, from its trace: coins that contracts moved, which no log shows. `tilld claim`,
+ * the bounds of claims and the corroboration of internal receipts call it.
+ */
 import { Effect, Either } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -8,11 +12,11 @@ import { mayBeCapable } from "../rpc/capabilities.ts"
 import { type BlockHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
-/** Gas that a transaction takes which runs no code. */
+/** Gas of a transaction that runs no code. */
 const plainTransfer = 21_000n
 
-/** All moves of coins by a transaction; undefined where no provider that can be asked tells. */
-export const movesOf = Effect.fn("Chains.movesOf")(function* (
+/** All moves of coins by a transaction, its own value included; undefined where neither of two providers traces it. */
+export const movesOf = Effect.fn("Balances.movesOf")(function* (
   { providers }: WatchContext,
   provider: Provider,
   hash: string
@@ -25,15 +29,15 @@ export const movesOf = Effect.fn("Chains.movesOf")(function* (
   return undefined
 })
 
-/** What an address got by moves. What it sends itself is nothing. */
+/** Wei that an address received by moves. Transfers to itself do not count. */
 export const receivedBy = (address: string, moves: ReadonlyArray<Move>): bigint =>
   sum(moves.filter(({ from, to }) => to === address && from !== address).map((move) => move.amount))
 
 /**
- * The coins that the contracts of a successful transaction moved, its own value apart; undefined where no provider that
- * can be asked tells.
+ * The internal transfers of a successful transaction, without its own value; undefined where neither of two providers
+ * traces it.
  *
- * @param raw the transaction as the node gives it
+ * @param raw the transaction as the node returns it
  */
 export const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, raw: unknown) {
   const decoded = decodeTransaction(raw)
@@ -45,7 +49,7 @@ export const internalMoves = Effect.fnUntraced(function* (watch: WatchContext, p
   return moves?.filter((_, i) => i !== own)
 })
 
-/** What moves brought to those of the addresses that are `ours`: one receipt each. What an address sends itself is none. */
+/** The receipts of internal transfers to the addresses `ours`: one per address. Transfers to itself do not count. */
 export const internalReceipts = (
   { network }: WatchContext,
   txHash: string,

@@ -1,10 +1,11 @@
 /**
- * Balance reconciliation: reads the native balances of watched addresses at one block, compares them with what the ledger
- * has, and attributes each discrepancy to the transactions that caused it. This finds coins that contracts moved, which no
- * log shows. It bisects the blocks between two known balances, then reads or traces the transactions of the block found.
+ * Balance reconciliation: reads the native balances of watched addresses at one block, compares them with what the
+ * ledger has, and attributes each discrepancy to the transactions that caused it. This finds coins that contracts
+ * moved, which no log shows. It bisects the blocks between two known balances, then reads or traces the transactions of
+ * the block found.
  *
- * Nothing is stored here: the watcher's balance rounds, the corroboration of balances by a second provider and the search
- * before a payment ends call `reconcileBalances`, and `commitBalances` stores what it returns.
+ * Nothing is stored here: the watcher's balance rounds and `searchBalances` call it, and `commitBalances` stores the
+ * result of a round.
  */
 import { Array as Arr, Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
@@ -100,8 +101,8 @@ interface Dust {
 }
 
 /**
- * Finds the income between two points by bisection: until what is left is `dust`, or one block, or no node has the states
- * in between.
+ * Finds the income between two points by bisection: until what is left is `dust`, or one block, or no node has the
+ * states in between.
  *
  * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
  */
@@ -249,14 +250,14 @@ const checkBranch = Effect.fnUntraced(function* ({ at, provider: { client } }: R
 })
 
 /**
- * Compares the balances of the addresses at the block `at` with the ledger, and attributes each
- * discrepancy to transactions. While nothing has changed, this takes one call per thousand addresses. It stores nothing.
+ * Compares the balances of the addresses at the block `at` with the ledger, and attributes each discrepancy to
+ * transactions. While nothing has changed, this takes one call per thousand addresses. It stores nothing.
  *
- * Income is the difference of two balances plus what the address's own transactions spent, so that the owner may collect
- * the coins at any time. Where no provider shows the transaction, the receipt is `unattributed`.
+ * Income is the difference of two balances plus what the address's own transactions spent, so that the owner may
+ * collect the coins at any time. Where no provider shows the transaction, the receipt is `unattributed`.
  *
- * An error that concerns one address puts it into `failed`. Fails with an error that concerns the provider as a whole, and
- * as `inconsistent` when `at` is no longer canonical.
+ * An error that concerns one address puts it into `failed`. Fails with an error that concerns the provider as a whole,
+ * and as `inconsistent` when `at` is no longer canonical.
  *
  * @param failedBefore addresses that failed in earlier rounds: if they fail again, their discrepancy is unattributed
  */

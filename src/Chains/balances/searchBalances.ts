@@ -1,3 +1,7 @@
+/**
+ * The search of one provider's balances for income that the ledger lacks, up to a given block. Before payments end,
+ * corroboration runs it with a second provider: a provider that hides coins would otherwise let a paid payment expire.
+ */
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -10,21 +14,21 @@ import type { BalanceCredit, BalanceQuery } from "./discrepancy.ts"
 import { pointAt } from "./historicalStates.ts"
 import { reconcileBalances } from "./reconcile.ts"
 
-/** An address whose points the provider denies, and of which it has told anew. */
+/** An address whose stored balance points the provider denies, reconciled again from the creation of its payment. */
 export interface ComparedAddress {
   /** Lower case. */
   readonly address: string
-  /** Blocks of its receipts without a transaction, which came of those points. */
+  /** Block hashes of its unattributed receipts, which resulted from those points. */
   readonly replaced: ReadonlyArray<string>
 }
 
-/** What a provider's balances tell of addresses, beyond what the ledger has. */
+/** Income that a provider's balances show beyond the ledger. */
 export interface SearchedIncome {
   readonly transfers: ReadonlyArray<DatedTransfer>
   readonly compared: ReadonlyArray<ComparedAddress>
 }
 
-/** Whether the provider has another state where the address was last compared. What it has no state of, it does not deny. */
+/** Whether the provider has another state at the stored balance point. A pruned state is no denial. */
 const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: BalanceQuery) =>
   known.assumed
     ? Effect.succeed(false)
@@ -33,52 +37,52 @@ const denies = (sources: Parameters<typeof pointAt>[0], { address, known }: Bala
         (found) => found !== undefined && (found.balance !== known.balance || found.nonce !== known.nonce)
       )
 
-/** Whether something came, and no less than the receipts without a transaction that it takes the place of. */
+/** Whether income was found, and no less than the unattributed receipts that it replaces. */
 const isReplacing = (
   address: string,
   credits: ReadonlyArray<BalanceCredit>,
   transfers: ReadonlyArray<DatedTransfer>
 ) => {
   const found = transfers.filter((one) => one.address === address)
-  const untold = credits.filter(({ txHash }) => txHash === undefined)
-  return found.length > 0 && sum(found.map(({ amount }) => amount)) >= sum(untold.map(({ amount }) => amount))
+  const unattributed = credits.filter(({ txHash }) => txHash === undefined)
+  return found.length > 0 && sum(found.map(({ amount }) => amount)) >= sum(unattributed.map(({ amount }) => amount))
 }
 
 /**
- * What a provider's balances tell of the addresses at `settled`, beyond what the ledger has up to there. Points that it
- * denies may have been told to hide money: it tells of all that came since the payment was made then. Nothing less than
- * the unattributed receipts that came of such points takes their place.
+ * Reconciles the addresses at `settled` by one provider's balances, with what the ledger has up to there. A stored
+ * point that the provider denies may be false, reported to hide money: the address is then reconciled from the creation
+ * of its payment. Unattributed receipts from such points are replaced only by at least their amount.
  *
- * @param others may give what it has no states for
+ * @param others providers for states that `provider` does not have
  */
-export const searchBalances = Effect.fn("Watcher.searchBalances")(function* (
+export const searchBalances = Effect.fn("Balances.searchBalances")(function* (
   watch: WatchContext,
   others: ReadonlyArray<Provider>,
   provider: Provider,
   due: ReadonlyArray<Watched>,
   settled: BlockRef
 ) {
-  const known = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
+  const stored = yield* Balances.knownUpTo(watch.reader, watch.network, due, settled.number)
   const own = { provider, others: [], at: settled, hashes: new Map<number, string>() }
-  const denied = yield* Effect.filter(known, (one) => denies(own, one))
-  const again = new Set(denied.map(({ address }) => address))
-  const whole = yield* Balances.sinceCreation(
+  const denied = yield* Effect.filter(stored, (one) => denies(own, one))
+  const recompared = new Set(denied.map(({ address }) => address))
+  const fromCreation = yield* Balances.sinceCreation(
     watch.reader,
     watch.network,
-    due.filter(({ address }) => again.has(address)),
+    due.filter(({ address }) => recompared.has(address)),
     settled.number
   )
   const asked = [
-    ...known.filter(({ address }) => !again.has(address)),
-    ...whole.map((one) => ({ ...one, credits: one.credits.filter(({ txHash }) => txHash !== undefined) }))
+    ...stored.filter(({ address }) => !recompared.has(address)),
+    ...fromCreation.map((one) => ({ ...one, credits: one.credits.filter(({ txHash }) => txHash !== undefined) }))
   ]
   const { failed, transfers } = yield* reconcileBalances({ provider, others, chain: watch.chain }, settled, asked)
   const [first] = failed
   if (first !== undefined) return yield* first.error
-  const replacing = whole.filter(({ address, credits }) => isReplacing(address, credits, transfers))
+  const replacing = fromCreation.filter(({ address, credits }) => isReplacing(address, credits, transfers))
   const replaced = new Set(replacing.map(({ address }) => address))
   return {
-    transfers: transfers.filter(({ address }) => !again.has(address) || replaced.has(address)),
+    transfers: transfers.filter(({ address }) => !recompared.has(address) || replaced.has(address)),
     compared: replacing.map(
       ({ address, credits }): ComparedAddress => ({
         address,

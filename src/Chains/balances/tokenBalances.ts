@@ -8,8 +8,13 @@ import type { RpcClient } from "../rpc/Rpc.ts"
 const perMulticall = 500
 const callsPerBatch = 90
 
-/** Base units of a token, given by its contract, that each of the addresses holds at the head, in their order. */
-export const readTokenBalances = Effect.fn("Oracle.readTokens")(function* (
+/**
+ * Token balances of addresses at the head, base units, in their order: by Multicall3 where the provider has it,
+ * otherwise in one call per address.
+ *
+ * @param contract the token's contract
+ */
+export const readTokenBalances = Effect.fn("Balances.readTokens")(function* (
   client: RpcClient,
   contract: string,
   addresses: ReadonlyArray<string>

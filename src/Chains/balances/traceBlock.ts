@@ -1,3 +1,8 @@
+/**
+ * Internal transfers of a block: coins that contracts moved, found by `debug_traceTransaction` or, where no provider
+ * traces, by simulating the block again. Traces are expensive for providers, so a budget bounds them per block and per
+ * round. `blockIncome.ts` calls this for income that no transaction's value explains.
+ */
 import { Array as Arr, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
@@ -10,38 +15,37 @@ import { type Attribution, type BalanceChange, candidates, type PlacedTransactio
 import { receivedBy } from "./internalTransfers.ts"
 import type { ReconcileDeps } from "./reconcile.ts"
 
-// What the transactions of a block moved inside contracts, by their traces or by running the block again.
-
-/** Traces in one batch: a node runs each transaction again. */
+/** Traces in one batch: the node executes each transaction again. */
 const tracesPerBatch = 10
 /**
- * Transactions that are traced in one block, and in one round. A transfer that nothing tells of is cheap to make, and each
- * trace is a whole transaction run again; of the others nobody can tell, then.
+ * Most transactions traced in one block, and in one round. An attacker makes internal transfers cheaply, and each trace
+ * executes a whole transaction. Beyond these bounds, income stays unattributed.
  */
 const tracesPerBlock = 100
 const tracesPerRound = 300
-/** Full blocks, the newest few. */
+/** Full blocks by number, the last few that were read. */
 export type BlockCache = Map<number, FullBlock>
 
-/** What the searches of one round share. */
+/** What the searches of one round share: blocks, and how many traces are left. */
 export interface TraceBudget {
   readonly blocks: BlockCache
-  /** How many transactions have been traced, by the hash of their block. */
+  /** Number of transactions traced, by the hash of their block. */
   readonly traced: Map<string, number>
 }
 
+/** The budget of a new round. */
 export const makeTraceBudget = (): TraceBudget => ({ blocks: new Map(), traced: new Map() })
 
-/** Of what may still be traced in a block, as many as `wanted`. They count as traced. */
+/** Takes up to `wanted` traces of a block from the budget; returns how many it granted. */
 const takeTraces = ({ traced }: TraceBudget, block: string, wanted: number): number => {
   const before = traced.get(block) ?? 0
-  const inRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
-  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - inRound))
+  const tracedInRound = Array.from(traced.values()).reduce((all, count) => all + count, 0)
+  const taken = Math.max(0, Math.min(wanted, tracesPerBlock - before, tracesPerRound - tracedInRound))
   traced.set(block, before + taken)
   return taken
 }
 
-/** The transactions of a block that `wanted` picks, checked. */
+/** The transactions of a block that `wanted` picks, decoded. Fails when one is malformed or names another block. */
 export const transactionsOf = (
   client: RpcClient,
   { header, transactions }: FullBlock,
@@ -63,7 +67,7 @@ export const transactionsOf = (
     { concurrency: 1 }
   )
 
-/** Traces one after the other, until what is looked for is found, or as many as may be. */
+/** Traces the candidates batch by batch, until they explain `wanted` wei, or the budget is spent. */
 const trace = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
@@ -80,15 +84,15 @@ const trace = Effect.fnUntraced(function* (
       client,
       part.map(({ hash }) => traceTransaction(hash))
     )
-    const brought = traced(change, Arr.zip(part, moves))
-    found.push(...brought)
-    for (const { amount } of brought) rest -= amount
+    const transfers = traced(change, Arr.zip(part, moves))
+    found.push(...transfers)
+    for (const { amount } of transfers) rest -= amount
     if (rest <= 0n) break
   }
   return { transfers: found, rest } satisfies Attribution
 })
 
-/** Runs the block again. It is believed only where the sum is right: fees and the clock are not quite the same. */
+/** Simulates the block. Used only where the sum is exact: fees and block time differ slightly in a simulation. */
 const simulate = Effect.fnUntraced(function* (
   client: RpcClient,
   change: BalanceChange,
@@ -107,34 +111,34 @@ const simulate = Effect.fnUntraced(function* (
   return (rest === 0n ? { transfers, rest } : { transfers: [], rest: wanted }) satisfies Attribution
 })
 
-/** One way to look into a block with one provider; undefined where it cannot. */
-export const tryCapability = <A>(client: RpcClient, ability: Capability, look: Effect.Effect<A, RpcError>) =>
+/** Runs a read that needs a capability of a provider; undefined where it fails. Records a refusal. */
+export const tryCapability = <A>(client: RpcClient, capability: Capability, read: Effect.Effect<A, RpcError>) =>
   Effect.gen(function* () {
-    if (!(yield* mayBeCapable(client, ability))) return undefined
-    const found = yield* Effect.either(look)
+    if (!(yield* mayBeCapable(client, capability))) return undefined
+    const found = yield* Effect.either(read)
     if (Either.isRight(found)) {
-      yield* noteCapability(client, ability, true)
+      yield* noteCapability(client, capability, true)
       return found.right
     }
     const { reason } = found.left
-    if (reason === "refused" || reason === "unsupported") yield* noteCapability(client, ability, false)
+    if (reason === "refused" || reason === "unsupported") yield* noteCapability(client, capability, false)
     return undefined
   })
 
-/** Looks into the transactions of one block for what they moved, with whichever provider can. */
+/** The internal transfers of one block that explain `wanted` wei, from the first provider that shows any. */
 export const traceBlock = Effect.fnUntraced(function* (
   deps: ReconcileDeps,
-  looking: TraceBudget,
+  traceBudget: TraceBudget,
   change: BalanceChange,
   block: FullBlock,
   wanted: bigint
 ) {
   const { hash, number, time } = block.header
-  // Chains have kinds of transactions of their own, and one that cannot be read brought nothing to be told here.
+  // Some chains have transaction types of their own: those that do not decode are left out.
   const transactions = yield* transactionsOf(deps.provider.client, block, (one) =>
     Either.isRight(decodeTransaction(one))
   )
-  const take = (count: number) => takeTraces(looking, hash, count)
+  const take = (count: number) => takeTraces(traceBudget, hash, count)
   for (const { client } of [deps.provider, ...deps.others]) {
     const found =
       (yield* tryCapability(client, "trace", trace(client, change, transactions, wanted, take))) ??
@@ -145,25 +149,26 @@ export const traceBlock = Effect.fnUntraced(function* (
 })
 
 /**
- * The same attribution, of which a transaction that names the address brings no more than its trace shows: other money of
- * the same blocks may have come without a name. Where nobody traces, or a trace shows nothing, it stands.
+ * Checks an attribution by calldata against a trace: the transaction gets no more than its trace shows, since other
+ * income of the same blocks may have come without naming the address. Unchanged where no provider traces, or the trace
+ * shows none.
  */
 export const checkNamed = Effect.fnUntraced(function* (
   deps: ReconcileDeps,
-  looking: TraceBudget,
+  traceBudget: TraceBudget,
   { address }: BalanceChange,
-  told: Attribution
+  attribution: Attribution
 ) {
-  const named = told.transfers.find(({ position }) => position.startsWith("call:"))
-  if (named?.txHash === undefined || takeTraces(looking, named.blockHash, 1) === 0) return told
+  const named = attribution.transfers.find(({ position }) => position.startsWith("call:"))
+  if (named?.txHash === undefined || takeTraces(traceBudget, named.blockHash, 1) === 0) return attribution
   for (const { client } of [deps.provider, ...deps.others]) {
     const moves = yield* tryCapability(client, "trace", sendBatch(client, [traceTransaction(named.txHash)]))
     const got = moves === undefined ? 0n : receivedBy(address, moves[0])
-    if (got >= named.amount) return told
+    if (got >= named.amount) return attribution
     if (got > 0n) {
-      const others = told.transfers.filter((one) => one !== named)
+      const others = attribution.transfers.filter((one) => one !== named)
       return { transfers: [...others, { ...named, amount: got }], rest: named.amount - got } satisfies Attribution
     }
   }
-  return told
+  return attribution
 })
