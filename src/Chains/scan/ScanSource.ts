@@ -9,15 +9,15 @@ import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import type { Contracts } from "./transfers.ts"
 
-/** What to read a chain for, and from whom. */
+/** What to scan blocks for, and the provider to read them from. */
 export interface ScanSource {
   readonly client: RpcClient
   readonly chain: ChainSettings
   readonly contracts: Contracts
   readonly watched: AddressSet
-  /** The provider could not give a single block when it was last asked for one. */
+  /** The provider failed at a range of a single block in its last attempt. */
   readonly stuck?: boolean
-  /** Another provider of the chain, to ask for what this one may have left out; undefined where none can be used. */
+  /** Another provider of the chain, to check for omitted logs; undefined where none can be used. */
   readonly other?: Effect.Effect<RpcClient | undefined>
 }
 
@@ -26,23 +26,23 @@ export const maxReceivers = 500
 
 const topicOf = (address: string): string => `0x${address.slice(2).padStart(64, "0")}`
 
-/** Transfers by some contracts to some receivers; to anybody without them. */
+/** Transfer logs of these contracts to these receivers, or to any receiver. */
 export const transferFilter = (contracts: Iterable<string>, receivers?: Iterable<string>): LogFilter => ({
   address: [...contracts],
   topics: [transferTopic, ...(receivers === undefined ? [] : [null, Array.from(receivers, topicOf)])]
 })
 
-/** The receivers to filter by; undefined when they are too many for one filter, and looked for in all transfers. */
+/** The receivers to filter by; undefined when they are too many for one filter: then all transfers are read. */
 export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefined =>
   watched.size <= maxReceivers ? watched : undefined
 
-/** The limits of providers that cut an answer without a word are round. */
+/** Providers that silently truncate a response do so at a multiple of this. */
 const roundCount = 1_000
 
-/** An answer that has exactly as many logs as a provider may allow: there may be more of them. */
+/** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
 export const mayBeCut = (logs: ReadonlyArray<unknown>): boolean => logs.length > 0 && logs.length % roundCount === 0
 
-/** What stands in the place of such an answer. */
+/** The error for a response that may be truncated. */
 export const cutAnswer = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
   new RpcError({
     host: client.host,
@@ -52,8 +52,9 @@ export const cutAnswer = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcE
   })
 
 /**
- * Whether a block whose logs were not given is to be read in parts. At once where the provider has refused. One that has
- * not answered, or wants to be left alone, is given another try first, and another provider the turn.
+ * Whether to read a single block in parts after an error. At once where the provider refused its logs. After a timeout,
+ * an HTTP error or a retry-after, only when the block fails again: first it is retried, by another provider if there is
+ * one.
  */
 export const needsParts = (
   { stuck = false }: ScanSource,

@@ -12,7 +12,7 @@ import type { RpcError } from "../rpc/RpcError.ts"
 import type { ScanSource } from "./ScanSource.ts"
 import type { Contracts } from "./transfers.ts"
 
-/** What a watcher works with. It is the only one to change this network's rows. */
+/** What the watcher of one network works with. Only this watcher changes the network's rows in the ledger. */
 export interface WatchContext {
   readonly network: Network
   readonly chain: ChainSettings
@@ -23,13 +23,13 @@ export interface WatchContext {
   readonly writer: Writer["Type"]
   readonly settlement: Settlement["Type"]
   readonly implausibleHeads: ImplausibleHeads
-  /** Shared by all watchers: a clock that is wrong is wrong for all of them. */
+  /** Shared by all watchers: they use the same machine clock. */
   readonly headClock: HeadClock
-  /** Milliseconds for which the other providers of the chain are waited for before one decides alone. */
+  /** Milliseconds to wait for the other providers of the chain before one decides alone. */
   readonly soleProviderPatience: number
 }
 
-/** The chain as one provider shows it. */
+/** The source for scanning with one provider. */
 export const sourceOf = ({ chain, contracts, providers, watched }: WatchContext, provider: Provider): ScanSource => ({
   client: provider.client,
   chain,
@@ -40,20 +40,20 @@ export const sourceOf = ({ chain, contracts, providers, watched }: WatchContext,
 })
 
 /**
- * Whether the serving one of several providers decides alone on something that has waited since `since`: all others have
- * been asked in vain for the configured patience. Times are Unix milliseconds.
+ * Whether the serving provider of several decides alone on a question that has been open since `since`: no other
+ * provider has responded for the configured patience. Times are Unix milliseconds.
  */
 export const decidesAsSoleProvider = (
-  { providers, soleProviderPatience: solePatience }: WatchContext,
+  { providers, soleProviderPatience }: WatchContext,
   provider: Provider,
   since: number,
   now: number
-) => now - since >= solePatience && providers.silence(provider) >= solePatience
+) => now - since >= soleProviderPatience && providers.silence(provider) >= soleProviderPatience
 
-/** Nobody has to be asked about what a chain's only provider says. */
+/** Whether the chain has one provider only: then nothing can be corroborated. */
 export const isOnlyProvider = ({ providers }: WatchContext): boolean => providers.all.length < 2
 
-/** Works between two ticks of a network's watcher, with that network's rows to itself, by the provider that serves then. */
+/** Runs work between two ticks of a network's watcher, as the only writer of its rows, with the serving provider. */
 export type ExclusiveWork = <A, E, R>(
   work: (watch: WatchContext, provider: Provider) => Effect.Effect<A, E, R>
 ) => Effect.Effect<A, E | RpcError | WrongChain, R>

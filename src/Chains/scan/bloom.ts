@@ -1,12 +1,17 @@
+/**
+ * Logs blooms of blocks and receipts: whether a bloom promises a log that a filter asks for, and whether logs explain a
+ * whole bloom. `readRange.ts` uses the first to notice omitted logs, `oversizedBlock.ts` the second to know that none
+ * is.
+ */
 import { Predicate } from "effect"
 import { type Hex, hexToBytes, keccak256 } from "viem"
 import type { LogFilter } from "../rpc/methods.ts"
 
 export const bloomBytes = 256
-/** A bloom that is more likely than this to say yes by chance is no reason for another call. */
-const mostByChance = 0.02
-/** Items whose bits are known; the calls of one chain ask for the same ones over and over. */
-const remembered = 4096
+/** A bloom with a higher probability of a false positive is not worth another call. */
+const maxFalsePositive = 0.02
+/** Items in the cache of bits: the calls of one chain ask for the same ones over and over. */
+const cachedItems = 4096
 
 const countBits = (bloom: Uint8Array): number => {
   let set = 0
@@ -15,10 +20,10 @@ const countBits = (bloom: Uint8Array): number => {
 }
 
 /**
- * How likely it is that a bloom with so many bits set holds one of `alternatives` items that were never put into it. The
- * other parts of the filter are taken to be there: nearly every block has a transfer of a well-known token.
+ * The probability that a bloom with `bits` bits set matches one of `alternatives` items that were never added to it.
+ * The other parts of the filter are assumed to match: nearly every block has a transfer of a well-known token.
  */
-const byChance = (bits: number, alternatives: number): number =>
+const falsePositive = (bits: number, alternatives: number): number =>
   1 - (1 - (bits / (8 * bloomBytes)) ** 3) ** alternatives
 
 // Three bits an item: the low eleven bits of the first three pairs of bytes of its hash, counted from the bloom's end
@@ -31,7 +36,7 @@ const bitsOf = (item: string): ReadonlyArray<number> => {
 const known = new Map<string, ReadonlyArray<number>>()
 const knownBitsOf = (item: string): ReadonlyArray<number> => {
   const bits = known.get(item) ?? bitsOf(item)
-  if (known.size >= remembered) known.clear()
+  if (known.size >= cachedItems) known.clear()
   known.set(item, bits)
   return bits
 }
@@ -40,9 +45,9 @@ const mayHold = (bloom: Uint8Array, item: string): boolean =>
   knownBitsOf(item).every((bit) => ((bloom[bloomBytes - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0)
 
 /**
- * Whether a block's bloom speaks for a log that the filter asks for: then an answer without one is to be doubted. A
- * bloom never hides a log, but it can promise one that is not there: where that is likely, by how full it is and how many
- * items would do, this is false.
+ * Whether a block's bloom promises a log that matches the filter: then a response without one is doubtful. A bloom has
+ * no false negatives. Where a false positive is likely, because the bloom is full or the filter has many items, this is
+ * false.
  *
  * @param logsBloom 256 bytes, hexadecimal
  */
@@ -50,7 +55,7 @@ export const promises = (logsBloom: string, { address, topics }: LogFilter): boo
   const bloom = hexToBytes(logsBloom as Hex)
   const alternatives = [address, ...topics.flatMap((topic) => (topic === null ? [] : [[topic].flat()]))]
   const most = Math.max(...alternatives.map(({ length }) => length))
-  if (byChance(countBits(bloom), most) > mostByChance) return false
+  if (falsePositive(countBits(bloom), most) > maxFalsePositive) return false
   return alternatives.every((items) => items.some((item) => mayHold(bloom, item)))
 }
 
@@ -58,7 +63,7 @@ export const promises = (logsBloom: string, { address, topics }: LogFilter): boo
 const isItem = (item: unknown): item is string =>
   typeof item === "string" && /^0x(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$/.test(item)
 
-/** Sets the bits of some logs, of their addresses and topics, in a bloom. What is no log adds none. */
+/** Sets the bits of logs (their addresses and topics) in a bloom. Malformed logs set none. */
 export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void => {
   for (const log of logs) {
     if (!Predicate.isRecord(log)) continue
@@ -74,7 +79,7 @@ export const addLogs = (bloom: Uint8Array, logs: ReadonlyArray<unknown>): void =
 }
 
 /**
- * Whether a block's or a receipt's bloom has no bit that is not in `bits`: else it has a log whose bits these are not.
+ * Whether all bits of a block's or a receipt's bloom are in `bits`; otherwise logs are missing.
  *
  * @param logsBloom 256 bytes, hexadecimal
  */

@@ -1,3 +1,7 @@
+/**
+ * Reorg handling: where scanning resumes when the last scanned block is orphaned. A reorg deeper than the
+ * confirmations, or below a finalized block, needs a second provider. The watcher's tick calls it.
+ */
 import { Effect, Either } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { headOf } from "../providers/headOf.ts"
@@ -7,12 +11,10 @@ import { inconsistent } from "../rpc/RpcError.ts"
 import { findAncestor } from "./findAncestor.ts"
 import type { WatchContext } from "./WatchContext.ts"
 
-// Where reading goes on when the last scanned block is no longer on the chain.
-
 /**
- * Fails unless another provider, where one can be used, has the same block in the place of the last scanned one: a reorg
- * that is too deep to be one takes back what was confirmed, and is not believed of one node alone. Any of them is enough:
- * the first one asked may be the one whose branch was read.
+ * Fails as `inconsistent` unless another provider, where one responds, has the same block in place of the last scanned
+ * one: a reorg this deep orphans confirmed receipts, and one node's word is not enough. Any other provider is: the
+ * first one may be the one whose branch was scanned.
  */
 const confirmReorg = Effect.fnUntraced(function* (
   { providers }: WatchContext,
@@ -20,7 +22,7 @@ const confirmReorg = Effect.fnUntraced(function* (
   now: BlockRef,
   others: ReadonlyArray<Provider>
 ) {
-  const told: Array<string> = []
+  const reported: Array<string> = []
   for (const other of others) {
     const found = yield* Effect.either(sendBatch(other.client, [findHeader(now.number)]))
     if (Either.isLeft(found)) {
@@ -29,17 +31,17 @@ const confirmReorg = Effect.fnUntraced(function* (
     }
     const [theirs] = found.right
     if (theirs?.hash === now.hash) return
-    told.push(theirs?.hash ?? "none")
+    reported.push(theirs?.hash ?? "none")
   }
-  if (told.length === 0) return
-  const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${told.join(", ")}`
+  if (reported.length === 0) return
+  const detail = `it replaces block ${now.number}, which should be final, by ${now.hash}, and other providers have ${reported.join(", ")}`
   return yield* inconsistent(client, "eth_getBlockByNumber", detail)
 })
 
 /**
- * Whether the last scanned block is of a branch that a provider has made up: this provider's head and another one's are
- * below it, and newer than it by their times, which no chain's lower blocks are. They would be behind it for as long as
- * its number is above the chain's.
+ * Whether the last scanned block is of a branch that a provider invented: the heads of this provider and another one
+ * have lower numbers but later times, which is impossible on one chain. Without this check they would count as lagging
+ * until the chain reaches that number.
  */
 export const isMadeUp = Effect.fnUntraced(function* (
   { providers }: WatchContext,
@@ -56,7 +58,11 @@ export const isMadeUp = Effect.fnUntraced(function* (
   return false
 })
 
-/** Where to go on from when the last scanned block is no longer on the chain, which has `now` in its place. */
+/**
+ * The block to resume scanning from when the last scanned block is orphaned.
+ *
+ * @param now the chain's block in its place
+ */
 export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
   watch: WatchContext,
   provider: Provider,
@@ -64,7 +70,7 @@ export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
   now: BlockRef
 ) {
   const { chain, providers } = watch
-  // A provider that has begun to serve another chain has other blocks too.
+  // Different blocks may also mean that the provider now serves another chain.
   yield* providers.verify(provider)
   const { beyondStored, block } = yield* findAncestor(provider.client, watch.reader, watch.network, now)
   const isBelowFinal = finalized !== undefined && block.number < finalized
@@ -73,12 +79,12 @@ export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
     yield* confirmReorg(watch, provider, now, yield* providers.others(provider))
   }
   if (isBelowFinal) {
-    yield* Effect.logError("reorg below a block that the chain had called final").pipe(
+    yield* Effect.logError("reorg below a finalized block").pipe(
       Effect.annotateLogs({ ancestor: block.number, finalized })
     )
   }
   const log = beyondStored
-    ? Effect.logError("reorg deeper than every stored block: reading goes on from where it once started")
+    ? Effect.logError("reorg deeper than every stored block: scanning resumes where it once started")
     : isDeep
       ? Effect.logError("reorg deeper than the confirmations: the new branch is read from the common ancestor")
       : Effect.logInfo("reorg: the new branch is read from the common ancestor")

@@ -7,28 +7,31 @@ import { getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { narrow, probes } from "./reorg.ts"
 
-/** Stored blocks that the first look goes through; each further look takes this many times more. */
-const firstLook = 16
+/** Stored blocks in the first search; each further search covers this many times more. */
+const firstSearch = 16
 
+/** Where scanning resumes after a reorg. */
 export interface Ancestor {
-  /** The chain's block to go on from. */
+  /** The canonical block to resume from. */
   readonly block: BlockRef
-  /** No stored block is on the chain: `block` is what the chain has now in the place of the oldest. */
+  /** No stored block is canonical: `block` is the canonical one in place of the oldest stored block. */
   readonly beyondStored: boolean
 }
 
 /**
- * The newest stored block that is on the chain, after `stored` turned out not to be: the chain has `now` in its place.
- * Reorgs are shallow, so it looks through the newest blocks first, and through ever more.
+ * The common ancestor: the newest stored block that is still canonical. Reorgs are shallow, so it searches the newest
+ * blocks first, and then ever more.
+ *
+ * @param now the chain's block in place of the last scanned one
  */
-export const findAncestor = Effect.fn("Chains.findAncestor")(function* (
+export const findAncestor = Effect.fn("Scan.findAncestor")(function* (
   client: RpcClient,
   db: Db,
   network: Network,
   now: BlockRef
 ) {
   let oldest = now
-  for (let size = firstLook; ; size *= firstLook) {
+  for (let size = firstSearch; ; size *= firstSearch) {
     let page = yield* Ledger.blocksBelow(db, network, oldest.number, size)
     if (page.length === 0) return { block: oldest, beyondStored: true } satisfies Ancestor
     let found: BlockRef | undefined

@@ -22,28 +22,28 @@ import { cutAnswer, maxReceivers, mayBeCut, receiversOf, type ScanSource, transf
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
- * One block that a provider refuses to give the logs of, or may have cut: read in parts, each within the provider's
- * limits, and complete or not at all. All parts name the block by its hash, so none can be another block's.
+ * Reads the token transfers of one block whose logs a provider refuses in one response, or may have truncated: in parts
+ * within the provider's limits, complete or not at all. All parts name the block by hash, so none is of another block.
  *
- * The order is that of cost. By contract: a call for each, a handful. By receivers: a call for each 500 watched
- * addresses, with a filter of 34 kB, and more where these are refused. The block's receipts: one call, which no number of
- * addresses changes, but an answer of megabytes that not every provider serves. Each transaction's receipt: always
- * served, a call for each.
+ * The ways, in the order of cost. By contract: one call each, a handful. By receivers: one call per 500 watched
+ * addresses, with a filter of 34 kB, and more where these are refused. The block's receipts: one call for any number of
+ * addresses, but a response of megabytes that not every provider serves. The receipt of each transaction: one call
+ * each, always served.
  */
 
 /** Filters by receivers in one batch, some 170 kB. */
 const filtersPerBatch = 5
-/** Above, the block's receipts cost less: from 10,000 watched addresses on. */
+/** With more filters the block's receipts cost less: from 10,000 watched addresses on. */
 const mostFilters = 20
-/** Calls by receivers when filters that are refused have been halved, before the receipts are tried. */
+/** Most calls by receivers, with refused filters halved, before the receipts are tried. */
 const mostCalls = 40
 /** Receipts in one batch. */
 const receiptsPerBatch = 50
-/** Logs that are hashed in one turn of the event loop: some two milliseconds. */
+/** Logs hashed in one turn of the event loop: some two milliseconds. */
 const logsPerTurn = 100
 
-/** After which no other way is tried. */
-const final: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limited"])
+/** Errors after which no other way is tried. */
+const finalErrors: ReadonlySet<RpcReason> = new Set(["unreachable", "rate_limited"])
 
 type Transfers = ReadonlyArray<Transfer>
 
@@ -62,7 +62,7 @@ const ours = (
   })
 }
 
-/** What one filter brings; left: the provider refuses it, or may have cut it. */
+/** The transfers of one filter; left: the provider refuses it, or may have truncated the response. */
 const partOf = Effect.fnUntraced(function* (
   source: ScanSource,
   block: BlockRef,
@@ -77,7 +77,7 @@ const partOf = Effect.fnUntraced(function* (
   return Either.right(yield* ours(source, block, call.method, logs.right))
 })
 
-/** What each filter brings, asked in one batch. */
+/** The transfers of each filter, in one batch. */
 const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef, filters: ReadonlyArray<LogFilter>) {
   const calls = filters.map((filter) => getBlockLogs(block.hash, filter))
   const replies = yield* source.client.sendEach(calls.map(({ method, params }) => ({ method, params }))).pipe(
@@ -91,7 +91,9 @@ const partsOf = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef
   })
 })
 
-/** Transfers by each contract, and the contracts that have too many. One at a time: each may bring all that is allowed. */
+/**
+ * Transfers by each contract, and the contracts with too many. One per call: each may reach the limit of a response.
+ */
 const byContract = Effect.fnUntraced(function* (source: ScanSource, block: BlockRef) {
   const transfers: Array<Transfer> = []
   const left: Array<string> = []
@@ -103,7 +105,7 @@ const byContract = Effect.fnUntraced(function* (source: ScanSource, block: Block
   return { transfers, left }
 })
 
-/** Transfers by some contracts. Receivers whose transfers are too many for one answer are halved. */
+/** Transfers by some contracts. Receivers with too many transfers for one response are halved. */
 const byReceivers = Effect.fnUntraced(function* (
   source: ScanSource,
   block: BlockRef,
@@ -116,21 +118,21 @@ const byReceivers = Effect.fnUntraced(function* (
   while (left.length > 0) {
     const parts = left.splice(0, filtersPerBatch)
     calls += parts.length
-    const answers = yield* partsOf(
+    const responses = yield* partsOf(
       source,
       block,
       parts.map((part) => transferFilter(contracts, part))
     )
-    for (const [part, answer] of Arr.zip(parts, answers)) {
-      if (Either.isRight(answer)) transfers.push(...answer.right)
-      else if (part.length === 1 || calls >= mostCalls) return yield* answer.left
+    for (const [part, response] of Arr.zip(parts, responses)) {
+      if (Either.isRight(response)) transfers.push(...response.right)
+      else if (part.length === 1 || calls >= mostCalls) return yield* response.left
       else left.push(...Arr.chunksOf(part, Math.ceil(part.length / 2)))
     }
   }
   return transfers
 })
 
-/** Transfers of one receipt, whose logs must be all that its bloom has; their bits are added to those of the block. */
+/** Transfers of one receipt, whose logs must explain its whole bloom; adds their bits to those of the block. */
 const ofReceipt = Effect.fnUntraced(function* (
   source: ScanSource,
   block: BlockRef,
@@ -145,7 +147,7 @@ const ofReceipt = Effect.fnUntraced(function* (
   const own = new Uint8Array(bloomBytes)
   for (const part of Arr.chunksOf(logs, logsPerTurn)) {
     addLogs(own, part)
-    // Some thousand logs set every bit, and what follows can only say so again.
+    // Some thousand logs set every bit: more of them change nothing.
     if (own.every((byte) => byte === 0xff)) break
     yield* eventLoopTurn
   }
@@ -199,11 +201,11 @@ const byTransactions = Effect.fnUntraced(function* (source: ScanSource, block: B
 })
 
 /**
- * All transfers of tokens to watched addresses in one block. Fails, by the block's number, when every way is refused.
+ * All token transfers to watched addresses in one block. Fails with `refused`, naming the block, when every way fails.
  *
- * @param refusal why the block's logs could not be had in one answer
+ * @param refusal why the block's logs could not be read in one response
  */
-export const readOversizedBlock = Effect.fn("Chains.readFlood")(function* (
+export const readOversizedBlock = Effect.fn("Scan.readOversizedBlock")(function* (
   source: ScanSource,
   block: BlockRef,
   refusal: RpcError
@@ -214,7 +216,7 @@ export const readOversizedBlock = Effect.fn("Chains.readFlood")(function* (
     way.pipe(
       Effect.asSome,
       Effect.catchIf(
-        ({ reason }) => !final.has(reason),
+        ({ reason }) => !finalErrors.has(reason),
         (error) => {
           errors.push(error)
           return Effect.succeedNone

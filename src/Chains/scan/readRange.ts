@@ -1,3 +1,10 @@
+/**
+ * Reads a range of blocks from one provider, complete or not at all: the configured tokens' Transfer logs and, on
+ * ethereum, the blocks with their transactions. Checks that everything is of one branch of the chain, that blocks are
+ * linked, that no log is missing which a block's bloom promises, and that transactions succeeded.
+ *
+ * The watcher's ticks, `tilld rescan` and the verification pass call it. Nothing is stored here.
+ */
 import { Array as Arr, Effect, Either, Predicate } from "effect"
 import { chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -25,26 +32,26 @@ import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
 const blocksPerBatch = 10
-/** Batches of blocks under way at once. */
+/** Concurrent batches. */
 const batchesAtOnce = 2
 /** Headers or receipts in one batch; providers allow from 100 calls up. */
 const smallPerBatch = 50
 
-/** A range of blocks that was read whole. */
+/** A range of blocks that was read completely. */
 export interface ReadRange {
   /** The last block of the range. */
   readonly end: BlockRef
   readonly transfers: ReadonlyArray<DatedTransfer>
-  /** Nobody was watched for, so that nothing was read. */
+  /** No address was watched, so nothing was read. */
   readonly unwatched: boolean
 }
 
-/** While few addresses are watched, the provider picks their logs out. */
+/** While few addresses are watched, the provider filters by receiver. */
 const filterOf = (source: ScanSource): LogFilter => transferFilter(source.contracts.keys(), receiversOf(source))
 
 const inBatches = <A>(calls: ReadonlyArray<A>, size: number) => Arr.chunksOf(calls, size)
 
-/** A block's header and the coins that its transactions send to watched addresses; the transactions are let go. */
+/** A block's header and the native transfers to watched addresses; the rest of the block is not kept in memory. */
 const readBlock = ({ chain, client, watched }: ScanSource, block: FullBlock) =>
   Either.match(nativeTransfers(block, nativeToken(chain.chain), watched), {
     onLeft: (detail) => badResponse(client, getFullBlock(block.header.number), detail),
@@ -74,7 +81,7 @@ const checkLinks = (client: RpcClient, after: BlockRef, headers: ReadonlyArray<B
     }
   })
 
-/** Of transfers by a transaction's own value, those whose transaction succeeded. */
+/** The native transfers whose transactions succeeded. */
 const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
   Effect.gen(function* () {
     const kept: Array<Transfer> = []
@@ -97,7 +104,7 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
     return kept
   })
 
-/** The headers of the blocks that `transfers` are in, `known` ones apart. */
+/** The headers of the blocks that `transfers` are in: the `known` ones, and the others by calls. */
 const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known: ReadonlyArray<BlockHeader>) =>
   Effect.gen(function* () {
     const there = new Set(known.map((header) => header.number))
@@ -112,8 +119,8 @@ const headersOf = (client: RpcClient, transfers: ReadonlyArray<Transfer>, known:
     return [...known, ...found.flat()]
   })
 
-/** Gives each transfer its block's time, by the block's own word; a transfer of another branch fails the range. */
-const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<BlockHeader>) => {
+/** Adds the block time to each transfer, from the block's header; fails when a transfer is of another branch. */
+const withTimes = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: ReadonlyArray<BlockHeader>) => {
   const byHash = new Map(headers.map((header) => [header.hash, header]))
   return Effect.forEach(
     transfers,
@@ -129,26 +136,31 @@ const date = (client: RpcClient, transfers: ReadonlyArray<Transfer>, headers: Re
 
 const blockHashOf = (log: unknown): unknown => (Predicate.isRecord(log) ? log.blockHash : undefined)
 
-/** The token transfers in the answer; what is wrong with it fails the range. */
+/** The token transfers among the logs; fails when a log is malformed. */
 const decodeTokens = ({ contracts, watched }: ScanSource, client: RpcClient, logs: ReadonlyArray<unknown>) =>
   Either.match(tokenTransfers(logs, contracts, watched), {
     onLeft: (detail) => badResponse(client, { method: "eth_getLogs", params: [] }, detail),
     onRight: Effect.succeed
   })
 
-/** What a provider tells of single blocks. */
-const readAlone = (source: ScanSource, client: RpcClient, filter: LogFilter, blocks: ReadonlyArray<BlockHeader>) =>
+/** The token transfers of single blocks, read by block hash; `client` may be another provider than the source's. */
+const readSingleBlocks = (
+  source: ScanSource,
+  client: RpcClient,
+  filter: LogFilter,
+  blocks: ReadonlyArray<BlockHeader>
+) =>
   Effect.gen(function* () {
-    const alone = yield* sendBatch(
+    const single = yield* sendBatch(
       client,
       blocks.map(({ hash }) => getBlockLogs(hash, filter))
     )
-    const hidden = blocks.find((_, i) => (alone[i]?.length ?? 0) > 0)
+    const hidden = blocks.find((_, i) => (single[i]?.length ?? 0) > 0)
     // The provider contradicts itself.
     if (hidden !== undefined && client === source.client) {
       return yield* inconsistent(client, "eth_getLogs", `the logs of block ${hidden.number} were left out`)
     }
-    const stray = strayBlock(alone.flat(), new Set(blocks.map(({ hash }) => hash)))
+    const stray = strayBlock(single.flat(), new Set(blocks.map(({ hash }) => hash)))
     if (stray !== undefined) {
       return yield* inconsistent(
         client,
@@ -156,32 +168,33 @@ const readAlone = (source: ScanSource, client: RpcClient, filter: LogFilter, blo
         `logs of block ${stray} came for one that was asked for by its hash`
       )
     }
-    return yield* decodeTokens(source, client, alone.flat())
+    return yield* decodeTokens(source, client, single.flat())
   })
 
 /**
- * The transfers of blocks whose bloom promises a log of ours where the answer has none: another provider is asked for them
- * at once, the same one only where there is no other. A node behind a balancer answers a range that it does not have with
- * an empty list, and a false one leaves out what it wants. Fails where the same provider tells otherwise than before.
+ * The transfers of blocks whose bloom promises a matching log where the response has none. They are read from another
+ * provider, and from the same one only where there is no other. A node behind a load balancer returns an empty list for
+ * a range that it does not have yet, and a dishonest provider omits logs. Fails as `inconsistent` where the same
+ * provider now returns logs that it left out before.
  */
-const doubtSilence = (
+const checkMissingLogs = (
   source: ScanSource,
   filter: LogFilter,
   logs: ReadonlyArray<unknown>,
   headers: ReadonlyArray<BlockHeader>
 ) =>
   Effect.gen(function* () {
-    const speaking = new Set(logs.map(blockHashOf))
+    const withLogs = new Set(logs.map(blockHashOf))
     const doubtful = headers.filter(
-      ({ hash, logsBloom }) => !speaking.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
+      ({ hash, logsBloom }) => !withLogs.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
     )
     if (doubtful.length === 0) return []
     const other = yield* source.other ?? Effect.succeed(undefined)
     const found = yield* Effect.forEach(
       inBatches(doubtful, smallPerBatch),
       (part) => {
-        const same = readAlone(source, source.client, filter, part)
-        return other === undefined ? same : Effect.orElse(readAlone(source, other, filter, part), () => same)
+        const same = readSingleBlocks(source, source.client, filter, part)
+        return other === undefined ? same : Effect.orElse(readSingleBlocks(source, other, filter, part), () => same)
       },
       { concurrency: 1 }
     )
@@ -189,11 +202,11 @@ const doubtSilence = (
   })
 
 /**
- * Logs, with what was asked for together with them; of a single block whose logs the provider does not give in one
- * answer, all transfers instead.
+ * Logs, with the results of the calls in the same batch. Where the provider refuses the logs of a single block in one
+ * response, the block's transfers are read in parts instead (`parts`, and no `logs`).
  *
- * @param whole the logs and the rest, in one batch
- * @param rest the rest alone
+ * @param whole the logs and the other results, in one batch
+ * @param rest the other results alone
  */
 const orInParts = <A>(
   source: ScanSource,
@@ -203,15 +216,15 @@ const orInParts = <A>(
   rest: Effect.Effect<ReadonlyArray<A>, RpcError>
 ) =>
   whole.pipe(
-    Effect.flatMap(([logs, answers]) =>
-      mayBeCut(logs) ? cutAnswer(source.client, logs) : Effect.succeed({ logs, answers, parts: undefined })
+    Effect.flatMap(([logs, results]) =>
+      mayBeCut(logs) ? cutAnswer(source.client, logs) : Effect.succeed({ logs, results, parts: undefined })
     ),
     Effect.catchIf(
       (error) => needsParts(source, after, last, error),
       (error) =>
         Effect.gen(function* () {
-          const answers = yield* rest
-          return { logs: [], answers, parts: yield* readOversizedBlock(source, last, error) }
+          const results = yield* rest
+          return { logs: [], results, parts: yield* readOversizedBlock(source, last, error) }
         })
     )
   )
@@ -227,10 +240,10 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
     sendBatch(client, [logsCall, ...firstBlocks]),
     ([logs = [], ...blocks]) => [logs, blocks] as const
   )
-  const { answers, logs, parts } = yield* orInParts(source, after, last, whole, sendBatch(client, firstBlocks))
+  const { results, logs, parts } = yield* orInParts(source, after, last, whole, sendBatch(client, firstBlocks))
   const read = (found: ReadonlyArray<FullBlock>) =>
     Effect.forEach(found, (block) => readBlock(source, block), { concurrency: 1 })
-  const first = yield* read(answers)
+  const first = yield* read(results)
   const rest = yield* Effect.forEach(
     inBatches(numbers.slice(blocksPerBatch), blocksPerBatch),
     (part) => Effect.flatMap(sendBatch(client, part.map(getFullBlock)), read),
@@ -244,27 +257,27 @@ const readFullBlocks = Effect.fnUntraced(function* (source: ScanSource, after: B
   if (stray !== undefined) {
     return yield* inconsistent(client, "eth_getLogs", `logs of block ${stray} came for a range that does not have it`)
   }
-  const hidden = contracts.size > 0 && parts === undefined ? yield* doubtSilence(source, filter, logs, headers) : []
+  const hidden = contracts.size > 0 && parts === undefined ? yield* checkMissingLogs(source, filter, logs, headers) : []
   const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const native = yield* succeeded(
     client,
     all.flatMap((block) => block.transfers)
   )
-  return yield* date(client, [...tokens, ...native], headers)
+  return yield* withTimes(client, [...tokens, ...native], headers)
 })
 
 const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
   const { client, contracts } = source
   if (contracts.size === 0) return []
   const filter = filterOf(source)
-  // In one batch: the node that answers for the logs has the block that ends them.
+  // In one batch: the node that returns the logs has the last block of the range.
   const whole = Effect.map(
     sendBatch(client, [getLogs(after.number + 1, last.number, filter), getHeader(last.number)]),
     ([logs, header]) => [logs, [header]] as const
   )
-  const alone = sendBatch(client, [getHeader(last.number)])
-  const { answers, logs, parts } = yield* orInParts<BlockHeader>(source, after, last, whole, alone)
-  const [end] = answers
+  const headerAlone = sendBatch(client, [getHeader(last.number)])
+  const { results, logs, parts } = yield* orInParts<BlockHeader>(source, after, last, whole, headerAlone)
+  const [end] = results
   if (end?.hash !== last.hash) {
     return yield* inconsistent(
       client,
@@ -272,24 +285,23 @@ const readLogs = Effect.fnUntraced(function* (source: ScanSource, after: BlockRe
       `block ${last.number} was ${last.hash} and is ${end?.hash}`
     )
   }
-  const hidden = parts === undefined ? yield* doubtSilence(source, filter, logs, [end]) : []
+  const hidden = parts === undefined ? yield* checkMissingLogs(source, filter, logs, [end]) : []
   const tokens = [...hidden, ...(parts ?? (yield* decodeTokens(source, client, logs)))]
   const outside = tokens.find(({ blockNumber }) => blockNumber <= after.number || blockNumber > last.number)
   if (outside !== undefined) {
     return yield* inconsistent(client, "eth_getLogs", `a log of block ${outside.blockNumber} came for another range`)
   }
-  return yield* date(client, tokens, yield* headersOf(client, tokens, [end]))
+  return yield* withTimes(client, tokens, yield* headersOf(client, tokens, [end]))
 })
 
 /**
- * Reads every block above `after` up to `last`, which the node has: the tokens' logs in one call, and on some chains the
- * blocks with their transactions. Fails as a whole when anything is missing or does not belong to one branch of the
- * chain.
+ * Reads every block above `after` up to `last`, which the node has: the tokens' logs in one call, and on ethereum the
+ * blocks with their transactions. Fails as a whole when anything is missing or of another branch.
  *
- * `last` was read before the logs are. So whatever becomes of the chain meanwhile, either the logs are of its branch, or
- * its hash is no longer the chain's at the next look, and the range is read again.
+ * `last` was read before the logs. So if a reorg happens meanwhile, either the logs are of the branch of `last`, or the
+ * next tick finds that `last` is orphaned, and the range is read again.
  */
-export const readRange = Effect.fn("Chains.readRange")(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
+export const readRange = Effect.fn("Scan.readRange")(function* (source: ScanSource, after: BlockRef, last: BlockRef) {
   const read = chainTraits[source.chain.chain].readsFullBlocks ? readFullBlocks : readLogs
   const range: ReadRange = {
     end: { number: last.number, hash: last.hash, time: last.time },
@@ -299,5 +311,5 @@ export const readRange = Effect.fn("Chains.readRange")(function* (source: ScanSo
   return range
 })
 
-/** The token transfers of blocks that are known to be final; whose blocks they are is checked by their headers. */
+/** The token transfers of final blocks, each checked against its block's header; without native transfers. */
 export const readTokenTransfers = readLogs

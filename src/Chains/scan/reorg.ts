@@ -1,28 +1,29 @@
 import type { BlockRef } from "../../Domain/Receipt.ts"
 
-/** Blocks that one round asks the chain about. */
-const probesPerRound = 16
+/** Blocks in one batch of the search for the common ancestor. */
+const probesPerBatch = 16
 
 /** Up to 16 of the stored blocks, spread evenly, the first and the last among them. */
 export const probes = (stored: ReadonlyArray<BlockRef>): ReadonlyArray<BlockRef> => {
-  if (stored.length <= probesPerRound) return stored
-  const step = (stored.length - 1) / (probesPerRound - 1)
-  return Array.from({ length: probesPerRound }, (_, i) => Math.round(i * step)).flatMap((at) => stored[at] ?? [])
+  if (stored.length <= probesPerBatch) return stored
+  const step = (stored.length - 1) / (probesPerBatch - 1)
+  return Array.from({ length: probesPerBatch }, (_, i) => Math.round(i * step)).flatMap((at) => stored[at] ?? [])
 }
 
+/** The state of the search for the common ancestor. */
 export interface Narrowed {
-  /** The newest block known to be on the chain, if one is. */
+  /** The newest stored block known to be canonical, if any. */
   readonly ancestor: BlockRef | undefined
-  /** Newer ones that have not been asked about, newest first: when there are none, `ancestor` is the one. */
+  /** Newer ones that may be canonical, newest first: when there are none, `ancestor` is the common ancestor. */
   readonly between: ReadonlyArray<BlockRef>
 }
 
 /**
- * What the chain's answers say of stored blocks. Below the common ancestor every stored block is on the chain and above
- * it none is, so that a search over millions of them takes a few rounds.
+ * Narrows the search by the chain's present hashes. Stored blocks are canonical up to the common ancestor and orphaned
+ * above it, so a search over millions of them takes a few batches.
  *
  * @param stored newest first
- * @param onChain hashes that the chain now has, by the number of the block, for the blocks that were asked about
+ * @param onChain canonical hashes by block number, of the blocks that were probed
  */
 export const narrow = (stored: ReadonlyArray<BlockRef>, onChain: ReadonlyMap<number, string>): Narrowed => {
   const match = stored.findIndex((block) => onChain.get(block.number) === block.hash)

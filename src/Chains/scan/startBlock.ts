@@ -8,24 +8,20 @@ import { getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 
-/** How far behind this machine's clock a block's time may be. */
+/** How far a block's time may lag behind this machine's clock, milliseconds. */
 const clockTolerance = Duration.toMillis("10 minutes")
 
-/** How far down the first look goes, in blocks; each further one goes twice as deep. */
-const firstLook = 64
+/** Distance of the first probe, in blocks; each further one goes twice as deep. */
+const firstDistance = 64
 
 /**
- * The newest block, up to `from`, that is older than `time`, Unix seconds; the chain's first where none is. Two calls at
- * most for each doubling of the distance. Fails where the node does not give a block on the way.
+ * The newest block, up to `from`, that is older than `time`, Unix seconds; the chain's first block where none is. Takes
+ * at most two calls for each doubling of the distance. Fails where the node does not have a block on the way.
  */
-export const newestBefore = Effect.fn("Chains.newestBefore")(function* (
-  client: RpcClient,
-  from: BlockRef,
-  time: number
-) {
+export const newestBefore = Effect.fn("Scan.newestBefore")(function* (client: RpcClient, from: BlockRef, time: number) {
   let below = from
   let above = from
-  for (let distance = firstLook; below.time >= time; distance *= 2) {
+  for (let distance = firstDistance; below.time >= time; distance *= 2) {
     if (below.number === 0) return below
     above = below
     const [deeper] = yield* sendBatch(client, [getHeader(Math.max(0, from.number - distance))])
@@ -43,16 +39,16 @@ const why =
   "payments were made before the chain's first head was known, and reading has to start below them: a provider that keeps such blocks helps, or a start_block"
 
 /**
- * A start that is too high would stay, and what is below it never be seen: a node that lacks a block does not decide where
- * the chain's blocks begin.
+ * Adds the reason to an error. A start that is too high is stored and hides everything below it, so a node that lacks
+ * old blocks must not set it.
  */
 const explained = (error: RpcError) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
 
 /**
- * Below which block reading starts where none is configured: a few below the head, and below all that may hold money of
- * payments that were made while no provider answered.
+ * Number of the block above which scanning starts where no start_block is configured: below the head by the
+ * confirmations, and below every block that may have money of payments created while no provider responded.
  */
-export const latestStart = Effect.fn("Chains.latestStart")(function* (
+export const latestStart = Effect.fn("Scan.latestStart")(function* (
   chain: ChainSettings,
   client: RpcClient,
   reader: Db,

@@ -1,3 +1,8 @@
+/**
+ * Decodes the transfers to watched addresses among logs and transactions: the Transfer logs of configured tokens, and
+ * the native value of transactions. Pure functions; a malformed response is a Left. Scanning, claims, the search for
+ * tokens of skipped addresses and corroboration call it.
+ */
 import { Either, Predicate, Schema } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -10,13 +15,13 @@ const addressOffset = 26
 const topicLength = 66
 const addressLength = 42
 
-/** What a transfer by a contract is recorded as, by the contract's address in lower case. */
+/** The currency under which a contract's transfers are recorded, by the contract's address in lower case. */
 export type Contracts = ReadonlyMap<string, string>
 
 /**
- * The contracts whose transfers are looked at: the tokens of the configuration, and what is known to be taken for one
- * of them. A wrong token that goes by the name of a currency of the chain is recorded under its address instead, so that
- * nothing but the configured contract is ever counted as that currency.
+ * The contracts whose transfers are recorded: the configured tokens, and wrong tokens that payers confuse with them. A
+ * wrong token with the name of a currency of the chain is recorded under its address, so that only the configured
+ * contract ever counts as that currency.
  */
 export const contractsOf = ({ chain, tokens, wrongTokens }: ChainSettings): Contracts => {
   const currencies = new Set<string>([nativeToken(chain), ...tokens.map((token) => token.symbol)])
@@ -39,16 +44,16 @@ const TransferLog = Schema.Struct({
 const decodeTransferLog = decoder(TransferLog)
 const decodeWord = decoder(Word)
 
-/** A transfer that has not been told apart yet from others of the same content. */
+/** A transfer without a position: it is not yet distinguished from others of the same content. */
 type Logged = Omit<Transfer, "position">
 
 /**
- * Nodes number the logs of a block differently (erigon issues 13542 and 17249), so that two providers tell of one log by
- * two indexes. What a log says is the same everywhere: logs of one transaction that say the same are counted.
+ * Nodes number the logs of a block differently (erigon issues 13542 and 17249), so two providers may report one log
+ * with two indexes. The position is therefore the content of the log, with a count for equal logs of one transaction.
  */
 const positioned = (logged: ReadonlyArray<Logged>): ReadonlyArray<Transfer> => {
   const counts = new Map<string, number>()
-  // A log that comes twice in one answer is one log. Some nodes number the logs of each transaction from 0.
+  // A log that comes twice in one response is one log. Some nodes number the logs of each transaction from 0.
   const once = new Map(
     logged.map((transfer) => [`${transfer.blockHash} ${transfer.txHash} ${transfer.place}`, transfer] as const)
   )
@@ -79,12 +84,12 @@ const tokenTransfer = (log: typeof TransferLog.Type, contracts: Contracts): Logg
 }
 
 /**
- * The token transfers among the answer to `eth_getLogs` for the Transfer topic. A log counts when one of `contracts`
- * wrote it with exactly three topics, 32 bytes of data above zero, and it was not removed: anybody can write a log that
- * looks the same from another contract.
+ * The token transfers in the response to `eth_getLogs` for the Transfer topic. A log counts when one of `contracts`
+ * emitted it with exactly three topics and 32 bytes of data above zero, and it was not removed: anybody can emit the
+ * same log from another contract.
  *
- * Thousands of logs pass here for one that matters, so that only those with a watched receiver are decoded; of the
- * others no more is checked than what the look-up needs. Left: the answer is not a list of logs.
+ * Only one log in thousands matters, so only those with a watched receiver are decoded; of the others, only what the
+ * lookup needs is checked. Left: the response is not a list of logs.
  */
 export const tokenTransfers = (
   logs: ReadonlyArray<unknown>,
@@ -111,7 +116,9 @@ export const tokenTransfers = (
 const isOtherEvent = (log: unknown): boolean =>
   Predicate.isRecord(log) && Array.isArray(log.topics) && String(log.topics[0]).toLowerCase() !== transferTopic
 
-/** The same, among all that one transaction has logged: events of every kind, any of which may name a watched address. */
+/**
+ * The token transfers among all logs of a transaction: events of every kind, any of which may name a watched address.
+ */
 export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contracts, watched: AddressSet) =>
   tokenTransfers(
     logs.filter((log) => !isOtherEvent(log)),
@@ -119,12 +126,12 @@ export const transfersAmong = (logs: ReadonlyArray<unknown>, contracts: Contract
     watched
   )
 
-/** The hash of a block among `logs` that is none of `blocks`: the logs were read from another branch of the chain. */
+/** The block hash of the first log that is not of `blocks`, lower case: the logs are of another branch of the chain. */
 export const strayBlock = (logs: ReadonlyArray<unknown>, blocks: ReadonlySet<string>): string | undefined => {
   let last: unknown
   for (const log of logs) {
     const hash = Predicate.isRecord(log) ? log.blockHash : undefined
-    // Logs come block by block, so that nearly all are settled here.
+    // Logs come block by block: nearly all of them end here.
     if (hash === last && hash !== undefined) continue
     if (typeof hash !== "string" || !blocks.has(hash.toLowerCase())) return String(hash).slice(0, topicLength)
     last = hash
@@ -144,9 +151,9 @@ const Payment = Schema.Struct({
 const decodePayment = decoder(Payment)
 
 /**
- * Transactions of a block that send the chain's coin to a watched address. Whether they succeeded is not said here: a
- * transaction that fails carries its value all the same, so its receipt must be asked for. Left: not a list of
- * transactions, or one that says it is in another block.
+ * The native transfers of a block's transactions to watched addresses, whether they succeeded or not: a failed
+ * transaction has the same value, so the caller must read its receipt. Left: not a list of transactions, or one that
+ * names another block.
  */
 export const nativeTransfers = (
   { header, transactions }: FullBlock,
@@ -156,7 +163,7 @@ export const nativeTransfers = (
   const transfers: Array<Transfer> = []
   for (const transaction of transactions) {
     const to = Predicate.isRecord(transaction) ? transaction.to : undefined
-    // The creation of a contract goes to nobody; some nodes leave the field out.
+    // A contract creation has no receiver; some nodes leave the field out.
     if (to === null || (to === undefined && Predicate.isRecord(transaction))) continue
     if (typeof to !== "string" || to.length !== addressLength) return Either.left("a transaction to what is no address")
     if (!watched.has(to)) continue
@@ -166,7 +173,7 @@ export const nativeTransfers = (
     if (payment.blockHash !== header.hash || payment.blockNumber !== header.number) {
       return Either.left(`transaction ${payment.hash} is listed in block ${header.number} and names another`)
     }
-    // What an address sends to itself is no income.
+    // Transfers to itself are no income.
     if (payment.value === 0n || payment.from === payment.to) continue
     transfers.push({
       blockNumber: header.number,
