@@ -1,11 +1,10 @@
+/** The SQL of repairs, apart from storing receipts, which is `LedgerRepo`'s. */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { ReceiptKey } from "../ledger/LedgerRepo.ts"
 
-/** What repairs read and change of the ledger, besides storing receipts as everybody does. */
-
-/** Lets receipts that two providers had refuted count until they are asked about once more. */
+/** Reopens refuted receipts: they count until they are corroborated or refuted again. */
 export const reopen = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -18,7 +17,7 @@ export const reopen = ({ chain, mode }: Network, receipts: ReadonlyArray<Receipt
     }
   })
 
-/** Whether one of the blocks is stored under another hash. */
+/** Whether the ledger has one of the blocks with another hash. */
 export const contradicts = (
   db: Db,
   { chain, mode }: Network,

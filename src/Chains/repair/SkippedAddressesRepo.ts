@@ -1,8 +1,11 @@
+/**
+ * Skipped addresses: those that a lost copy of the database may have handed out, and which of them have been searched.
+ */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import { type Db, Tx } from "../../Sql.ts"
 
-/** Skipped addresses of a network on which nobody has looked yet for money from before they were watched; in EIP-55 form. */
+/** Skipped addresses not yet searched on a network for money from before they were watched; in EIP-55 form. */
 export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(
     db.all<{ address: string }>(
@@ -14,7 +17,7 @@ export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
     (rows) => rows.map(({ address }) => address)
   )
 
-/** Base units that the ledger has of a currency, by address in lower case. */
+/** Canonical receipts of a currency in the ledger, base units, by address in lower case. */
 export const credited = (db: Db, { chain, mode }: Network, currency: string, addresses: ReadonlyArray<string>) =>
   Effect.map(
     db.all<{ address: string; amount: string }>(
@@ -29,6 +32,7 @@ export const credited = (db: Db, { chain, mode }: Network, currency: string, add
     }
   )
 
+/** Records that the addresses have been searched on the network. */
 export const setSearched = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.forEach(

@@ -1,3 +1,10 @@
+/**
+ * `tilld claim`: credits the money of one transaction that the ledger lacks. Reads the transaction and its receipt,
+ * decodes its token, native and internal transfers to addresses of ours, and stores them, bounded by what balances
+ * show. A claim that cannot succeed fails with `RepairRefused`, whose message tells the operator why.
+ *
+ * The control socket calls `claim`, and the search for tokens of skipped addresses `claimOnce`.
+ */
 import { Effect, Either, Option, Predicate, Schema } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -39,13 +46,13 @@ const optional = <A>(call: Call<A>): Call<A | undefined> => ({
   decode: (result) => (result === null ? Either.right(undefined) : call.decode(result))
 })
 
-/** A transaction's receipt with its logs; undefined where the node has none. */
+/** A transaction's receipt with its logs; undefined where the node has no receipt. */
 const findIncluded = (hash: string) =>
   optional<Included>({ method: "eth_getTransactionReceipt", params: [hash], decode: decoder(Included) })
 
 const decodeTransaction = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
 
-/** A transaction as the node gives it; undefined where it knows none. What it sends is checked where it is looked at. */
+/** A transaction as the node returns it; undefined where the node does not know it. Its value is decoded later. */
 const findTransaction = (hash: string) =>
   optional<{ readonly raw: unknown; readonly to: string | null }>({
     method: "eth_getTransactionByHash",
@@ -53,18 +60,18 @@ const findTransaction = (hash: string) =>
     decode: (result) => Either.map(decodeTransaction(result), ({ to }) => ({ raw: result, to }))
   })
 
-/** Money that a transaction brought to one address. */
+/** One transfer of a claimed transaction to an address of ours. */
 export interface ClaimedCredit {
   /** Lower case. */
   readonly address: string
   readonly currency: string
   /** Base units. */
   readonly amount: bigint
-  /** Undefined where a lost copy of the database handed out the address. */
+  /** The payment's id; undefined for a skipped address, which a lost copy of the database handed out. */
   readonly payment: string | undefined
 }
 
-/** What a claim has found; it is all in the ledger now. */
+/** The result of a claim: all its credits are in the ledger now. */
 export interface Claimed {
   readonly blockNumber: number
   readonly blockHash: string
@@ -73,10 +80,10 @@ export interface Claimed {
   readonly added: number
 }
 
-/** Where the addresses of a log's topics begin. */
+/** Offset of the address in a log's topic: `0x` and twelve bytes of zeros stand before it. */
 const addressOffset = 26
 
-/** The receiver that a log names, when it is a Transfer of a fungible token. */
+/** The receiver of a log, if it is a Transfer of a fungible token. */
 const receiverOf = (log: unknown): Option.Option<string> => {
   const topics = Predicate.isRecord(log) && Array.isArray(log.topics) ? (log.topics as ReadonlyArray<unknown>) : []
   const [topic, , to] = topics
@@ -88,8 +95,8 @@ const receiverOf = (log: unknown): Option.Option<string> => {
 const contractOf = (log: unknown): string =>
   Predicate.isRecord(log) && typeof log.address === "string" ? log.address : "an unknown contract"
 
-/** Why a transaction that is in the chain credits nothing. */
-const nothing = (
+/** Why an included transaction credits nothing. */
+const creditsNothing = (
   { contracts, network }: WatchContext,
   hash: string,
   logs: ReadonlyArray<unknown>,
@@ -113,7 +120,7 @@ const nothing = (
   return new RepairRefused({
     message:
       `${hash} pays no address that was handed out here in ${network.mode} mode: neither by a token that ${key} takes, ` +
-      `nor with ${nativeToken(network.chain)}${isTraced ? "" : " of its own, and no provider tells what its contracts moved"}. ` +
+      `nor with ${nativeToken(network.chain)}${isTraced ? "" : " of its own, and no provider shows what its contracts moved"}. ` +
       "Check the hash, the chain and the mode"
   })
 }
@@ -123,7 +130,7 @@ const unlessFailed = (hash: string, { blockNumber, status }: Included) =>
     ? Effect.void
     : new RepairRefused({ message: `${hash} is in block ${blockNumber}, where it failed: it moved nothing` })
 
-/** What the transaction itself says of transfers to one of `ours`: its tokens' logs, and its own value. */
+/** The token and native transfers of the transaction to addresses of `ours`. */
 const transfersTo = (
   { client }: Provider,
   watch: WatchContext,
@@ -149,8 +156,13 @@ const transfersTo = (
     return all.map((transfer): DatedTransfer => ({ ...transfer, blockTime: found.header.time }))
   })
 
-/** The transaction and its receipt, which is of a block that has been read. */
-const find = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, hash: string, scanned: number) {
+/** The transaction, its receipt and header, in a scanned block; undefined where the provider does not know it. */
+const findOnChain = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  provider: Provider,
+  hash: string,
+  scanned: number
+) {
   const [transaction, included] = yield* sendBatch(provider.client, [findTransaction(hash), findIncluded(hash)])
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
@@ -174,15 +186,17 @@ const find = Effect.fnUntraced(function* (watch: WatchContext, provider: Provide
   return { raw: transaction.raw, to: transaction.to, included, header }
 })
 
-/** `claim` of whoever has the network's rows to itself already. */
+/**
+ * `claim` for a caller that already runs between two ticks of the watcher, as the only writer of the network's rows.
+ */
 export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first: Provider, hash: string) {
   const scan = yield* scanOf(watch)
   let provider = first
-  let found = yield* find(watch, provider, hash, scan.head.number)
+  let found = yield* findOnChain(watch, provider, hash, scan.head.number)
   if (found === undefined) {
-    // A node that keeps no old transactions says the same as one that has never heard of it.
+    // A node without an index of old transactions responds as if the transaction did not exist: another one may have it.
     provider = (yield* watch.providers.other(first)) ?? first
-    found = provider === first ? undefined : yield* find(watch, provider, hash, scan.head.number)
+    found = provider === first ? undefined : yield* findOnChain(watch, provider, hash, scan.head.number)
   }
   if (found === undefined) {
     const message =
@@ -204,7 +218,7 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
     ...(yield* transfersTo(provider, watch, ours, found)),
     ...internalReceipts(watch, hash, found.header, moves ?? [], owners.keys())
   ]
-  if (transfers.length === 0) return yield* nothing(watch, hash, logs, owners, moves !== undefined)
+  if (transfers.length === 0) return yield* creditsNothing(watch, hash, logs, owners, moves !== undefined)
   const coin = nativeToken(watch.network.chain)
   const paid = new Set(transfers.flatMap(({ address, currency }) => (currency === coin ? [address] : [])))
   const { header } = found
@@ -225,12 +239,14 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
 })
 
 /**
- * Takes the money of one transaction into the ledger, whatever kept it from being seen: it was read past, it came to an
- * address that is no longer watched, or no node could tell which transaction brought it. It must be in a block that has
- * been read. It changes nothing where nothing is missing, and never makes more of an address's coins than came.
+ * Credits the money of one transaction, whatever the reason that the ledger lacks it: scanning missed it, its address
+ * is no longer watched, or no provider could attribute it. The transaction must be in a scanned block. Nothing changes
+ * where nothing is missing, and the ledger never has more native coins of an address than its income.
+ *
+ * Fails with `RepairRefused` when the transaction credits nothing, and with `RpcError` after some retries.
  *
  * @param hash lower case
  */
-export const claim = Effect.fn("Chains.claim")(function* (exclusively: ExclusiveWork, hash: string) {
+export const claim = Effect.fn("Repair.claim")(function* (exclusively: ExclusiveWork, hash: string) {
   return yield* persistently(exclusively, (watch, provider) => claimOnce(watch, provider, hash))
 })

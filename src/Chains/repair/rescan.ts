@@ -1,3 +1,10 @@
+/**
+ * `tilld rescan`: reads a range of scanned blocks again and stores the receipts that the ledger lacks. Also what all
+ * repairs share: retries between ticks of the watcher, the check of the branch, and storing receipts of old blocks.
+ *
+ * Repairs run between two ticks of the watcher, which stays the only writer of the network's rows. They never move the
+ * scan.
+ */
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
@@ -14,10 +21,10 @@ import { readRange } from "../scan/readRange.ts"
 import { type ExclusiveWork, isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import * as Repair from "./RepairRepo.ts"
 
-/** Between two attempts at the same blocks. */
+/** Delays between attempts at the same blocks. */
 const tryAgain = Schedule.intersect(Schedule.exponential("500 millis"), Schedule.recurs(3))
 
-/** How far the chain has been read. Nothing can be repaired that has not been read. */
+/** How far the chain has been scanned. Fails before the first tick: only scanned blocks can be repaired. */
 export const scanOf = ({ network, reader }: WatchContext): Effect.Effect<Scan, RepairRefused | StoreUnavailable> =>
   Effect.flatMap(Ledger.scan(reader, network), (scan) =>
     scan === undefined
@@ -28,8 +35,8 @@ export const scanOf = ({ network, reader }: WatchContext): Effect.Effect<Scan, R
   )
 
 /**
- * Works between two ticks of the network's watcher, and again when that fails: with another provider, where there is one.
- * Gives up after some seconds, with the last reason.
+ * Runs work between two ticks of the network's watcher and retries it after an error, with another provider if there is
+ * one. Gives up after three retries, some seconds, with the last error; does not retry `RepairRefused`.
  */
 export const persistently = <A, E>(
   exclusively: ExclusiveWork,
@@ -38,7 +45,7 @@ export const persistently = <A, E>(
 
 const otherBranch = ({ client }: Provider, detail: string) => inconsistent(client, "eth_getBlockByNumber", detail)
 
-/** Fails unless the provider still has the block that the scan ends with: what it says is of the branch that was read. */
+/** Fails as `inconsistent` unless the provider has the scanned head: then its responses are of the scanned branch. */
 export const checkBranch = (provider: Provider, { head }: Scan) =>
   Effect.flatMap(sendBatch(provider.client, [getHeader(head.number)]), ([header]) =>
     header.hash === head.hash
@@ -46,7 +53,7 @@ export const checkBranch = (provider: Provider, { head }: Scan) =>
       : otherBranch(provider, `block ${head.number} is ${header.hash} and was read as ${head.hash}`)
   )
 
-const tooMuch = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
+const aboveBound = ({ address, after, amount, upTo }: Income.IncomeBound, excess: bigint) =>
   new RepairRefused({
     message:
       `Its coins are in the ledger already, as money of other transactions: ${address} got ${amount} wei in ` +
@@ -55,11 +62,11 @@ const tooMuch = ({ address, after, amount, upTo }: Income.IncomeBound, excess: b
   })
 
 /**
- * Stores transfers of blocks that were read before, and settles what follows, in one transaction. Neither the scan nor
- * the blocks that reorgs are measured against change. Fails, with nothing stored, when the chain's branch has changed
- * meanwhile. Gives how many receipts there are now that were not, or did not count, before.
+ * Stores transfers of scanned blocks and settles the payments concerned, in one transaction. The scan and the blocks
+ * stored for reorgs stay unchanged. Fails as `inconsistent`, with nothing stored, when the branch has changed
+ * meanwhile. Returns the number of receipts that the ledger lacked, or that did not count before.
  *
- * @param bounds what the addresses' coins may not exceed: it is refused where they would
+ * @param bounds upper bounds of the addresses' income: fails with `RepairRefused` where the ledger would exceed one
  */
 export const storeRepaired = (
   watch: WatchContext,
@@ -87,7 +94,7 @@ export const storeRepaired = (
         for (const bound of bounds) {
           if (!added.some(({ address, currency }) => address === bound.address && currency === coin)) continue
           const excess = yield* Income.keepWithin(network, bound)
-          if (excess > 0n) return yield* tooMuch(bound, excess)
+          if (excess > 0n) return yield* aboveBound(bound, excess)
         }
         yield* settlement.settle({ network, head: now.head }, new Set(touched))
         return added.length
@@ -98,19 +105,19 @@ export const storeRepaired = (
     )
   })
 
-/** What of a range has been read again. */
+/** The progress of a rescan. */
 export interface Rescanned {
-  /** The last block that was. */
+  /** The last block that was read. */
   readonly through: number
-  /** The last that is to be. */
+  /** The last block to read. */
   readonly to: number
-  /** Transfers to addresses of ours in the blocks that were read. */
+  /** Transfers to watched addresses in the blocks that were read. */
   readonly receipts: number
-  /** Those of them that the ledger lacked. */
+  /** The number of them that the ledger lacked. */
   readonly added: number
 }
 
-/** Blocks of the branch that was read from `from` up to at most `to`, as many as the provider gives at once. */
+/** Reads blocks of the scanned branch from `from` up to at most `to`, as many as the provider's block range allows. */
 const readPart = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
@@ -118,15 +125,18 @@ const readPart = Effect.fnUntraced(function* (
   from: number,
   to: number
 ): Effect.fn.Return<{ through: number; transfers: ReadonlyArray<Ledger.DatedTransfer> }, RpcError> {
-  const { client, blockRange: span } = provider
-  const [after, last] = yield* sendBatch(client, [getHeader(from - 1), getHeader(Math.min(to, from + span.blocks - 1))])
+  const { client, blockRange } = provider
+  const [after, last] = yield* sendBatch(client, [
+    getHeader(from - 1),
+    getHeader(Math.min(to, from + blockRange.blocks - 1))
+  ])
   yield* checkBranch(provider, scan)
   const blocks = last.number - after.number
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.map(({ transfers }) => ({ through: last.number, transfers })),
     Effect.tapBoth({
-      onFailure: (error) => Effect.sync(() => span.failed(error, blocks)),
-      onSuccess: () => Effect.sync(() => span.succeeded(blocks))
+      onFailure: (error) => Effect.sync(() => blockRange.failed(error, blocks)),
+      onSuccess: () => Effect.sync(() => blockRange.succeeded(blocks))
     }),
     Effect.catchIf(
       ({ reason }) => refusals.has(reason) && blocks > 1,
@@ -135,7 +145,7 @@ const readPart = Effect.fnUntraced(function* (
   )
 })
 
-/** Reads one part of what is left of [from, to] again, as long as the provider's span allows. */
+/** Reads the next part of [from, to] again and stores what the ledger lacks. */
 const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Provider, from: number, wanted?: number) {
   const scan = yield* scanOf(watch)
   const key = `chains.${networkKey(watch.network)}`
@@ -155,11 +165,13 @@ const readAgain = Effect.fnUntraced(function* (watch: WatchContext, provider: Pr
 })
 
 /**
- * Reads blocks again that were read before, from the first after genesis up to the scanned head, and stores what the
- * ledger lacks. It changes nothing where nothing is missing. The watcher ticks between its parts. It stops after `budget`
- * and tells how far it has come.
+ * Reads scanned blocks again, from block 1 up to the scanned head at most, and stores what the ledger lacks. Nothing
+ * changes where nothing is missing. The watcher ticks between its parts. Stops after `budget` and returns how far it
+ * has come.
+ *
+ * Fails with `RepairRefused` for a range that has not been scanned, and with `RpcError` after some retries.
  */
-export const rescan = Effect.fn("Chains.rescan")(function* (
+export const rescan = Effect.fn("Repair.rescan")(function* (
   exclusively: ExclusiveWork,
   range: { readonly from: number; readonly to?: number },
   budget: Duration.DurationInput

@@ -1,3 +1,8 @@
+/**
+ * Tokens at skipped addresses: addresses that a lost copy of the database may have handed out, so that payers may have
+ * used them before they were watched. Compares token balances with the ledger, searches logs backwards for what is
+ * missing, and claims the transactions found. The watcher's maintenance calls it.
+ */
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { readTokenBalances } from "../balances/tokenBalances.ts"
@@ -8,19 +13,20 @@ import { badResponse, getLogs, sendBatch, transferTopic } from "../rpc/methods.t
 import { transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { claimOnce } from "./claim.ts"
-import * as Gaps from "./SkippedAddressesRepo.ts"
+import * as SkippedAddresses from "./SkippedAddressesRepo.ts"
 
-/** Blocks of one call, which asks for the logs of a few receivers; fewer where the provider refuses. */
-const blocksAtOnce = 10_000
-/** Calls for one page of addresses, which bound how far back logs are looked for. */
-const longestSearch = 200
+/** Blocks of one call, for the logs of a few receivers; fewer where the provider refuses. */
+const blocksPerCall = 10_000
+/** Most calls for one page of addresses: bounds how far back logs are searched. */
+const maxCalls = 200
 
-/** What an address holds of a token that the ledger does not have, in base units. */
+/** An amount of a token that an address holds and the ledger lacks. */
 interface Missing {
   /** Lower case. */
   readonly address: string
   readonly contract: string
   readonly currency: string
+  /** Base units. */
   readonly amount: bigint
 }
 
@@ -32,14 +38,14 @@ const missingOf = Effect.fnUntraced(function* (
   currency: string
 ) {
   const held = yield* readTokenBalances(client, contract, addresses)
-  const credited = yield* Gaps.credited(watch.reader, watch.network, currency, addresses)
+  const credited = yield* SkippedAddresses.credited(watch.reader, watch.network, currency, addresses)
   return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
     const amount = (held[i] ?? 0n) - (credited.get(address) ?? 0n)
     return amount > 0n ? [{ address, contract, currency, amount }] : []
   })
 })
 
-/** Newest first, the transactions that brought what is missing; with what of it no log was found within reach. */
+/** The transactions that transferred the missing tokens, newest first, and what is left without a log within reach. */
 const search = Effect.fnUntraced(function* (
   { contracts }: WatchContext,
   { client }: Provider,
@@ -52,8 +58,8 @@ const search = Effect.fnUntraced(function* (
   const topics = [transferTopic, null, Array.from(watched, (address) => `0x${address.slice(2).padStart(64, "0")}`)]
   const filter = { address: [...new Set(missing.map(({ contract }) => contract))], topics }
   const hashes = new Set<string>()
-  let [to, size] = [head.number, blocksAtOnce]
-  for (let calls = 0; calls < longestSearch && to > 0 && left.size > 0; calls++) {
+  let [to, size] = [head.number, blocksPerCall]
+  for (let calls = 0; calls < maxCalls && to > 0 && left.size > 0; calls++) {
     const from = Math.max(1, to - size + 1)
     const call = getLogs(from, to, filter)
     const logs = yield* Effect.either(sendBatch(client, [call]))
@@ -80,10 +86,10 @@ const search = Effect.fnUntraced(function* (
 })
 
 /**
- * Finds tokens that skipped addresses hold from before they were watched, and takes their transactions into the ledger as
- * `tilld claim` does. Balances tell whether there is anything: where there is not, that is a call for each token.
+ * Finds tokens that skipped addresses received before they were watched, and claims their transactions as `tilld claim`
+ * does. Costs one call per token where balances show that nothing is missing.
  */
-export const findSkippedTokens = Effect.fn("Gaps.findTokens")(function* (
+export const findSkippedTokens = Effect.fn("Repair.findSkippedTokens")(function* (
   watch: WatchContext,
   provider: Provider,
   head: BlockRef,

@@ -35,7 +35,7 @@ const refusal = (clients: Parameters<typeof claimWith>[0], hash: string | undefi
   Effect.map(Effect.flip(claimWith(clients, hash)), ({ message }) => message)
 
 describe("a claim, where there are several providers", () => {
-  it.scoped("is of a transaction that any of them knows, and nobody has corroborated it yet", () =>
+  it.scoped("finds a transaction that any of them knows, and its receipts are not corroborated yet", () =>
     Effect.gen(function* () {
       const model = yield* owing("known", alice)
       const [deed] = yield* passed(model, direct(alice, 7n))
@@ -46,7 +46,7 @@ describe("a claim, where there are several providers", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("asks any of them what the transaction's contracts moved", () =>
+  it.scoped("takes the transaction's internal transfers from any of them", () =>
     Effect.gen(function* () {
       const model = yield* owing("traces", alice)
       const deeds = yield* passed(model, inside(alice, 7n))
@@ -55,13 +55,13 @@ describe("a claim, where there are several providers", () => {
         send: (calls) =>
           calls[0]?.method === "debug_traceTransaction" ? errorOf("silent", "unsupported") : model.client.send(calls)
       }
-      expect(yield* refusal([silent], deeds[0]?.hash)).toContain("no provider tells what its contracts moved")
+      expect(yield* refusal([silent], deeds[0]?.hash)).toContain("no provider shows what its contracts moved")
       yield* claimWith([silent, model.client], deeds[0]?.hash)
       expect(yield* ledger(alice, deeds)).toEqual(["1 call:0 7"])
     }).pipe(inStore)
   )
 
-  it.scoped("asks any of them what came to the address in all", () =>
+  it.scoped("takes the address's income from any of them", () =>
     Effect.gen(function* () {
       const model = yield* owing("states", alice)
       yield* looked(model, direct(alice, 20n))
@@ -73,7 +73,7 @@ describe("a claim, where there are several providers", () => {
 })
 
 describe("a claim", () => {
-  it.scoped("is not held against balances between which the owner has spent", () =>
+  it.scoped("is not bounded by balances between which the owner has spent", () =>
     Effect.gen(function* () {
       const model = yield* owing("spent", alice)
       yield* looked(model, direct(alice, 50n))
@@ -86,7 +86,7 @@ describe("a claim", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("takes nothing from what a reorg has taken back", () =>
+  it.scoped("does not reduce orphaned receipts", () =>
     Effect.gen(function* () {
       const model = yield* owing("orphan", alice)
       model.traces = false
@@ -114,7 +114,7 @@ describe("a claim", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("is of an address of this mode", () =>
+  it.scoped("credits addresses of its own mode only", () =>
     Effect.gen(function* () {
       const model = yield* owing("mode")
       yield* owe(alice)
@@ -135,7 +135,7 @@ describe("a claim", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("waits for the transaction's block, and is not of one that failed", () =>
+  it.scoped("is refused before the transaction's block is scanned, and for a failed transaction", () =>
     Effect.gen(function* () {
       const model = yield* owing("waits", alice)
       const [failed] = yield* passed(model, { ...direct(alice, 7n), fails: true })
