@@ -93,7 +93,7 @@ it.effect("finds coins, transactions and tokens on any chain of the mode, and no
   }).pipe(Effect.provide(around(known, [])))
 })
 
-it.effect("leaves out a chain that does not answer, and names it", () =>
+it.effect("names a chain that does not respond, and returns the addresses of the others", () =>
   Effect.gen(function* () {
     const vetted = yield* vet([address(1), address(4)])
     expect(vetted).toEqual({ used: new Set(), alone: new Set([address(4)]), unreachable: ["ethereum"] })
@@ -112,7 +112,7 @@ it.effect("asks in batches that providers accept, each address once", () => {
   }).pipe(Effect.provide(around(used, batches)))
 })
 
-it.effect("knows an address that was emptied by what it has sent, however many come before it", () =>
+it.effect("recognises an emptied address by its nonce, at any position in the list", () =>
   Effect.gen(function* () {
     const { alone } = yield* vet(Array.from({ length: 100 }, (_, n) => address(n)))
     expect(alone).toEqual(new Set([address(63)]))
@@ -122,7 +122,7 @@ it.effect("knows an address that was emptied by what it has sent, however many c
 const all = [0, 1, 2, 3].map(address)
 const liar = Object.fromEntries(all.map((one) => [one.toLowerCase(), { sent: 1 }]))
 
-it.effect("tells what another provider of the chain confirms, and what stays one provider's word", () => {
+it.effect("separates what another provider of the chain confirms from what one provider alone reports", () => {
   const batches: Array<number> = []
   const known = { a: liar, a2: { [lower(1)]: { coins: 1n } }, b: {} }
   return Effect.gen(function* () {
@@ -144,7 +144,7 @@ it.effect("asks others about nothing that the serving provider does not claim", 
   }).pipe(Effect.provide(around(known, batches, ["a", "a2"])))
 })
 
-it.effect("takes any other provider's word for confirmation, whether or not others answer", () =>
+it.effect("one other provider is enough to confirm, whether or not the rest respond", () =>
   Effect.gen(function* () {
     const known = { a: liar, a3: { [lower(2)]: { sent: 1 } }, b: {} }
     const three = Effect.provide(vet(all), around({ ...known, a2: {} }, [], ["a", "a2", "a3"]))

@@ -35,8 +35,8 @@ const confirm = change("UPDATE payments SET status = 'confirmed', confirmed_at =
 const oweLive = (...payment: Parameters<typeof owe>) =>
   Effect.flatMap(owe(...payment), (id) => change("UPDATE payments SET mode = 'live' WHERE id = ?", id))
 
-describe("of two modes in one database", () => {
-  it.scoped("a round of one asks for its own payments, and is no round of the other", () =>
+describe("two modes in one database", () => {
+  it.scoped("a round covers the payments of its own mode only, and is no round of the other mode", () =>
     Effect.gen(function* () {
       const model = yield* owing("modes", alice)
       yield* scanTo(model.head, live)
@@ -59,7 +59,7 @@ describe("of two modes in one database", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("each has its own payments that ended, and its own that a reorg has taken coins from", () =>
+  it.scoped("each has its own ended payments, and its own payments that lost coins to a reorg", () =>
     Effect.gen(function* () {
       const model = yield* owing("ended", alice)
       yield* oweLive(bob, { endedAt: 5 })
@@ -81,7 +81,7 @@ describe("of two modes in one database", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("when a payment for another chain was made is told by the blocks of its own mode", () =>
+  it.scoped("the creation block of a payment for another chain comes from blocks of its own mode", () =>
     Effect.gen(function* () {
       yield* scanTo({ number: 7, hash: "0x7", time: 70 })
       yield* scanTo({ number: 9, hash: "0x9", time: 90 }, live)
@@ -93,8 +93,8 @@ describe("of two modes in one database", () => {
   )
 })
 
-describe("who is asked for in a round", () => {
-  it.scoped("a payment whose time is over in the chain's coin, once", () =>
+describe("a round covers", () => {
+  it.scoped("a payment in the chain's coin once at its deadline", () =>
     Effect.gen(function* () {
       const model = yield* owing("once")
       yield* owe(alice, { expiresAt: 100 })
@@ -103,24 +103,26 @@ describe("who is asked for in a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("a payment that no head was known to counts from the round, and an ended one is none of its chain's", () =>
-    Effect.gen(function* () {
-      const model = yield* owing("unplaced", alice)
-      yield* owe(bob, { endedAt: 5 })
-      model.mine([direct(alice, 40n), direct(bob, 50n)])
-      yield* scanTo(model.head)
-      yield* change("UPDATE payments SET created_head = NULL")
-      const [asked] = yield* wanted(model.head)
-      expect(asked?.known).toMatchObject({ number: 1, assumed: true })
-      yield* round(depsOf(model.client), model.head)
-      expect(yield* told(alice)).toEqual([])
-      const page = yield* Balances.endedPage(yield* Reader, network, 0, undefined, 10)
-      expect(page.asked.map(({ known, own }) => [own, known.number])).toEqual([[false, 0]])
-    }).pipe(inStore)
+  it.scoped(
+    "a payment created without a known head from this round's block on; once ended, it is compared as another chain's",
+    () =>
+      Effect.gen(function* () {
+        const model = yield* owing("unplaced", alice)
+        yield* owe(bob, { endedAt: 5 })
+        model.mine([direct(alice, 40n), direct(bob, 50n)])
+        yield* scanTo(model.head)
+        yield* change("UPDATE payments SET created_head = NULL")
+        const [asked] = yield* wanted(model.head)
+        expect(asked?.known).toMatchObject({ number: 1, assumed: true })
+        yield* round(depsOf(model.client), model.head)
+        expect(yield* told(alice)).toEqual([])
+        const page = yield* Balances.endedPage(yield* Reader, network, 0, undefined, 10)
+        expect(page.asked.map(({ known, own }) => [own, known.number])).toEqual([[false, 0]])
+      }).pipe(inStore)
   )
 
   it.scoped(
-    "a confirmed payment that has lost coins is compared with what is known of it, not with the last round",
+    "a confirmed payment that lost coins, compared with its own balance point and not with the last round",
     () =>
       Effect.gen(function* () {
         const model = yield* owing("undone", alice)
@@ -137,8 +139,8 @@ describe("who is asked for in a round", () => {
   )
 })
 
-describe("what is known of a payment that a reorg takes coins from", () => {
-  it.scoped("is what was known up to the common ancestor", () =>
+describe("the query of a payment that loses coins to a reorg", () => {
+  it.scoped("has the points and receipts up to the common ancestor", () =>
     Effect.gen(function* () {
       const model = yield* owing("ancestor", alice)
       model.mine([inside(alice, 5n, [alice])])
@@ -164,7 +166,7 @@ describe("what is known of a payment that a reorg takes coins from", () => {
   )
 })
 
-it.scoped("a token's receipt is no part of what an address holds of the chain's coin", () =>
+it.scoped("a token's receipt does not count towards the native balance", () =>
   Effect.gen(function* () {
     const model = yield* owing("token", alice)
     const { hash, number, time } = model.mine([inside(alice, 5n, [alice])])

@@ -60,10 +60,10 @@ const credit = (position: string, amount: bigint) => ({
   amount
 })
 
-describe("which transactions brought money", () => {
+describe("attribution of income", () => {
   const paid = [transaction(1, { to: alice, value: 5n }), transaction(2, { to: alice, value: 5n })] as const
 
-  it("those that pay the address themselves, each one apart", () => {
+  it("gives each transaction that pays the address by its value a receipt of its own", () => {
     expect(told(change(10n), paid)).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
     // What is in the ledger is not told again.
     expect(told(change(10n, { credits: [credit("tx:1", 5n)] }), paid)).toEqual({ rest: 0n, transfers: ["tx:2 5"] })
@@ -75,7 +75,7 @@ describe("which transactions brought money", () => {
     expect(told(change(10n, { credits: [earlier] }), paid.slice(0, 1)).transfers).toEqual(["tx:1 5"])
   })
 
-  it("then the only one that succeeded and names it, for all that is left", () => {
+  it("attributes the rest to the only successful transaction that names the address", () => {
     const named = transaction(3, { input: naming(alice) })
     expect(told(change(12n), [...paid, named])).toEqual({
       rest: 0n,
@@ -94,7 +94,7 @@ describe("which transactions brought money", () => {
     expect(told(change(10n), [...paid, named])).toEqual({ rest: 0n, transfers: ["tx:1 5", "tx:2 5"] })
   })
 
-  it("what the address's own transactions took is added to the difference", () => {
+  it("adds what the address's own transactions spent to the difference", () => {
     const spent = transaction(5, { from: alice, to: bob, value: 30n })
     expect(told(change(-40n), [spent])).toEqual({ rest: 0n, transfers: [] })
     expect(told(change(-33n), [spent])).toEqual({ rest: 7n, transfers: [] })
@@ -109,7 +109,7 @@ describe("which transactions brought money", () => {
     expect(told(change(-100n), []).rest).toBe(-100n)
   })
 
-  it("what is traced is tried where it is likeliest first, and never what cannot be", () => {
+  it("orders candidates for traces by likelihood, without transactions that run no code", () => {
     const named = transaction(1, { input: naming(alice) })
     const carrying = transaction(2, { value: 5n })
     const other = transaction(3)
@@ -118,7 +118,7 @@ describe("which transactions brought money", () => {
     expect(candidates(change(1n, { credits: [credit(`call:${named.hash}`, 1n)] }), all)).toEqual([carrying, other])
   })
 
-  it("one receipt a transaction, of what it moved to the address", () => {
+  it("gives one receipt per traced transaction, with the sum of its moves to the address", () => {
     const moves = [
       { from: contract, to: alice, amount: 2n },
       { from: contract, to: alice, amount: 3n },
@@ -147,7 +147,7 @@ describe("which transactions brought money", () => {
 
 const decoded = <A>(call: Call<A>, answer: unknown): A | string => Either.merge(call.decode(answer))
 
-describe("what nodes say of a transaction's moves", () => {
+describe("decoding the moves of a transaction", () => {
   const frame = (type: string, to: string, value: string, over: object = {}) => ({
     type,
     from: contract,
@@ -157,7 +157,7 @@ describe("what nodes say of a transaction's moves", () => {
   })
   const trace = traceTransaction(hash(1))
 
-  it("counts frames that pay, on every level, and nothing below an error", () => {
+  it("counts call frames with value on every level, and none below a failed frame", () => {
     const moves = decoded(trace, {
       ...frame("CALL", contract, "0x1", { from: bob }),
       calls: [
@@ -183,7 +183,7 @@ describe("what nodes say of a transaction's moves", () => {
     expect(decoded(trace, failed)).toEqual([])
   })
 
-  it("reads a thousand levels, and refuses what is no trace", () => {
+  it("reads a thousand levels, and rejects a malformed trace", () => {
     let deep: object = frame("CALL", alice, "0x1")
     for (let i = 0; i < 1024; i++) deep = frame("CALL", contract, "0x0", { calls: [deep] })
     expect(decoded(trace, deep)).toEqual([{ from: contract, to: alice, amount: 1n }])
@@ -193,7 +193,7 @@ describe("what nodes say of a transaction's moves", () => {
     expect(typeof decoded(trace, { ...frame("CALL", alice, "0x1"), calls: [{ type: "CALL" }] })).toBe("string")
   })
 
-  it("takes from a simulation what stands for coins, and nobody's token", () => {
+  it("takes the native transfers of a simulation, and no token's logs", () => {
     const topic = (address: string) => `0x${address.slice(2).padStart(64, "0")}`
     const log = (address: string) => ({
       address,

@@ -23,8 +23,8 @@ const credit = (block: number, position: string, amount: string): CreditRow => (
 /** The last round was at block 40, and this one is at block 60. */
 const since: RoundBounds = { checked: { number: 40, time: 400 }, at: { number: 60, hash: "0x60", time: 600 } }
 
-describe("what is known of an address", () => {
-  it("is its newest point, and that it was empty when its payment was made, where there is none", () => {
+describe("the query of an address", () => {
+  it("has the newest balance point, or an assumed empty one at the payment's creation", () => {
     expect(balanceQueryOf(watched, since, [point(20, "5"), point(30, "7")], []).known).toEqual({
       number: 30,
       balance: 7n,
@@ -38,7 +38,7 @@ describe("what is known of an address", () => {
     })
   })
 
-  it("is with the last round's block where it is compared in every round, and only there", () => {
+  it("counts as compared to the last round only if the address is in every round", () => {
     const rows = [point(20, "5")]
     expect(balanceQueryOf(watched, since, rows, []).comparedTo).toBe(40)
     expect(balanceQueryOf({ ...watched, everyRound: false }, since, rows, []).comparedTo).toBe(20)
@@ -46,13 +46,13 @@ describe("what is known of an address", () => {
     expect(balanceQueryOf(watched, { ...since, checked: { number: 15, time: 150 } }, rows, []).comparedTo).toBe(20)
   })
 
-  it("counts receipts above its point, which has those up to it", () => {
+  it("has the receipts above the balance point, which includes those up to it", () => {
     const receipts = [credit(19, "tx:0", "1"), credit(20, "tx:0", "2"), credit(21, "tx:0", "3")]
     expect(balanceQueryOf(watched, since, [point(20, "5")], receipts).credits.map(({ amount }) => amount)).toEqual([3n])
   })
 })
 
-describe("a receipt of which nobody can tell the transaction", () => {
+describe("an unattributed receipt", () => {
   const rows = [point(19, "0"), point(20, "9"), point(30, "9")]
   const receipts = [
     credit(20, "tx:3", "2"),
@@ -61,7 +61,7 @@ describe("a receipt of which nobody can tell the transaction", () => {
     credit(28, "tx:0", "1")
   ]
 
-  it("is told apart from all others, those of its own block and those of its own kind", () => {
+  it("is searched for with all other receipts of the address, of its own block and position too", () => {
     const { doubts } = balanceQueryOf(watched, since, rows, receipts)
     expect(doubts).toHaveLength(1)
     expect(doubts[0]).toMatchObject({
@@ -76,7 +76,7 @@ describe("a receipt of which nobody can tell the transaction", () => {
     ])
   })
 
-  it("is tried again by rounds only, and only where both sides of it are known", () => {
+  it("is searched for again by rounds only, and only with balance points on both sides", () => {
     const doubtsOf = (over: Partial<Watched>, known = rows) =>
       balanceQueryOf({ ...watched, ...over }, since, known, receipts).doubts.length
     expect(doubtsOf({})).toBe(1)

@@ -32,14 +32,14 @@ const other = `0x${"1".repeat(64)}`
 const isFull = ({ method, params }: RpcRequest) => method === "eth_getBlockByNumber" && params[1] === true
 const fullBlocksOf = (model: BalanceModel) => model.calls.filter(isFull).length
 
-describe("what a node says of a transaction", () => {
+describe("a transaction read from a node", () => {
   const paid = () => {
     const model = new BalanceModel("paid")
     model.mine([direct(alice, 5n)])
     return model
   }
 
-  it.effect("is not believed where its receipt is of another block or another transaction", () =>
+  it.effect("is rejected when its receipt is of another block or another transaction", () =>
     Effect.gen(function* () {
       const model = paid()
       for (const over of [{ blockHash: other }, { transactionHash: other }]) {
@@ -50,7 +50,7 @@ describe("what a node says of a transaction", () => {
     })
   )
 
-  it.effect("is not believed where it names another block than the one that it is in, and its receipt does too", () =>
+  it.effect("is rejected when it and its receipt name another block than the one that lists it", () =>
     Effect.gen(function* () {
       const model = paid()
       const strayed = distorted(model.client, "eth_getBlockByNumber", (block) => ({
@@ -67,7 +67,7 @@ describe("what a node says of a transaction", () => {
     })
   )
 
-  it.effect("is understood where its addresses are written with capitals", () =>
+  it.effect("is read with its addresses in mixed case", () =>
     Effect.gen(function* () {
       const model = paid()
       const written = distorted(model.client, "eth_getBlockByNumber", (block) => ({
@@ -98,7 +98,7 @@ describe("a provider that does not trace", () => {
   const traced = { failed: [], told: ["1 call:? 3", "1 call:? 4"] }
   const untold = { failed: [], told: ["1 unattributed 7"] }
 
-  it.effect("because it is in trouble is asked again, and one that refuses to after an hour", () =>
+  it.effect("because of an error is asked again, and one that refuses traces again after an hour", () =>
     Effect.gen(function* () {
       const model = inner()
       const troubled = tracing(model, ["timeout"])
@@ -113,7 +113,7 @@ describe("a provider that does not trace", () => {
     })
   )
 
-  it.effect("is no reason not to ask the next one, nor is one that traces and finds nothing", () =>
+  it.effect("does not stop the next one from being asked, nor does one whose trace is empty", () =>
     Effect.gen(function* () {
       const model = inner()
       const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
@@ -125,7 +125,7 @@ describe("a provider that does not trace", () => {
   )
 })
 
-describe("a block that is run again", () => {
+describe("a simulated block", () => {
   const word = (value: bigint | string) => `0x${BigInt(value).toString(16).padStart(64, "0")}`
   const transfer = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
   /** Of each transaction, what it moves to alice. */
@@ -140,7 +140,7 @@ describe("a block that is run again", () => {
     }
   })
 
-  it.effect("is believed where it tells all that came, and not where it tells more or less", () =>
+  it.effect("is used where it explains the income exactly, and not where it shows more or less", () =>
     Effect.gen(function* () {
       const model = new BalanceModel("simulated")
       model.traces = false
@@ -153,7 +153,7 @@ describe("a block that is run again", () => {
     })
   )
 
-  it.effect("names no transaction that runs no code", () =>
+  it.effect("attributes nothing to a transaction that runs no code", () =>
     Effect.gen(function* () {
       const model = new BalanceModel("simulated")
       model.traces = false
@@ -164,20 +164,20 @@ describe("a block that is run again", () => {
   )
 })
 
-describe("money that two contracts moved in one block, one of them with a transaction that names the address", () => {
+describe("internal transfers of two transactions in one block, one of which names the address", () => {
   const both = (over: Partial<BalanceModel> = {}) => {
     const model = Object.assign(new BalanceModel("both"), over)
     model.mine([inside(alice, 3n, [alice]), inside(alice, 4n)])
     return model
   }
 
-  it.effect("is told apart by traces", () =>
+  it.effect("are told apart by traces", () =>
     Effect.gen(function* () {
       expect((yield* look(both())).told).toEqual(["1 call:? 3", "1 call:? 4"])
     })
   )
 
-  it.effect("is the naming one's as far as its trace goes where the states are gone", () =>
+  it.effect("are attributed to the naming one up to its traced amount where the states are pruned", () =>
     Effect.gen(function* () {
       const model = both({ states: 0 })
       model.mine([nothing])
@@ -185,7 +185,7 @@ describe("money that two contracts moved in one block, one of them with a transa
     })
   )
 
-  it.effect("is the naming one's where nobody traces, or where a trace is empty", () =>
+  it.effect("are attributed to the naming one where no provider traces, or the trace is empty", () =>
     Effect.gen(function* () {
       const model = both()
       const empty = distorted(model.client, "debug_traceTransaction", (frame) => ({ ...frame, calls: [] }))
@@ -195,7 +195,7 @@ describe("money that two contracts moved in one block, one of them with a transa
   )
 })
 
-describe("where nobody has the states between two points any more", () => {
+describe("where no provider has the states between two points", () => {
   /** `blocks` of them, the first of which pays alice directly and the last from inside. */
   const long = (blocks: number) => {
     const model = new BalanceModel("long")
@@ -206,7 +206,7 @@ describe("where nobody has the states between two points any more", () => {
     return model
   }
 
-  it.effect("the transactions of five hundred blocks are read, and of no more", () =>
+  it.effect("the transactions of at most five hundred blocks are read", () =>
     Effect.gen(function* () {
       const most = long(500)
       expect((yield* look(most)).told).toEqual(["1 tx:0 5", "500 call:? 7"])
@@ -217,7 +217,7 @@ describe("where nobody has the states between two points any more", () => {
     })
   )
 
-  it.effect("what was collected again is not taken for nothing", () =>
+  it.effect("income that the owner has collected is still found", () =>
     Effect.gen(function* () {
       const model = new BalanceModel("collected")
       model.states = 0
@@ -234,7 +234,7 @@ describe("where nobody has the states between two points any more", () => {
     })
   )
 
-  it.effect("nor their blocks, what came is kept with the last one; trouble is not taken for that", () =>
+  it.effect("nor their blocks, income is unattributed in the last block; provider errors fail instead", () =>
     Effect.gen(function* () {
       const model = long(20)
       const refusing = (reason: RpcReason): RpcClient => ({

@@ -16,7 +16,7 @@ const credit = (number: number, amount: bigint) => ({
   txHash: "0x1"
 })
 
-it("halves an interval until single blocks are left, whatever states are gone", () =>
+it("bisects an interval down to single blocks, whichever states are pruned", () =>
   fc.assert(
     fc.property(fc.nat(10_000), fc.nat(10_000), fc.nat(10_000), (lo, blocks, gone) => {
       const hi = lo + blocks
@@ -32,7 +32,7 @@ it("halves an interval until single blocks are left, whatever states are gone", 
     })
   ))
 
-it("leaves nothing to be told where receipts make up the difference and nothing was sent", () =>
+it("finds no discrepancy where receipts explain the difference and nothing was sent", () =>
   fc.assert(
     fc.property(
       fc.array(fc.record({ number: fc.nat(30), amount: fc.bigInt({ min: 1n, max: 9n }) }), { maxLength: 10 }),
@@ -53,7 +53,7 @@ it("leaves nothing to be told where receipts make up the difference and nothing 
     )
   ))
 
-it("tries an unattributed receipt again some thirty times a day, the more often the younger it is", () => {
+it("searches for an unattributed receipt again some thirty times a day, more often while it is young", () => {
   const tries = (from: number, to: number, step: number) => {
     let count = 0
     for (let now = from + step; now <= to; now += step) if (dueAgain(0, now - step, now)) count++

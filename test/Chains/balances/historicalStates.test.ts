@@ -36,7 +36,7 @@ describe("the state of an old block", () => {
   const gone = ["state", "refused", "unsupported"] as const
   const ofOldNodes = ["missing", "garbage"] as const
 
-  it.effect("is asked of others where the first does not have it, however it says so", () =>
+  it.effect("is read from another provider where the first has pruned it, however its error says so", () =>
     Effect.gen(function* () {
       for (const reason of gone) {
         expect(yield* states(reason, 1)).toEqual({ number: 999, balance: 9n, nonce: 2 })
@@ -47,7 +47,7 @@ describe("the state of an old block", () => {
     })
   )
 
-  it.effect("is one that every node has, a few blocks back: words of old nodes are errors there", () =>
+  it.effect("must exist on every node a few blocks back: old nodes' errors for pruned states fail there", () =>
     Effect.gen(function* () {
       for (const reason of ofOldNodes) {
         expect(yield* Effect.flip(states(reason, 128))).toMatchObject({ host: "first", reason })
@@ -55,7 +55,7 @@ describe("the state of an old block", () => {
     })
   )
 
-  it.effect("is not taken for gone where the provider is in trouble", () =>
+  it.effect("does not count as pruned on another error of the provider", () =>
     Effect.gen(function* () {
       for (const reason of ["timeout", "unreachable", "rate_limited", "http", "inconsistent", "behind"] as const) {
         expect(yield* Effect.flip(states(reason, 500))).toMatchObject({ host: "first", reason })
@@ -63,7 +63,7 @@ describe("the state of an old block", () => {
     })
   )
 
-  it.effect("is gone where no other has it either, whatever keeps them", () =>
+  it.effect("is undefined where no other provider has it either, whatever its error", () =>
     Effect.gen(function* () {
       const others = [node("second", "state"), node("third", "timeout")]
       expect(yield* states("state", 1, others)).toBeUndefined()
@@ -101,14 +101,14 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
   }
   const isByNumber = ({ method, params }: RpcRequest) => method === "eth_getBalance" && typeof params[1] === "string"
 
-  it.effect("is never that of another branch, which a balancer's node has at the same number", () =>
+  it.effect("is never of another branch, which a node behind a load balancer has at the same number", () =>
     Effect.gen(function* () {
       const { client, head } = forked((call, answer) => (isByNumber(call) ? "0x3c" : answer))
       expect(yield* pointAt(sourcesOf(client, head), alice, 1)).toEqual({ number: 1, balance: 5n, nonce: 0 })
     })
   )
 
-  it.effect("is asked by number where a node refuses hashes, and must be of the same block", () =>
+  it.effect("is read by number where a node refuses hashes, and must be of the same block", () =>
     Effect.gen(function* () {
       const refused = new RpcError({ host: "model", method: "eth_getBalance", reason: "refused", detail: "an object" })
       const byHash = ({ params }: RpcRequest) => typeof params[1] === "object"
@@ -127,7 +127,7 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
     })
   )
 
-  it.effect("is of the branch of the round's block, or of none", () =>
+  it.effect("is of the branch of the round's block, or the read fails", () =>
     Effect.gen(function* () {
       const { client, head } = forked((_, answer) => answer)
       const replaced = { ...head, hash: `0x${"9".repeat(64)}` }
@@ -138,8 +138,8 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
   )
 })
 
-describe("the states of those whose balance has changed", () => {
-  it.effect("are each their own, in as many batches as it takes", () =>
+describe("the states of addresses whose balance has changed", () => {
+  it.effect("are matched to their addresses over several batches", () =>
     Effect.gen(function* () {
       const sizes: Array<number> = []
       const client = makeClient({
@@ -171,7 +171,7 @@ describe("the states of those whose balance has changed", () => {
     })
   )
 
-  it.effect("are disputed where the two answers differ, and the smaller is the one to go by", () =>
+  it.effect("are disputed where the two responses differ, with the smaller balance", () =>
     Effect.gen(function* () {
       for (const first of [8n, 10n]) {
         const [found] = yield* statesOf(rich.client, at, [[firstAsked(alice), first]])

@@ -37,8 +37,8 @@ const spend = Effect.fnUntraced(function* (chain: LocalChain, from: Address, val
   ])
 })
 
-describe("native money, against a real node", () => {
-  it.scopedLive("is found however it comes, in its block, with its transaction", () =>
+describe("native income, against a real node", () => {
+  it.scopedLive("is found in its block with its transaction, whichever way it is sent", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         const deps = depsOf(client)
@@ -135,7 +135,7 @@ describe("native money, against a real node", () => {
     )
   )
 
-  it.scopedLive("is found at the deadline although as much was spent between two looks", () =>
+  it.scopedLive("is found at the deadline although the same amount was spent between two rounds", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         const deps = depsOf(client)
@@ -165,7 +165,7 @@ describe("native money, against a real node", () => {
     )
   )
 
-  it.scopedLive("that an address had before its payment is none of it", () =>
+  it.scopedLive("from before the payment does not count", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         const alice = address(0)

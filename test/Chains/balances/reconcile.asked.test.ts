@@ -36,8 +36,8 @@ const rows = Effect.flatMap(Reader, (reader) =>
   )
 )
 
-describe("who is asked for", () => {
-  it.scoped("every payment of the mode at its deadline, once; on another chain it is enough that something came", () =>
+describe("a reconciliation covers", () => {
+  it.scoped("every payment of the mode at its deadline, once; on another chain only the amount of income", () =>
     Effect.gen(function* () {
       const model = yield* owing("deadline")
       yield* owe(alice, { chain: "ethereum", currency: "USDC", expiresAt: 100 })
@@ -66,7 +66,7 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
-  it.effect("on another chain, and is told of no receipt where it holds less than before, or the same", () =>
+  it.effect("a payment of another chain, without a receipt where its balance is the same or lower", () =>
     Effect.gen(function* () {
       const model = new BalanceModel("less")
       model.mine([direct(alice, 9n), direct(bob, 9n), direct(carol, 9n)])
@@ -88,41 +88,39 @@ describe("who is asked for", () => {
     })
   )
 
-  it.scoped(
-    "on another chain what was there before the payment is none of it, where the state of that time is known",
-    () =>
-      Effect.gen(function* () {
-        const model = new BalanceModel("before")
-        model.mine([direct(alice, 40n), direct(bob, 50n)])
-        yield* scanTo(model.head)
-        model.mine([])
-        const created = model.head
-        yield* scanTo(created)
-        const createdAt = created.time * 1000 + 999
-        yield* owe(alice, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt })
-        yield* owe(bob, { chain: "ethereum", currency: "USDC", expiresAt: 200, createdAt })
-        yield* owe(carol, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt: 0 })
-        model.mine([direct(alice, 3n), direct(carol, 4n)])
-        yield* scanTo(model.head)
-        expect(
-          (yield* wanted({ ...model.head, time: 161 })).map(({ address, known }) => [address, known.number])
-        ).toEqual([
-          [alice, created.number],
-          [carol, 0]
-        ])
-        model.mine([], 161)
-        yield* round(depsOf(model.client), model.head)
-        expect((yield* told(alice)).map((line) => line.slice(2))).toEqual(["unattributed 3"])
-        // Seen, and not asked about again.
-        expect((yield* rows).map(({ address }) => address).sort()).toEqual([alice, carol].sort())
-        model.states = 0
-        model.mine([], 261)
-        yield* round(depsOf(model.client), model.head)
-        expect((yield* told(bob)).map((line) => line.slice(2))).toEqual(["unattributed 50"])
-      }).pipe(inStore)
+  it.scoped("another chain without coins from before the payment, where the state of that time is known", () =>
+    Effect.gen(function* () {
+      const model = new BalanceModel("before")
+      model.mine([direct(alice, 40n), direct(bob, 50n)])
+      yield* scanTo(model.head)
+      model.mine([])
+      const created = model.head
+      yield* scanTo(created)
+      const createdAt = created.time * 1000 + 999
+      yield* owe(alice, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt })
+      yield* owe(bob, { chain: "ethereum", currency: "USDC", expiresAt: 200, createdAt })
+      yield* owe(carol, { chain: "ethereum", currency: "USDC", expiresAt: 100, createdAt: 0 })
+      model.mine([direct(alice, 3n), direct(carol, 4n)])
+      yield* scanTo(model.head)
+      expect(
+        (yield* wanted({ ...model.head, time: 161 })).map(({ address, known }) => [address, known.number])
+      ).toEqual([
+        [alice, created.number],
+        [carol, 0]
+      ])
+      model.mine([], 161)
+      yield* round(depsOf(model.client), model.head)
+      expect((yield* told(alice)).map((line) => line.slice(2))).toEqual(["unattributed 3"])
+      // Seen, and not asked about again.
+      expect((yield* rows).map(({ address }) => address).sort()).toEqual([alice, carol].sort())
+      model.states = 0
+      model.mine([], 261)
+      yield* round(depsOf(model.client), model.head)
+      expect((yield* told(bob)).map((line) => line.slice(2))).toEqual(["unattributed 50"])
+    }).pipe(inStore)
   )
 
-  it.scoped("ended payments and lost addresses, a page at a time, without moving `checked`", () =>
+  it.scoped("ended payments and skipped addresses, a page at a time, without moving `checked`", () =>
     Effect.gen(function* () {
       const model = yield* owing("ended")
       const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
@@ -167,7 +165,7 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("what a lost copy may have handed out, each once, in pages that end with the last", () =>
+  it.scoped("each skipped address once, in pages that end with the last", () =>
     Effect.gen(function* () {
       yield* scanTo(new BalanceModel("gaps").head)
       const handedOut = [6, 7, 8, 9].map((n) => `0x${String(n).padStart(40, "0")}`)
@@ -200,7 +198,7 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("confirmed payments from which a reorg has taken coins, until what took their place is final", () =>
+  it.scoped("confirmed payments that lost coins to a reorg, until the new blocks are final", () =>
     Effect.gen(function* () {
       const model = yield* owing("undone")
       const confirmed = yield* owe(alice)
@@ -227,7 +225,7 @@ describe("who is asked for", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("of an address that was looked at, what it held then is what later balances are compared with", () =>
+  it.scoped("an address that was compared before from its last balance on", () =>
     Effect.gen(function* () {
       const model = yield* owing("rows", alice)
       model.mine([direct(alice, 9n)])

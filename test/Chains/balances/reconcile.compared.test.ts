@@ -4,7 +4,7 @@ import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import { BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
 import { alice, depsOf, firstAsked, inStore, owing, round, toldOfAny } from "./reconcileWorld.ts"
 
-it.scoped("what came while the owner spent as much is told once the address is seen to have sent something", () =>
+it.scoped("income hidden by a spend of the same amount is found once the nonce has changed", () =>
   Effect.gen(function* () {
     const model = yield* owing("as much", alice)
     model.mine([direct(alice, 50n)])
@@ -18,7 +18,7 @@ it.scoped("what came while the owner spent as much is told once the address is s
   }).pipe(inStore)
 )
 
-it.effect("where no state is left, what came is looked for above the last round, however long nothing has come", () =>
+it.effect("with all states pruned, income is searched above the last round, however old the balance point is", () =>
   Effect.gen(function* () {
     const model = new BalanceModel("long")
     model.states = 0
@@ -31,7 +31,7 @@ it.effect("where no state is left, what came is looked for above the last round,
   })
 )
 
-it.effect("a transaction that the ledger has already is not looked into for the rest of its block", () =>
+it.effect("a transaction that the ledger has is not traced for the rest of its block's income", () =>
   Effect.gen(function* () {
     const model = new BalanceModel("rest")
     // More than one batch of traces has.

@@ -10,7 +10,7 @@ const asking = (over = "expires_at") =>
     writer.write(Effect.flatMap(Tx, (tx) => tx.run(`UPDATE payments SET amount = '1000000', expires_at = ${over}`)))
   )
 
-it.scoped("dust: coins below the floor are not looked for, however many blocks they come in", () =>
+it.scoped("dust: coins below the floor are not searched for, in however many blocks", () =>
   Effect.gen(function* () {
     const model = yield* owing("dust", alice)
     yield* asking()
@@ -23,7 +23,7 @@ it.scoped("dust: coins below the floor are not looked for, however many blocks t
   }).pipe(inStore)
 )
 
-it.scoped("dust: once it has come to as much as the floor it is one unattributed amount, for a few calls", () =>
+it.scoped("dust: once it adds up to the floor it becomes one unattributed receipt, for a few calls", () =>
   Effect.gen(function* () {
     const model = yield* owing("much dust", alice)
     yield* asking()
@@ -40,7 +40,7 @@ it.scoped("dust: once it has come to as much as the floor it is one unattributed
   }).pipe(inStore)
 )
 
-it.scoped("dust: a payment amidst it is found all the same, and what is left is one amount", () =>
+it.scoped("dust: a payment among it is still found, and the rest is one unattributed receipt", () =>
   Effect.gen(function* () {
     const model = yield* owing("amidst", alice)
     yield* asking()
@@ -53,7 +53,7 @@ it.scoped("dust: a payment amidst it is found all the same, and what is left is 
   }).pipe(inStore)
 )
 
-it.scoped("dust: what is missing in the end is looked for, however little it is", () =>
+it.scoped("dust: a small last part of a payment is searched for, whatever its amount", () =>
   Effect.gen(function* () {
     const model = yield* owing("short", alice)
     yield* asking()
@@ -69,7 +69,7 @@ it.scoped("dust: what is missing in the end is looked for, however little it is"
   }).pipe(inStore)
 )
 
-it.scoped("dust: at the end of the payment's time it is noted, without a search", () =>
+it.scoped("dust: at the payment's deadline it is recorded without a search", () =>
   Effect.gen(function* () {
     const model = yield* owing("end", alice)
     yield* asking()

@@ -16,7 +16,7 @@ import {
   wanted
 } from "./reconcileWorld.ts"
 
-it.scoped("a round waits for the one of two addresses that is not given up", () =>
+it.scoped("a round does not count as complete while one of two failed addresses is not given up", () =>
   Effect.gen(function* () {
     const model = yield* owing("two", alice, bob)
     model.mine([direct(alice, 5n)])
@@ -35,7 +35,7 @@ it.scoped("a round waits for the one of two addresses that is not given up", () 
   }).pipe(inStore)
 )
 
-it.scoped("what an address holds that was given up is told once its block can be read", () =>
+it.scoped("the income of an address that was given up is attributed once its block can be read", () =>
   Effect.gen(function* () {
     const model = yield* owing("later", alice)
     model.mine([direct(alice, 5n)])
@@ -49,7 +49,7 @@ it.scoped("what an address holds that was given up is told once its block can be
   }).pipe(inStore)
 )
 
-it.scoped("a block that cannot be read again for an unattributed receipt holds up nobody", () =>
+it.scoped("a failed search for an unattributed receipt does not block the round", () =>
   Effect.gen(function* () {
     const model = yield* owing("again", alice, bob)
     model.traces = false

@@ -41,10 +41,10 @@ const spends: fc.Arbitrary<Deed> = fc.oneof(
 )
 
 interface Story {
-  /** Blocks after the payments are made, and whether the oracle looks after each. */
+  /** Blocks after the payments are made, and whether a round runs after each. */
   readonly blocks: ReadonlyArray<{ readonly deeds: ReadonlyArray<Deed>; readonly look: boolean }>
   readonly before: ReadonlyArray<Deed>
-  /** As on ethereum: what is sent to an address itself is in the ledger before the oracle looks. */
+  /** As on ethereum: what is sent to an address itself is in the ledger before the round. */
   readonly readsBlocks: boolean
   readonly seed: string
 }
@@ -142,7 +142,7 @@ const holds = (
     )
   }).pipe(inStore)
 
-it.live("tells all money that comes, in its block, whatever the owner spends, and attributes it", () =>
+it.live("finds and attributes all income in its block, whatever the owner spends", () =>
   holds(fc.oneof({ weight: 3, arbitrary: payments }, { weight: 2, arbitrary: spends }), (one) =>
     Effect.map(play(one), ({ told, truth, unattributed }) => {
       expect(told).toEqual(truth)
@@ -151,7 +151,7 @@ it.live("tells all money that comes, in its block, whatever the owner spends, an
   )
 )
 
-it.live("tells all money that comes in its block where nobody traces", () =>
+it.live("finds all income in its block where no provider traces", () =>
   holds(fc.oneof({ weight: 3, arbitrary: payments }, { weight: 2, arbitrary: spends }), (one) =>
     Effect.map(
       play(one, (model) => {
@@ -169,7 +169,7 @@ const forgetful = (model: BalanceModel) => {
   model.states = 1
 }
 
-it.live("tells all money that comes where no node has old states", () =>
+it.live("finds all income where all nodes have pruned old states", () =>
   holds(payments, (one) =>
     Effect.map(play({ ...one, before: [] }, forgetful), ({ told, truth }) => {
       expect(total(told)).toBe(total(truth))
@@ -177,7 +177,7 @@ it.live("tells all money that comes where no node has old states", () =>
   )
 )
 
-it.live("tells no more than came where no node has old states, whatever the owner spends", () =>
+it.live("never reports more than the income with old states pruned, whatever the owner spends", () =>
   holds(fc.oneof(payments, spends), (one) =>
     Effect.map(play({ ...one, before: [] }, forgetful), ({ told, truth }) => {
       expect(total(told)).toBeLessThanOrEqual(total(truth))

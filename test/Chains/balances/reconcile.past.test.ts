@@ -15,7 +15,7 @@ const withMoney = () => {
 }
 const ofTwo = { ...base, rpcUrls: ["a", "b"].map((url) => Redacted.make(url)) }
 
-it.effect("one provider's word that the money is older than the payment does not hide it", () =>
+it.effect("one provider alone cannot hide money by reporting it as older than the payment", () =>
   Effect.gen(function* () {
     const model = withMoney()
     const deps = { ...depsOf(older(model, 50n), [model.client]), chain: ofTwo }
@@ -26,7 +26,7 @@ it.effect("one provider's word that the money is older than the payment does not
 )
 
 it.effect(
-  "nor does it where nobody else can be asked: the address is asked about again, and nothing is kept of it",
+  "while no other provider responds, an older balance is not believed: the address is retried and nothing is stored",
   () =>
     Effect.gen(function* () {
       const model = withMoney()
@@ -39,7 +39,7 @@ it.effect(
     })
 )
 
-it.effect("money that is older than the payment by two providers, or by the only one, is none of its money", () =>
+it.effect("money older than the payment according to two providers, or to the only one, does not count", () =>
   Effect.gen(function* () {
     const model = withMoney()
     const two = { ...depsOf(older(model, 50n), [older(model, 50n)]), chain: ofTwo }

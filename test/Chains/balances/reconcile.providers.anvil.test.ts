@@ -16,7 +16,7 @@ const twice = (result: unknown): unknown => {
 }
 
 describe("what a provider lacks", () => {
-  it.scopedLive("balances come by Multicall3 where overrides are refused, and one by one where that is not there", () =>
+  it.scopedLive("balances are read by Multicall3 where overrides are refused, and one by one without Multicall3", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         yield* scanTo(yield* headOf(chain))
@@ -49,59 +49,61 @@ describe("what a provider lacks", () => {
     )
   )
 
-  it.scopedLive("a block is run again where traces are refused; another provider traces; nobody can", () =>
-    onChain((chain, client) =>
-      Effect.gen(function* () {
-        const isTrace = ({ method }: RpcRequest) => method === "debug_traceTransaction"
-        const isSimulation = ({ method }: RpcRequest) => method === "eth_simulateV1"
-        yield* scanTo(yield* headOf(chain))
-        for (let n = 0; n < 3; n++) {
-          yield* owe(address(n))
-          yield* keep(chain, BigInt(n), address(n), ether)
-        }
-        const bring = Effect.fnUntraced(function* (n: number, amount: bigint) {
-          const hash = yield* chain.send(release(BigInt(n), amount))
-          yield* chain.send(release(0n, 0n))
-          yield* chain.mine()
-          return { hash, head: yield* headOf(chain) }
+  it.scopedLive(
+    "a block is simulated where traces are refused; or another provider traces; or nothing is attributed",
+    () =>
+      onChain((chain, client) =>
+        Effect.gen(function* () {
+          const isTrace = ({ method }: RpcRequest) => method === "debug_traceTransaction"
+          const isSimulation = ({ method }: RpcRequest) => method === "eth_simulateV1"
+          yield* scanTo(yield* headOf(chain))
+          for (let n = 0; n < 3; n++) {
+            yield* owe(address(n))
+            yield* keep(chain, BigInt(n), address(n), ether)
+          }
+          const bring = Effect.fnUntraced(function* (n: number, amount: bigint) {
+            const hash = yield* chain.send(release(BigInt(n), amount))
+            yield* chain.send(release(0n, 0n))
+            yield* chain.mine()
+            return { hash, head: yield* headOf(chain) }
+          })
+          const simulated = yield* bring(0, 3n)
+          const { provider: noTrace } = refusing(client, isTrace, "unsupported")
+          yield* round(depsOf(noTrace), simulated.head)
+          expect(yield* told(address(0))).toEqual([`${simulated.head.number} call:${simulated.hash} 3`])
+          expect(capabilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
+
+          const neither = refusing(client, (call) => isTrace(call) || isSimulation(call), "unsupported").provider
+          const byOther = yield* bring(1, 4n)
+          yield* round(depsOf(neither, [client]), byOther.head)
+          expect(yield* told(address(1))).toEqual([`${byOther.head.number} call:${byOther.hash} 4`])
+
+          const byNobody = yield* bring(2, 5n)
+          yield* round(depsOf(neither), byNobody.head)
+          expect(yield* told(address(2))).toEqual([`${byNobody.head.number} unattributed 5`])
+
+          // Once somebody can, its row takes the place of the other, and the total stays.
+          yield* chain.mine(2, 10)
+          const later = yield* round(depsOf(client), yield* headOf(chain))
+          expect(later.reading.replaced.length).toBe(1)
+          expect(yield* told(address(2))).toEqual([`${byNobody.head.number} call:${byNobody.hash} 5`])
+
+          // A run that does not add up to what came is not believed: fees and the clock are not quite the same in it.
+          const doubled = makeClient({
+            ...noTrace,
+            sendEach: (calls) =>
+              Effect.map(noTrace.sendEach(calls), (replies) =>
+                replies.map((reply, i) => (calls[i]?.method === "eth_simulateV1" ? Either.map(reply, twice) : reply))
+              )
+          })
+          const { head: wrong } = yield* bring(0, 6n)
+          yield* round(depsOf(doubled), wrong)
+          expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} unattributed 6`])
         })
-        const simulated = yield* bring(0, 3n)
-        const { provider: noTrace } = refusing(client, isTrace, "unsupported")
-        yield* round(depsOf(noTrace), simulated.head)
-        expect(yield* told(address(0))).toEqual([`${simulated.head.number} call:${simulated.hash} 3`])
-        expect(capabilitiesOf(noTrace)).toEqual({ override: true, trace: false, simulate: true })
-
-        const neither = refusing(client, (call) => isTrace(call) || isSimulation(call), "unsupported").provider
-        const byOther = yield* bring(1, 4n)
-        yield* round(depsOf(neither, [client]), byOther.head)
-        expect(yield* told(address(1))).toEqual([`${byOther.head.number} call:${byOther.hash} 4`])
-
-        const byNobody = yield* bring(2, 5n)
-        yield* round(depsOf(neither), byNobody.head)
-        expect(yield* told(address(2))).toEqual([`${byNobody.head.number} unattributed 5`])
-
-        // Once somebody can, its row takes the place of the other, and the total stays.
-        yield* chain.mine(2, 10)
-        const later = yield* round(depsOf(client), yield* headOf(chain))
-        expect(later.reading.replaced.length).toBe(1)
-        expect(yield* told(address(2))).toEqual([`${byNobody.head.number} call:${byNobody.hash} 5`])
-
-        // A run that does not add up to what came is not believed: fees and the clock are not quite the same in it.
-        const doubled = makeClient({
-          ...noTrace,
-          sendEach: (calls) =>
-            Effect.map(noTrace.sendEach(calls), (replies) =>
-              replies.map((reply, i) => (calls[i]?.method === "eth_simulateV1" ? Either.map(reply, twice) : reply))
-            )
-        })
-        const { head: wrong } = yield* bring(0, 6n)
-        yield* round(depsOf(doubled), wrong)
-        expect((yield* told(address(0))).slice(1)).toEqual([`${wrong.number} unattributed 6`])
-      })
-    )
+      )
   )
 
-  it.scopedLive("states: another provider has them, or the blocks of the interval tell", () =>
+  it.scopedLive("pruned states come from another provider, or the blocks of the interval are read", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         const start = yield* headOf(chain)
@@ -144,7 +146,7 @@ describe("what a provider lacks", () => {
     )
   )
 
-  it.scopedLive("a node with 64 states of its own: after 300 blocks the newest of them still narrow it down", () =>
+  it.scopedLive("a node that keeps 64 states still narrows the search down after 300 blocks", () =>
     onChain((chain, client) =>
       Effect.gen(function* () {
         yield* scanTo(yield* headOf(chain))

@@ -27,7 +27,7 @@ import {
 const tracesOf = (model: BalanceModel) => model.calls.filter(({ method }) => method === "debug_traceTransaction").length
 
 describe("a round", () => {
-  it.scoped("takes one call for a thousand addresses while nothing happens, and keeps nothing of them", () =>
+  it.scoped("takes one call per thousand addresses while nothing changes, and stores nothing", () =>
     Effect.gen(function* () {
       const model = yield* owing("quiet")
       const all = Array.from({ length: 1001 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
@@ -41,7 +41,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("learns once what an address had before its payment, which is none of it", () =>
+  it.scoped("reads once what an address held before its payment, which does not count", () =>
     Effect.gen(function* () {
       const model = new BalanceModel("before")
       model.mine([direct(alice, 40n)])
@@ -85,7 +85,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("is of no use when its block has left the chain meanwhile", () =>
+  it.scoped("fails when its block was orphaned meanwhile", () =>
     Effect.gen(function* () {
       const model = yield* owing("reorg", alice)
       model.mine([direct(alice, 5n)])
@@ -114,7 +114,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("finds the block of what an earlier provider denied", () =>
+  it.scoped("finds the block of income that an earlier provider denied", () =>
     Effect.gen(function* () {
       const model = yield* owing("denied", alice)
       model.mine([inside(alice, 5n)])
@@ -133,7 +133,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("keeps what no second provider has corroborated apart, also what nobody can tell of", () =>
+  it.scoped("stores uncorroborated receipts as such, unattributed ones too", () =>
     Effect.gen(function* () {
       const model = yield* owing("corroborated", alice, bob)
       model.traces = false
@@ -147,7 +147,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("goes on from a reorg: what was found above the ancestor is looked for again", () =>
+  it.scoped("resumes after a reorg: receipts above the common ancestor are searched for again", () =>
     Effect.gen(function* () {
       const model = yield* owing("again", alice)
       model.mine([direct(alice, 5n)])
@@ -166,7 +166,7 @@ describe("a round", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("expects nothing of what a reorg took: the same amount that is mined again later is found there", () =>
+  it.scoped("does not count orphaned receipts: the same amount mined again later is found there", () =>
     Effect.gen(function* () {
       const model = yield* owing("same amount", alice)
       model.mine([direct(alice, 7n)])
@@ -200,7 +200,7 @@ describe("an error about one address", () => {
         : model.client.send(calls)
   })
 
-  it.scoped("leaves that one out and not the others, and `checked` waits, until it is given up", () =>
+  it.scoped("leaves out that address only, and `checked` waits until it is given up", () =>
     Effect.gen(function* () {
       const model = yield* owing("refused")
       const id = yield* owe(alice)

@@ -25,7 +25,7 @@ import {
 const tracesOf = (model: BalanceModel) => model.calls.filter(({ method }) => method === "debug_traceTransaction").length
 
 describe("an unattributed receipt", () => {
-  it.scoped("is tried again as its age doubles, and gives its place to what is found, once, with the same total", () =>
+  it.scoped("is searched for again as its age doubles, and replaced once by what is found, with the same total", () =>
     Effect.gen(function* () {
       const model = yield* owing("doubt")
       model.traces = false
@@ -54,7 +54,7 @@ describe("an unattributed receipt", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("gives its place to a part that is found, and to the rest", () =>
+  it.scoped("is replaced by a part that is found, and by the rest", () =>
     Effect.gen(function* () {
       const model = yield* owing("part", alice)
       model.traces = false
@@ -68,7 +68,7 @@ describe("an unattributed receipt", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("that is found again in the same block adds to the one that is there", () =>
+  it.scoped("that is found again in the same block adds to the existing one", () =>
     Effect.gen(function* () {
       const model = yield* owing("sum")
       yield* owe(alice, { chain: "ethereum", expiresAt: 10 })
@@ -97,7 +97,7 @@ describe("an unattributed receipt", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("is not replaced by less, where a node leaves out what the owner spent in the block", () =>
+  it.scoped("is not replaced by less when a node omits what the owner spent in the block", () =>
     Effect.gen(function* () {
       const model = yield* owing("less", alice)
       model.mine([direct(alice, 50n)])
@@ -129,7 +129,7 @@ describe("an unattributed receipt", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("is none that a reorg leaves: what comes again is looked for by a round, which can tell it later", () =>
+  it.scoped("does not survive a reorg: a later round searches for the money in the new branch", () =>
     Effect.gen(function* () {
       const model = yield* owing("reorg", alice)
       model.mine([inside(alice, 7n)])

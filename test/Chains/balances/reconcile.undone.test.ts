@@ -58,7 +58,7 @@ it.scoped.each([
     }).pipe(Effect.provide(Logger.remove(Logger.defaultLogger)), inStore)
 )
 
-it.scoped("coins that a reorg took are looked for though they became final before the first round that ever was", () =>
+it.scoped("coins lost to a reorg are searched for even if the new blocks became final before the first round", () =>
   Effect.gen(function* () {
     const model = yield* owing("never", alice)
     model.mine([direct(alice, 9n)])
@@ -76,7 +76,7 @@ it.scoped("coins that a reorg took are looked for though they became final befor
   }).pipe(inStore)
 )
 
-it.scoped("coins that a reorg mines again are found by a round though their owner has collected them all since", () =>
+it.scoped("coins mined again after a reorg are found by a round although the owner has collected them since", () =>
   Effect.gen(function* () {
     const model = yield* owing("collected again", alice)
     model.mine([direct(alice, 9n)])
@@ -92,7 +92,7 @@ it.scoped("coins that a reorg mines again are found by a round though their owne
   }).pipe(inStore)
 )
 
-it.scoped("coins that a new branch has again, and that its next block takes away, are told with the reorg", () =>
+it.scoped("coins in the new branch that its next block spends are found with the reorg", () =>
   Effect.gen(function* () {
     const model = yield* owing("collected in the branch")
     const { provider, providers } = soleProvider(model.client)

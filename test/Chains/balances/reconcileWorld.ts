@@ -179,7 +179,7 @@ export const look = Effect.fnUntraced(function* (
   return { stored, touched, reading }
 })
 
-/** The watcher reads up to `at`, and the oracle makes a round there. */
+/** The watcher reads up to `at`, and a reconciliation round runs there. */
 export const round = Effect.fnUntraced(function* (deps: ReconcileDeps, at: BlockRef) {
   const on: Network = { chain: deps.chain.chain, mode: deps.chain.mode }
   yield* scanTo(at, on)

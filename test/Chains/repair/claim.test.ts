@@ -6,7 +6,7 @@ import { alice, bob, inStore, owing, scanTo } from "../balances/reconcileWorld.t
 import { claimOf, ledger, looked, lookedUntraced, roundUntraced } from "./claiming.ts"
 
 describe("a claim of one of several transactions that paid an address in one block", () => {
-  it.scoped("takes its money from the one that was taken to have brought it all", () =>
+  it.scoped("takes its money from the transaction to which all of it was attributed", () =>
     Effect.gen(function* () {
       const model = yield* owing("claim", alice, bob)
       const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 50n), inside(alice, 10n))
@@ -19,7 +19,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("also where one of them brought nothing at all, and where nobody has the block's states any more", () =>
+  it.scoped("works where one of them transferred nothing, and where all states of the block are pruned", () =>
     Effect.gen(function* () {
       const model = yield* owing("old", alice, bob)
       const deeds = yield* looked(model, inside(bob, 1n, [alice]), inside(alice, 60n))
@@ -32,7 +32,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("also one in another block, where nobody had the states between them when the money was looked for", () =>
+  it.scoped("works for one in another block, where the states between them were pruned at the search", () =>
     Effect.gen(function* () {
       const model = yield* owing("apart", alice)
       const deeds = [inside(alice, 3n, [alice]), inside(alice, 4n)].flatMap((deed) => model.mine([deed]).deeds)
@@ -46,7 +46,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("where the owner spends in the same block", () =>
+  it.scoped("works where the owner spends in the same block", () =>
     Effect.gen(function* () {
       const model = yield* owing("spent", alice)
       model.mine([inside(alice, 20n, [alice])])
@@ -59,7 +59,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("is refused where the ledger would have more than came", () =>
+  it.scoped("is refused where the ledger would exceed the income", () =>
     Effect.gen(function* () {
       const model = yield* owing("refused", alice, bob)
       const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 60n))
@@ -74,7 +74,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("does not take what an address moves to itself for money that came", () =>
+  it.scoped("does not count what an address sends to itself", () =>
     Effect.gen(function* () {
       const model = yield* owing("itself", alice)
       yield* looked(model, direct(alice, 50n))
@@ -84,7 +84,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("counts what it pays an address itself once, though a trace tells of it too", () =>
+  it.scoped("counts the transaction's own value once, although its trace has it too", () =>
     Effect.gen(function* () {
       const model = yield* owing("direct", alice)
       const [deed] = yield* looked(model, direct(alice, 50n))
@@ -98,7 +98,7 @@ describe("a claim of one of several transactions that paid an address in one blo
     }).pipe(inStore)
   )
 
-  it.scoped("brings what is missing", () =>
+  it.scoped("credits what is missing", () =>
     Effect.gen(function* () {
       const model = yield* owing("missing", alice, bob)
       const deeds = yield* lookedUntraced(model, inside(alice, 40n, [alice]), inside(alice, 60n))

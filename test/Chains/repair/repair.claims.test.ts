@@ -7,7 +7,7 @@ import { ledger, until } from "../world.ts"
 import { claimOf, damage, paid, rows, start } from "./repairing.ts"
 
 describe("a claim", () => {
-  it.scoped("of a part of what came without a transaction leaves the rest as it was", () => {
+  it.scoped("of a part of an unattributed receipt leaves the rest unchanged", () => {
     const chain = new ModelChain(start)
     const money = coin(alice, 7n)
     return Effect.gen(function* () {
@@ -24,7 +24,7 @@ describe("a claim", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is not of what was known before the interval in which money came", () => {
+  it.scoped("does not reduce an unattributed receipt of a later interval", () => {
     const chain = new ModelChain(start)
     const money = coin(alice, 7n)
     return Effect.gen(function* () {
@@ -50,7 +50,7 @@ describe("a claim", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of a transaction that a provider tells of in a block which is not the chain's is not believed", () => {
+  it.scoped("of a transaction whose block is not canonical is rejected", () => {
     const chain = new ModelChain(start)
     const money = token(usdc, alice, 7n)
     const blockHash = `0x${"1".repeat(64)}`
@@ -70,7 +70,7 @@ describe("a claim", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of a transaction that a reorg has taken away is refused", () => {
+  it.scoped("of a transaction that a reorg has removed is refused", () => {
     const chain = new ModelChain(start)
     const money = token(usdc, alice, 7n)
     return Effect.gen(function* () {
@@ -83,7 +83,7 @@ describe("a claim", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("takes nothing from money that a reorg has taken away", () => {
+  it.scoped("does not reduce orphaned receipts", () => {
     const chain = new ModelChain(start)
     const money = coin(alice, 7n)
     return Effect.gen(function* () {

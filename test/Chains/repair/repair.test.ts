@@ -67,7 +67,7 @@ const play = (
   }).pipe(around(chain))
 }
 
-it("brings back whatever the ledger has lost, counts nothing twice, and moves nothing else", () =>
+it("a repair restores whatever the ledger lost, counts nothing twice, and changes nothing else", () =>
   fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(transaction, { maxLength: 3 }), { minLength: 1, maxLength: 6 }),

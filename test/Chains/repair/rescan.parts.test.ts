@@ -54,7 +54,7 @@ describe("a rescan", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of what one of two providers tells is corroborated by nobody yet", () => {
+  it.scoped("with one of two providers stores receipts as uncorroborated", () => {
     const chain = new ModelChain(10)
     const other = chain.twin()
     return Effect.gen(function* () {
@@ -65,7 +65,7 @@ describe("a rescan", () => {
     }).pipe(aroundTwo(chain, other))
   })
 
-  it.scoped("goes on in smaller parts where a provider refuses large ones", () => {
+  it.scoped("continues in smaller parts where a provider refuses large ones", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -82,7 +82,7 @@ describe("a rescan", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is refused where it would read what has not been read, or nothing", () => {
+  it.scoped("is refused for blocks that have not been scanned, and for an empty range", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)

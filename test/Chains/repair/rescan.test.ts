@@ -9,7 +9,7 @@ import { pay, paymentById, until, watch } from "../world.ts"
 import { damage, exclusively, paid, rescanFrom, rows, start } from "./repairing.ts"
 
 describe("a rescan", () => {
-  it.scoped("moves the payments whose money it finds, at once", () => {
+  it.scoped("settles the payments whose money it finds at once", () => {
     const chain = new ModelChain(start)
     return Effect.gen(function* () {
       const { id } = yield* pay(alice, { currency: "USDC" })
@@ -27,30 +27,27 @@ describe("a rescan", () => {
     }).pipe(aroundReal(chain))
   })
 
-  it.scoped(
-    "stores nothing of a provider that shows another branch than the one that was read, and tries again",
-    () => {
-      const chain = new ModelChain(start)
-      return Effect.gen(function* () {
-        yield* paid(chain, token(usdc, alice, 7n))
-        yield* damage(["drop"])
-        let lies = 1
-        chain.distort = ({ params: [number] }, answer) =>
-          number === `0x${(start + 2).toString(16)}` && lies-- > 0
-            ? { ...(answer as object), hash: `0x${"1".repeat(64)}` }
-            : answer
-        const repaired = yield* Effect.fork(rescanFrom(start + 1, start + 1))
-        yield* until(
-          Effect.sync(() => lies),
-          (left) => left <= 0
-        )
-        yield* Effect.repeatN(eventLoopTurn, 50)
-        expect(yield* rows).toEqual([])
-        const { added } = yield* Effect.raceFirst(Fiber.join(repaired), Effect.forever(second))
-        expect(added).toBe(1)
-      }).pipe(around(chain))
-    }
-  )
+  it.scoped("stores nothing from a provider on another branch than the scanned one, and retries", () => {
+    const chain = new ModelChain(start)
+    return Effect.gen(function* () {
+      yield* paid(chain, token(usdc, alice, 7n))
+      yield* damage(["drop"])
+      let lies = 1
+      chain.distort = ({ params: [number] }, answer) =>
+        number === `0x${(start + 2).toString(16)}` && lies-- > 0
+          ? { ...(answer as object), hash: `0x${"1".repeat(64)}` }
+          : answer
+      const repaired = yield* Effect.fork(rescanFrom(start + 1, start + 1))
+      yield* until(
+        Effect.sync(() => lies),
+        (left) => left <= 0
+      )
+      yield* Effect.repeatN(eventLoopTurn, 50)
+      expect(yield* rows).toEqual([])
+      const { added } = yield* Effect.raceFirst(Fiber.join(repaired), Effect.forever(second))
+      expect(added).toBe(1)
+    }).pipe(around(chain))
+  })
 
   it.scoped("stores nothing of a block that is stored under another hash", () => {
     const chain = new ModelChain(start)
@@ -70,7 +67,7 @@ describe("a rescan", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("stops after its budget and tells how far it has come", () => {
+  it.scoped("stops after its budget and returns how far it has come", () => {
     const chain = new ModelChain(start + 350)
     return Effect.gen(function* () {
       yield* pay(alice)

@@ -50,11 +50,11 @@ describe("a block's bloom", () => {
     expect(promises(toHex(0n, { size: 256 }), filter(alice))).toBe(false)
   })
 
-  it("that promises nearly everything promises nothing", () => {
+  it("with nearly all bits set promises nothing", () => {
     expect(promises(`0x${"f".repeat(512)}`, filter(alice))).toBe(false)
   })
 
-  it("promises nothing where it is likely to say so by chance: the fuller it is, and the more receivers would do", () => {
+  it("promises nothing where a false positive is likely: the fuller it is, and the more receivers match", () => {
     const others = Array.from({ length: 120 }, (_, i) => `0x${(i + 1).toString(16).padStart(64, "e")}`)
     const bloom = bloomOf(usdc, transferTopic, topicOf(alice), ...others)
     const many = Array.from({ length: 499 }, (_, i) => `0x${(i + 1).toString(16).padStart(40, "d")}`)
@@ -63,7 +63,7 @@ describe("a block's bloom", () => {
     expect(promises(bloomOf(usdc, transferTopic, topicOf(alice)), filter(alice, ...many))).toBe(true)
   })
 
-  it.scopedLive("is read as a real node writes it", () =>
+  it.scopedLive("has the format of a real node", () =>
     Effect.gen(function* () {
       const chain = yield* startLocalChain({ chain: "ethereum", chainId: 31_338, tokens: ["USDC"] })
       const { client } = yield* Effect.map(Rpc, (rpc) => ({ client: rpc.client(Redacted.make(chain.url)) }))
@@ -79,7 +79,7 @@ describe("a block's bloom", () => {
   )
 })
 
-it.scoped("an answer without the logs that the bloom promises is not believed when the block alone has them", () => {
+it.scoped("a response without the logs that the bloom promises is rejected when the single block has them", () => {
   const chain = new ModelChain(10)
   const bloom = bloomOf(usdc, transferTopic, topicOf(alice))
   let forgets = true

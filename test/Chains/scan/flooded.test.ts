@@ -103,7 +103,7 @@ describe("a block with more logs than a provider gives at once", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is read at once of another provider when one gives it in no way", () => {
+  it.scoped("is read from another provider at once when one refuses every way", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     stingy(first)
@@ -120,7 +120,7 @@ describe("a block with more logs than a provider gives at once", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("is waited for, and health names it, when nobody gives it", () => {
+  it.scoped("holds up the scan, and health names it, when every provider refuses it", () => {
     const chain = new ModelChain(10)
     stingy(chain)
     return Effect.gen(function* () {
@@ -140,7 +140,7 @@ describe("a block with more logs than a provider gives at once", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("costs a bounded number of calls, whatever was asked for with it", () => {
+  it.scoped("costs a bounded number of calls, whatever else is in the batch", () => {
     const chain = new ModelChain(10)
     chain.logCap = capped(1_000)
     return Effect.gen(function* () {

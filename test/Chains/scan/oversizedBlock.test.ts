@@ -154,7 +154,7 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("is not read of receipts whose logs are not all that the block's bloom has", () =>
+  it.effect("is not read from receipts whose logs do not explain the block's bloom", () =>
     Effect.gen(function* () {
       const chain = flooded(capped(100), ...noise(101))
       chain.distort = ({ method }, answer) =>
@@ -164,7 +164,7 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("fails by its number where every way is refused", () =>
+  it.effect("fails with its number where every way is refused", () =>
     Effect.gen(function* () {
       const chain = flooded(capped(100), ...noise(101))
       chain.unserved.add("eth_getBlockReceipts").add("eth_getTransactionReceipt")
@@ -174,7 +174,7 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("is read in parts of a provider that does not answer only when it did not the last time", () =>
+  it.effect("is read in parts after a timeout only when the provider failed the last time too", () =>
     Effect.gen(function* () {
       const chain = flooded(capped(10_000))
       const isWhole = ({ method, params: [filter] }: RpcRequest) =>
@@ -195,8 +195,8 @@ describe("a block with more logs than a provider gives at once", () => {
   )
 })
 
-describe("an answer with a round count of logs", () => {
-  it.effect("of several blocks may be cut, and is not taken", () =>
+describe("a response with a round number of logs", () => {
+  it.effect("of several blocks may be truncated, and is not used", () =>
     Effect.gen(function* () {
       const chain = flooded(cut(1_000), ...noise(1_001))
       chain.mine()
@@ -204,7 +204,7 @@ describe("an answer with a round count of logs", () => {
     })
   )
 
-  it.effect("of one block is read by another way, and may be whole after all", () =>
+  it.effect("of one block is read in another way, and may turn out complete", () =>
     Effect.gen(function* () {
       const chain = flooded(cut(5_000), ...noise(998))
       expect((yield* read(chain, 600)).sort()).toEqual([...money].sort())
@@ -212,7 +212,7 @@ describe("an answer with a round count of logs", () => {
     })
   )
 
-  it.effect("that is not round costs no further call", () =>
+  it.effect("costs no further call when the number is not round", () =>
     Effect.gen(function* () {
       const chain = flooded(cut(5_000), ...noise(1_999))
       expect(yield* read(chain, 600)).toEqual(money)

@@ -25,7 +25,7 @@ const readAbove = (chain: ModelChain, name: ChainName, number: number, other?: M
   })
 }
 
-it.effect("coins are told from failed ones, in more transactions than one batch of receipts has", () =>
+it.effect("native transfers of failed transactions are left out, over several batches of receipts", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(10)
     const fails = (i: number) => i === 3 || i === 57
@@ -35,19 +35,17 @@ it.effect("coins are told from failed ones, in more transactions than one batch 
   })
 )
 
-it.effect.each([["transactionHash"], ["blockHash"]] as const)(
-  "a receipt with another %s says nothing of a coin",
-  ([field]) =>
-    Effect.gen(function* () {
-      const chain = new ModelChain(10)
-      chain.distort = ({ method }, answer) =>
-        method === "eth_getTransactionReceipt" ? { ...(answer as object), [field]: `0x${"7".repeat(64)}` } : answer
-      chain.mine(coin(alice, 5n))
-      expect(yield* Effect.flip(readAbove(chain, "ethereum", 10))).toMatchObject({ reason: "inconsistent" })
-    })
+it.effect.each([["transactionHash"], ["blockHash"]] as const)("a receipt with another %s fails the range", ([field]) =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(10)
+    chain.distort = ({ method }, answer) =>
+      method === "eth_getTransactionReceipt" ? { ...(answer as object), [field]: `0x${"7".repeat(64)}` } : answer
+    chain.mine(coin(alice, 5n))
+    expect(yield* Effect.flip(readAbove(chain, "ethereum", 10))).toMatchObject({ reason: "inconsistent" })
+  })
 )
 
-it.effect("tokens have the time of their block, in more blocks than one batch of headers has", () =>
+it.effect("token transfers have the time of their block, over several batches of headers", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(10)
     for (let i = 11; i <= 130; i++) chain.mine(token(usdc, alice, BigInt(i)))
@@ -71,7 +69,7 @@ it.effect("a range begins above the block that was read before, and ends with it
   })
 )
 
-it.effect("logs of the block below are of another range, as those of one above are", () =>
+it.effect("logs of a block below or above the range fail it", () =>
   Effect.gen(function* () {
     for (const range of [{ fromBlock: "0xb" }, { toBlock: "0xd" }]) {
       const chain = new ModelChain(10)
@@ -96,7 +94,7 @@ const promising = (chain: ModelChain) => {
   }
 }
 
-it.effect("logs that a bloom promises are asked of another provider, and of the same one where that fails", () =>
+it.effect("logs that a bloom promises are read from another provider, and from the same one where that fails", () =>
   Effect.gen(function* () {
     for (const name of ["ethereum", "base"] as const) {
       const chain = new ModelChain(10)

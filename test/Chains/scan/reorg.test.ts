@@ -33,7 +33,7 @@ it("finds exactly the newest stored block that is still on the chain", () => {
   )
 })
 
-it("needs few rounds for a hundred thousand blocks", () => {
+it("needs few batches for a hundred thousand blocks", () => {
   const stored = Array.from({ length: 100_000 }, (_, i) => block(100_000 - i, "old"))
   const chain = new Map(stored.map(({ hash, number }) => [number, number <= 12_345 ? hash : "new"]))
   const { ancestor, rounds } = search(stored, chain)
@@ -41,13 +41,13 @@ it("needs few rounds for a hundred thousand blocks", () => {
   expect(rounds).toBeLessThanOrEqual(5)
 })
 
-it("asks no more once the oldest is known to be off the chain: all newer ones are", () => {
+it("stops once the oldest block is known to be orphaned: so are all newer ones", () => {
   const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
   const said = new Map(probes(stored).map(({ number }) => [number, "new"]))
   expect(narrow(stored, said)).toEqual({ ancestor: undefined, between: [] })
 })
 
-it("asks about the newest and the oldest", () => {
+it("probes the newest and the oldest block", () => {
   const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
   expect(probes(stored)[0]).toEqual(stored[0])
   expect(probes(stored).at(-1)).toEqual(stored.at(-1))

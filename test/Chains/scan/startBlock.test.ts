@@ -7,7 +7,7 @@ const heights = [0, 1, 2, 63, 64, 65, 127, 128, 129, 700]
 const timesOf = (height: number) => [-5, 0, 1, 10, 15, height * 3, height * 10 - 9, height * 10, height * 10 + 5]
 
 // Blocks are ten seconds apart.
-it.effect("the newest block that is older than a time, or the first", () =>
+it.effect("finds the newest block that is older than a time, or the first block", () =>
   Effect.gen(function* () {
     for (const height of heights) {
       for (const time of timesOf(height)) {
@@ -22,7 +22,7 @@ it.effect("the newest block that is older than a time, or the first", () =>
   })
 )
 
-it.effect("a block that the node does not give, even once, is no answer", () =>
+it.effect("fails when the node lacks a block on the way, even once", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(1_000)
     const [head] = chain.blocks.slice(-1)
@@ -36,7 +36,7 @@ it.effect("a block that the node does not give, even once, is no answer", () =>
   })
 )
 
-it.effect("takes few calls in a long chain", () =>
+it.effect("takes few calls on a long chain", () =>
   Effect.gen(function* () {
     const chain = new ModelChain(20_000)
     const [head] = chain.blocks.slice(-1)

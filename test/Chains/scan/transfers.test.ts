@@ -73,14 +73,14 @@ describe("token transfers", () => {
     ])
   })
 
-  it("knows a log by what it says, whatever index a node gives it, and counts equal ones", () => {
+  it("identifies a log by its content, whatever index a node gives it, and counts equal ones", () => {
     const positions = (first: number) =>
       found(log({ logIndex: hex(first) }), log({ logIndex: hex(first + 1) })).map(({ position }) => position)
     expect(positions(7)).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:1`])
     expect(positions(0)).toEqual(positions(7))
   })
 
-  it("takes logs that nodes number by transaction for two, and one that comes twice for one", () => {
+  it("keeps two logs that a node numbers per transaction, and merges one that comes twice", () => {
     const txHashes = [hash(98), hash(99)]
     const logs = txHashes.map((transactionHash) => log({ transactionHash, logIndex: "0x0" }))
     expect(found(...logs, ...logs).map(({ txHash }) => txHash)).toEqual(txHashes)
@@ -164,7 +164,7 @@ describe("token transfers", () => {
 describe("token transfers of a transaction", () => {
   const among = (...logs: ReadonlyArray<unknown>) => transfersAmong(logs, contracts, watched)
 
-  it("are told apart from its other events, which name a watched address too", () => {
+  it("are separated from its other events, which may name a watched address too", () => {
     const approval = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925"
     const ofRouter = { address: lookAlike, topics: [hash(1), topic(another), topic(mine)], data: "0x" }
     const anonymous = log({ topics: [] })
@@ -172,7 +172,7 @@ describe("token transfers of a transaction", () => {
     expect(among(...logs)).toEqual(Either.right(found(log())))
   })
 
-  it("are not passed over where they cannot be read", () => {
+  it("fail as malformed where they cannot be decoded", () => {
     for (const garbage of [1, log({ topics: undefined }), log({ logIndex: undefined })]) {
       expect(Either.isLeft(among(log(), garbage))).toBe(true)
     }
@@ -181,7 +181,7 @@ describe("token transfers of a transaction", () => {
 
 describe("stray logs", () => {
   const blocks = new Set([hash(1), hash(2)])
-  it("lets pass what belongs to the range, in any order and case", () => {
+  it("accepts logs of the range, in any order and case", () => {
     const logs = [
       log({ blockHash: hash(2) }),
       log({ blockHash: hash(1) }),
