@@ -1,7 +1,7 @@
 /**
  * Whether addresses were used before they are handed out: native coins, configured tokens or sent transactions on any
- * chain of a mode. A used address is never given to a payment, since its old money would count as the payer's. The
- * address pool calls `vet`, and `tilld doctor` calls `usedOn`.
+ * chain of a mode. A payment must not get a used address, whose other money would count as the payer's. The address pool
+ * calls `vet` and skips what two providers confirm; `tilld doctor` calls `usedOn`.
  */
 import { Array as Arr, Context, Effect, Layer } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"

@@ -53,6 +53,7 @@ export interface BalanceQuery {
   readonly credits: ReadonlyArray<BalanceCredit>
   /** Compare the nonce too: income and a spend of the same amount leave the balance unchanged. */
   readonly withNonce: boolean
+  /** Unattributed receipts to search for again. */
   readonly doubts: ReadonlyArray<UnattributedDoubt>
   /**
    * Smaller discrepancies are not searched for; wei. Anybody can send dust in every block, and finding one transfer

@@ -181,7 +181,7 @@ const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery,
   return { ...found, transfers, rows: [...found.rows, { ...hi, address }] } satisfies Finding
 })
 
-/** Searches again for the transactions of an unattributed receipt. Only at least its amount replaces it. */
+/** Searches again for the transactions of an unattributed receipt, which less than its amount never replaces. */
 const attributeAgain = Effect.fnUntraced(function* (
   round: Round,
   { address, floor }: BalanceQuery,

@@ -50,7 +50,7 @@ export const decidesAsSoleProvider = (
   now: number
 ) => now - since >= soleProviderPatience && providers.silence(provider) >= soleProviderPatience
 
-/** Whether the chain has one provider only: then nothing can be corroborated. */
+/** Whether the chain has one provider only: then nothing waits for a second one. */
 export const isOnlyProvider = ({ providers }: WatchContext): boolean => providers.all.length < 2
 
 /** Runs work between two ticks of a network's watcher, as the only writer of its rows, with the serving provider. */

@@ -173,9 +173,9 @@ const readSingleBlocks = (
 
 /**
  * The transfers of blocks whose bloom promises a matching log where the response has none. They are read from another
- * provider, and from the same one only where there is no other. A node behind a load balancer returns an empty list for
- * a range that it does not have yet, and a dishonest provider omits logs. Fails as `inconsistent` where the same
- * provider now returns logs that it left out before.
+ * provider, and from the same one only where there is no other or it fails. A node behind a load balancer returns an
+ * empty list for a range that it does not have yet, and a dishonest provider omits logs. Fails as `inconsistent` where
+ * the same provider now returns logs that it left out before.
  */
 const checkMissingLogs = (
   source: ScanSource,
