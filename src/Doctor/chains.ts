@@ -2,7 +2,16 @@ import { Effect, Either, Redacted } from "effect"
 import { decodeAbiParameters, type Hex, hexToString } from "viem"
 import { usedOn } from "../Chains/balances/AddressHistory.ts"
 import { balancesByOverride } from "../Chains/rpc/balanceMethods.ts"
-import { getFullBlock, getHead, getHeader, getLogs, sendBatch, transferTopic } from "../Chains/rpc/methods.ts"
+import {
+  ethCall,
+  getCode,
+  getFullBlock,
+  getHead,
+  getHeader,
+  getLogs,
+  sendBatch,
+  transferTopic
+} from "../Chains/rpc/methods.ts"
 import type { CallResult, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { findTagged } from "../Chains/watcher/finalityTags.ts"
@@ -44,11 +53,10 @@ const examineToken = Effect.fn("Doctor.token")(function* (
   { address, decimals, symbol }: TokenSettings
 ) {
   const name = `${key} ${symbol}`
-  const read = (data: string) => ({ method: "eth_call", params: [{ to: address, data }, "latest"] })
   const [code, foundDecimals, foundSymbol] = yield* client.sendEach([
-    { method: "eth_getCode", params: [address, "latest"] },
-    read(decimalsCall),
-    read(symbolCall)
+    getCode(address),
+    ethCall({ to: address, data: decimalsCall }),
+    ethCall({ to: address, data: symbolCall })
   ])
   const remedy = `check [chains.${key}.tokens.${symbol}]: the address is its issuer's to tell`
   if (code === undefined || Either.isLeft(code)) {

@@ -1,4 +1,4 @@
-import { Clock, Effect, Either, Redacted, Schema } from "effect"
+import { Clock, Effect, Either, Redacted } from "effect"
 import { checkIdentity } from "../Chains/providers/chainIdentity.ts"
 import {
   balanceAt,
@@ -10,11 +10,10 @@ import {
 import {
   type BlockHeader,
   type Call,
-  decoder,
   getChainId,
   getHead,
   getLogs,
-  Hash,
+  getTransactionHashes,
   sendBatch,
   transferTopic
 } from "../Chains/rpc/methods.ts"
@@ -46,13 +45,6 @@ export interface Seen {
   readonly client: RpcClient
   readonly head: BlockHeader
 }
-
-const decodeHashes = decoder(Schema.Struct({ transactions: Schema.Array(Hash) }))
-const getTransactionHashes = (number: number): Call<ReadonlyArray<string>> => ({
-  method: "eth_getBlockByNumber",
-  params: [`0x${number.toString(16)}`, false],
-  decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
-})
 
 const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(sendBatch(client, [call]))
 

@@ -8,7 +8,8 @@
 import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import type { Move, Transaction, TransactionOutcome } from "../rpc/balanceMethods.ts"
+import type { Move } from "../rpc/balanceMethods.ts"
+import type { Transaction, TransactionOutcome } from "../rpc/transactionMethods.ts"
 import type { BalanceCredit } from "./discrepancy.ts"
 
 /** Gas of a transaction that runs no code. */

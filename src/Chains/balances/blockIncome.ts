@@ -7,11 +7,11 @@ import { Array as Arr, Effect, Predicate } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
-import { getTransactionOutcome, type TransactionOutcome } from "../rpc/balanceMethods.ts"
 import { isCapabilityRefused } from "../rpc/capabilities.ts"
 import { getFullBlock, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
+import { getTransactionOutcome, type TransactionOutcome } from "../rpc/transactionMethods.ts"
 import {
   type Attribution,
   attribute,

@@ -6,16 +6,11 @@ import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { Db } from "../../Sql.ts"
 import type { Provider } from "../providers/Providers.ts"
-import {
-  balanceAt,
-  decodeTransaction,
-  getTransactionOutcome,
-  nonceAt,
-  type Transaction
-} from "../rpc/balanceMethods.ts"
+import { balanceAt, nonceAt } from "../rpc/balanceMethods.ts"
 import { isCapabilityRefused } from "../rpc/capabilities.ts"
 import { type BlockHeader, getFullBlock, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
+import { decodeTransaction, getTransactionOutcome, type Transaction } from "../rpc/transactionMethods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { spent } from "./attribution.ts"
 import * as Income from "./IncomeRepo.ts"

@@ -7,9 +7,10 @@ import { sum } from "../../Domain/Amount.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { decodeTransaction, type Move, traceTransaction } from "../rpc/balanceMethods.ts"
+import { type Move, traceTransaction } from "../rpc/balanceMethods.ts"
 import { mayBeCapable } from "../rpc/capabilities.ts"
 import { type BlockHeader, sendBatch } from "../rpc/methods.ts"
+import { decodeTransaction } from "../rpc/transactionMethods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 
 /** Gas of a transaction that runs no code. */

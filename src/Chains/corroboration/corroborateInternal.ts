@@ -12,14 +12,10 @@ import { stateOf } from "../balances/historicalStates.ts"
 import { receivedBy } from "../balances/internalTransfers.ts"
 import { makeTraceBudget, traceBlock, transactionsOf, tryCapability } from "../balances/traceBlock.ts"
 import type { Provider } from "../providers/Providers.ts"
-import {
-  decodeTransaction,
-  getTransactionOutcome,
-  type TransactionOutcome,
-  traceTransaction
-} from "../rpc/balanceMethods.ts"
-import { type Call, type FullBlock, getFullBlock, sendBatch } from "../rpc/methods.ts"
+import { traceTransaction } from "../rpc/balanceMethods.ts"
+import { type FullBlock, getFullBlock, optional, sendBatch } from "../rpc/methods.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
+import { decodeTransaction, getTransactionOutcome } from "../rpc/transactionMethods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
@@ -34,12 +30,6 @@ export type InternalEvidence = Readonly<Record<InternalVerdict, ReadonlyArray<Un
 
 /** Whether the money of a receipt moved inside contracts. */
 export const isInternal = ({ position }: Pick<Uncorroborated, "position">): boolean => position.startsWith("call:")
-
-/** `getTransactionOutcome`; undefined where the node does not have the transaction. */
-const findOutcome = (hash: string): Call<TransactionOutcome | undefined> => {
-  const call = getTransactionOutcome(hash)
-  return { ...call, decode: (result) => (result == null ? Either.right(undefined) : call.decode(result)) }
-}
 
 /** Undefined in place of errors that concern this question only; fails with those of the provider as a whole. */
 const unlessTrouble = <A>(effect: Effect.Effect<A, RpcError>): Effect.Effect<A | undefined, RpcError> =>
@@ -198,7 +188,7 @@ export const corroborateInternal = Effect.fn("Chains.corroborateInternal")(funct
     const outcomes = yield* unlessTrouble(
       sendBatch(
         provider.client,
-        part.map(({ txHash }) => findOutcome(txHash))
+        part.map(({ txHash }) => optional(getTransactionOutcome(txHash)))
       )
     )
     for (const [i, receipt] of part.entries()) {

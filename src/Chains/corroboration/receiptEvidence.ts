@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Either, Schema } from "effect"
+import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -7,13 +7,13 @@ import type { Provider } from "../providers/Providers.ts"
 import {
   type BlockHeader,
   badResponse,
-  type Call,
-  decoder,
+  findBlockTransactions,
   findHeader,
   getHead,
-  Hash,
+  optional,
   sendBatch
 } from "../rpc/methods.ts"
+import { findRawTransaction, hasSucceeded, type ReceiptWith, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
@@ -28,39 +28,11 @@ import { corroborateInternal, isInternal } from "./corroborateInternal.ts"
  * confirmations below the provider's own head. Money that moved inside contracts is left to `corroborateInternal.ts`.
  */
 
-const MinedTransactionReceipt = Schema.Struct({
-  transactionHash: Hash,
-  blockHash: Hash,
-  status: Schema.Literal("0x0", "0x1"),
-  logs: Schema.Array(Schema.Unknown)
-})
-type MinedTransactionReceipt = typeof MinedTransactionReceipt.Type
-const decodeMinedReceipt = decoder(MinedTransactionReceipt)
+type MinedReceipt = ReceiptWith<"transactionHash" | "blockHash" | "status" | "logs">
+const getMinedReceipt = receiptReader("transactionHash", "blockHash", "status", "logs")
 
 /** A transaction's receipt with its logs; undefined where the node has none. */
-const findMinedReceipt = (hash: string): Call<MinedTransactionReceipt | undefined> => ({
-  method: "eth_getTransactionReceipt",
-  params: [hash],
-  decode: (result) => (result === null ? Either.right(undefined) : decodeMinedReceipt(result))
-})
-
-/** A transaction, not decoded: `nativeTransfers` checks it. Null where the node has none. */
-const findTransaction = (hash: string): Call<unknown> => ({
-  method: "eth_getTransactionByHash",
-  params: [hash],
-  decode: Either.right
-})
-
-const BlockListing = Schema.Struct({ hash: Hash, transactions: Schema.Array(Hash) })
-type BlockListing = typeof BlockListing.Type
-const decodeBlockListing = decoder(BlockListing)
-
-/** The hashes of a block's transactions; undefined where the node does not have the block. */
-const findBlockListing = (number: number): Call<BlockListing | undefined> => ({
-  method: "eth_getBlockByNumber",
-  params: [`0x${number.toString(16)}`, false],
-  decode: (result) => (result === null ? Either.right(undefined) : decodeBlockListing(result))
-})
+const findMinedReceipt = (hash: string) => optional(getMinedReceipt(hash))
 
 /** The evidence of one provider. Receipts in no list are above what its head confirms, or in a block that it lacks. */
 export interface ReceiptEvidence {
@@ -98,7 +70,7 @@ const sentBy = (
 const transfersOf = (
   { client }: Provider,
   { contracts, network }: WatchContext,
-  mined: MinedTransactionReceipt,
+  mined: MinedReceipt,
   transaction: unknown,
   receipts: ReadonlyArray<Uncorroborated>
 ) => {
@@ -121,7 +93,7 @@ const transfersOf = (
 const absentFromBlock = Effect.fnUntraced(function* ({ client }: Provider, unknown: ReadonlyArray<Uncorroborated>) {
   const numbers = [...new Set(unknown.map(({ blockNumber }) => blockNumber))]
   if (numbers.length === 0) return []
-  const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findBlockListing))))
+  const blocks = new Map(Arr.zip(numbers, yield* sendBatch(client, numbers.map(findBlockTransactions))))
   return unknown.filter(({ blockHash, blockNumber, txHash }) => {
     const block = blocks.get(blockNumber)
     return block !== undefined && !(block.hash === blockHash && block.transactions.includes(txHash))
@@ -149,7 +121,7 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
     getHead,
     ...numbers.map(findHeader),
     ...hashes.map(findMinedReceipt),
-    ...paying.map(findTransaction)
+    ...paying.map(findRawTransaction)
   ])
   const headers = all.slice(0, numbers.length) as ReadonlyArray<BlockHeader | undefined>
   const times = new Map(
@@ -161,7 +133,7 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
   const has: Array<Uncorroborated> = []
   const lacks: Array<Uncorroborated> = []
   const unknown: Array<Uncorroborated> = []
-  for (const [hash, mined] of Arr.zip(hashes, responses as ReadonlyArray<MinedTransactionReceipt | undefined>)) {
+  for (const [hash, mined] of Arr.zip(hashes, responses as ReadonlyArray<MinedReceipt | undefined>)) {
     const asked = (byHash[hash] ?? []).filter(isDeep)
     if (mined === undefined || mined.transactionHash !== hash) {
       unknown.push(...asked)
@@ -169,7 +141,7 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
     }
     const transfers = yield* transfersOf(provider, watch, mined, transactions.get(hash), asked)
     for (const receipt of asked) {
-      const isSame = mined.blockHash === receipt.blockHash && mined.status === "0x1" && isAmong(receipt, transfers)
+      const isSame = mined.blockHash === receipt.blockHash && hasSucceeded(mined) && isAmong(receipt, transfers)
       ;(isSame ? has : lacks).push(receipt)
     }
   }

@@ -1,6 +1,6 @@
-import { Clock, Duration, Effect, Either } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
-import { type Call, decoder, getGasPrice, sendBatch, Word } from "../rpc/methods.ts"
+import { getGasPrice, getL1Fee, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Providers } from "./Providers.ts"
 
@@ -20,25 +20,8 @@ const retryInterval = Duration.toMillis("5 seconds")
 /** Who wants a quote waits no longer for a provider. */
 const deadline = Duration.seconds(3)
 
-/** The same on every OP-stack chain, https://specs.optimism.io/protocol/fjord/predeploys.html */
-const gasPriceOracle = "0x420000000000000000000000000000000000000f"
-/** First four bytes of keccak256("getL1FeeUpperBound(uint256)"). */
-const getL1FeeUpperBound = "0xf1c7a58b"
 /** Bytes of an unsigned ERC-20 transfer: 68 of calldata, 52 of the other fields of EIP-1559. One of coins has fewer. */
 const transferBytes = 120
-
-const decodeWord = decoder(Word)
-
-/** Wei that the data of a transfer costs at most. */
-const getL1Fee: Call<bigint> = {
-  method: "eth_call",
-  params: [
-    { to: gasPriceOracle, data: `${getL1FeeUpperBound}${transferBytes.toString(16).padStart(64, "0")}` },
-    "latest"
-  ],
-  // A chain of one's own has no such contract.
-  decode: (result) => (result === "0x" ? Either.right(0n) : decodeWord(result))
-}
 
 /**
  * What a transfer costs at this gas price; undefined where the data fee is not told. It is asked for by itself, since
@@ -46,7 +29,7 @@ const getL1Fee: Call<bigint> = {
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
   chainTraits[chain].hasL1Fee
-    ? sendBatch(client, [getL1Fee]).pipe(
+    ? sendBatch(client, [getL1Fee(transferBytes)]).pipe(
         Effect.map(([l1Fee]): Gas => ({ price, l1Fee })),
         Effect.catchAll((error) =>
           Effect.as(

@@ -5,7 +5,7 @@
  *
  * The control socket calls `claim`, and the search for tokens of skipped addresses `claimOnce`.
  */
-import { Effect, Either, Option, Predicate, Schema } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { RepairRefused } from "../../Domain/RepairErrors.ts"
@@ -16,49 +16,15 @@ import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
-import {
-  Address,
-  badResponse,
-  type Call,
-  Count,
-  decoder,
-  getHeader,
-  Hash,
-  sendBatch,
-  transferTopic
-} from "../rpc/methods.ts"
+import { badResponse, getHeader, optional, sendBatch, transferTopic } from "../rpc/methods.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
+import { getTransaction, hasSucceeded, type ReceiptWith, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
 import { checkBranch, persistently, scanOf, storeRepaired } from "./rescan.ts"
 
-const Included = Schema.Struct({
-  transactionHash: Hash,
-  blockHash: Hash,
-  blockNumber: Count,
-  status: Schema.Literal("0x0", "0x1"),
-  logs: Schema.Array(Schema.Unknown)
-})
-type Included = typeof Included.Type
-
-const optional = <A>(call: Call<A>): Call<A | undefined> => ({
-  ...call,
-  decode: (result) => (result === null ? Either.right(undefined) : call.decode(result))
-})
-
-/** A transaction's receipt with its logs; undefined where the node has no receipt. */
-const findIncluded = (hash: string) =>
-  optional<Included>({ method: "eth_getTransactionReceipt", params: [hash], decode: decoder(Included) })
-
-const decodeTransaction = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
-
-/** A transaction as the node returns it; undefined where the node does not know it. Its value is decoded later. */
-const findTransaction = (hash: string) =>
-  optional<{ readonly raw: unknown; readonly to: string | null }>({
-    method: "eth_getTransactionByHash",
-    params: [hash],
-    decode: (result) => Either.map(decodeTransaction(result), ({ to }) => ({ raw: result, to }))
-  })
+type Included = ReceiptWith<"transactionHash" | "blockHash" | "blockNumber" | "status" | "logs">
+const getIncluded = receiptReader("transactionHash", "blockHash", "blockNumber", "status", "logs")
 
 /** One transfer of a claimed transaction to an address of ours. */
 export interface ClaimedCredit {
@@ -125,10 +91,10 @@ const creditsNothing = (
   })
 }
 
-const unlessFailed = (hash: string, { blockNumber, status }: Included) =>
-  status === "0x1"
+const unlessFailed = (hash: string, included: Included) =>
+  hasSucceeded(included)
     ? Effect.void
-    : new RepairRefused({ message: `${hash} is in block ${blockNumber}, where it failed: it moved nothing` })
+    : new RepairRefused({ message: `${hash} is in block ${included.blockNumber}, where it failed: it moved nothing` })
 
 /** The token and native transfers of the transaction to addresses of `ours`. */
 const transfersTo = (
@@ -163,7 +129,10 @@ const findOnChain = Effect.fnUntraced(function* (
   hash: string,
   scanned: number
 ) {
-  const [transaction, included] = yield* sendBatch(provider.client, [findTransaction(hash), findIncluded(hash)])
+  const [transaction, included] = yield* sendBatch(provider.client, [
+    optional(getTransaction(hash)),
+    optional(getIncluded(hash))
+  ])
   const key = `chains.${networkKey(watch.network)}`
   if (transaction === undefined) return undefined
   if (included === undefined) {

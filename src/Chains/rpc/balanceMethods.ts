@@ -1,12 +1,12 @@
 import { Either, Predicate, Schema } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { Address, type Call, Count, decoder, Hash, Quantity, transferTopic } from "./methods.ts"
+import { Address, type Call, Count, decoder, ethCall, Quantity, quantity, transferTopic } from "./methods.ts"
+import type { Transaction } from "./transactionMethods.ts"
 
 /** A block by its hash (EIP-1898), or by its number on what the node takes for the chain. */
 export type At = Pick<BlockRef, "hash"> | number
 
-const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
 const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })
 
 /** Wei after a block. */
@@ -16,12 +16,17 @@ export const balanceAt = (address: string, at: At): Call<bigint> => ({
   decode: decoder(Quantity)
 })
 
-/** Transactions that an address has sent by the end of a block. */
-export const nonceAt = (address: string, at: At): Call<number> => ({
+const transactionCount = (address: string, block: unknown): Call<number> => ({
   method: "eth_getTransactionCount",
-  params: [address, blockParameter(at)],
+  params: [address, block],
   decode: decoder(Count)
 })
+
+/** Transactions that an address has sent by the head. */
+export const getTransactionCount = (address: string): Call<number> => transactionCount(address, "latest")
+
+/** Transactions that an address has sent by the end of a block. */
+export const nonceAt = (address: string, at: At): Call<number> => transactionCount(address, blockParameter(at))
 
 /**
  * Reads packed 20-byte addresses from the calldata and returns their balances as 32-byte words. On the stack, its top
@@ -68,12 +73,11 @@ const decodeWords =
 
 /** Wei of up to 1,000 addresses in one call, by a contract that exists for this call only: 2.8 M gas, 39 KB. */
 export const balancesByOverride = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
-  method: "eth_call",
-  params: [
+  ...ethCall(
     { to: readerAddress, data: `0x${addresses.map((address) => address.slice(2)).join("")}` },
     blockParameter(at),
     { [readerAddress]: { code: balanceReader } }
-  ],
+  ),
   decode: decodeWords(addresses.length)
 })
 
@@ -117,49 +121,14 @@ const multicall = (target: string, selector: string, addresses: ReadonlyArray<st
 
 /** Wei of up to 500 addresses in one call of Multicall3, by its own getEthBalance(address): 3.6 M gas, 219 KB. */
 export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
-  method: "eth_call",
-  params: [{ to: multicall3Address, data: multicall(multicall3Address, "4d2301cc", addresses) }, blockParameter(at)],
+  ...ethCall({ to: multicall3Address, data: multicall(multicall3Address, "4d2301cc", addresses) }, blockParameter(at)),
   decode: decodeMulticall(addresses.length)
 })
 
 /** What up to 500 addresses hold of a token at the head, by its balanceOf(address), in one call of Multicall3. */
 export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
-  method: "eth_call",
-  params: [{ to: multicall3Address, data: multicall(token, "70a08231", addresses) }, "latest"],
+  ...ethCall({ to: multicall3Address, data: multicall(token, "70a08231", addresses) }),
   decode: decodeMulticall(addresses.length)
-})
-
-const MinedReceipt = Schema.Struct({
-  transactionHash: Hash,
-  blockHash: Hash,
-  status: Schema.Literal("0x0", "0x1"),
-  gasUsed: Quantity,
-  effectiveGasPrice: Quantity,
-  /** On OP-stack chains: what the sender also pays, for the data on Ethereum. */
-  l1Fee: Schema.optional(Schema.NullOr(Quantity))
-})
-
-/** What became of a transaction. */
-export interface TransactionOutcome {
-  readonly hash: string
-  readonly blockHash: string
-  readonly succeeded: boolean
-  /** Wei that its sender paid for it besides its value. */
-  readonly fee: bigint
-}
-
-const decodeOutcome = decoder(MinedReceipt)
-
-export const getTransactionOutcome = (hash: string): Call<TransactionOutcome> => ({
-  method: "eth_getTransactionReceipt",
-  params: [hash],
-  decode: (result) =>
-    Either.map(decodeOutcome(result), ({ blockHash, effectiveGasPrice, gasUsed, l1Fee, status, transactionHash }) => ({
-      hash: transactionHash,
-      blockHash,
-      succeeded: status === "0x1",
-      fee: gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
-    }))
 })
 
 /** Coins that went from one account to another, for good. */
@@ -205,20 +174,6 @@ export const traceTransaction = (hash: string): Call<ReadonlyArray<Move>> => ({
   params: [hash, { tracer: "callTracer" }],
   decode: decodeTrace
 })
-
-const Transaction = Schema.Struct({
-  hash: Hash,
-  blockHash: Hash,
-  transactionIndex: Count,
-  from: Address,
-  to: Schema.optional(Schema.NullOr(Address)),
-  value: Quantity,
-  gas: Quantity,
-  input: Schema.String.pipe(Schema.pattern(/^0x(?:[0-9a-fA-F]{2})*$/))
-})
-export type Transaction = typeof Transaction.Type
-/** A transaction of a full block. */
-export const decodeTransaction = decoder(Transaction)
 
 /** What stands for a coin's transfer among the logs of a simulation. */
 const coinLogs = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"

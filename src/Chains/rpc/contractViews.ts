@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import { multicall3Address } from "./balanceMethods.ts"
-import { type Call, sendBatch } from "./methods.ts"
+import { type Call, ethCall, sendBatch } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
@@ -15,18 +15,14 @@ export interface ContractView {
 export type ViewResult = Either.Either<Hex, string>
 
 const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<ViewResult>> => ({
-  method: "eth_call",
-  params: [
-    {
-      to: multicall3Address,
-      data: encodeFunctionData({
-        abi: multicall3Abi,
-        functionName: "aggregate3",
-        args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure: true, callData: data }))]
-      })
-    },
-    "latest"
-  ],
+  ...ethCall({
+    to: multicall3Address,
+    data: encodeFunctionData({
+      abi: multicall3Abi,
+      functionName: "aggregate3",
+      args: [views.map(({ data, to }) => ({ target: to as Hex, allowFailure: true, callData: data }))]
+    })
+  }),
   decode: (result) =>
     Either.try({
       try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
@@ -45,7 +41,7 @@ const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<View
 
 const singly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
   Effect.map(
-    client.sendEach(views.map((view) => ({ method: "eth_call", params: [view, "latest"] }))),
+    client.sendEach(views.map((view) => ethCall(view))),
     (replies): ReadonlyArray<ViewResult> =>
       replies.map((reply) =>
         Either.flatMap(

@@ -117,12 +117,15 @@ export interface FullBlock {
   readonly transactions: ReadonlyArray<unknown>
 }
 
+/** 256 bytes; lower case once decoded. */
+export const LogsBloom = lowerCase(hex(512))
+
 const RawHeader = Schema.Struct({
   number: Count,
   hash: Hash,
   parentHash: Hash,
   timestamp: Count,
-  logsBloom: Schema.optional(lowerCase(hex(512)))
+  logsBloom: Schema.optional(LogsBloom)
 })
 const decodeRawHeader = decoder(RawHeader)
 
@@ -142,33 +145,36 @@ const numbered =
       ? Either.right(header)
       : Either.left(`block ${header.number} came where ${number} was asked for`)
 
-const quantity = (value: number): string => `0x${value.toString(16)}`
+/** A number as JSON-RPC takes it: hexadecimal, without leading zeros. */
+export const quantity = (value: number | bigint): string => `0x${value.toString(16)}`
+
+/** A call whose response may be null; undefined then. */
+export const optional = <A>(call: Call<A>): Call<A | undefined> => ({
+  ...call,
+  decode: (result) => (result === null ? Either.right(undefined) : call.decode(result))
+})
+
+const blockByNumber = (block: number | "latest" | FinalityTag, withTransactions = false): RpcRequest => ({
+  method: "eth_getBlockByNumber",
+  params: [typeof block === "number" ? quantity(block) : block, withTransactions]
+})
 
 /** The newest header. */
-export const getHead: Call<BlockHeader> = {
-  method: "eth_getBlockByNumber",
-  params: ["latest", false],
-  decode: decodeHeader
-}
+export const getHead: Call<BlockHeader> = { ...blockByNumber("latest"), decode: decodeHeader }
 
 /** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
-export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...getHead, params: [tag, false] })
+export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...blockByNumber(tag), decode: decodeHeader })
 
 export const getHeader = (number: number): Call<BlockHeader> => ({
-  method: "eth_getBlockByNumber",
-  params: [quantity(number), false],
+  ...blockByNumber(number),
   decode: (result) => Either.flatMap(decodeHeader(result), numbered(number))
 })
 
 /** A header that the node may not have yet. */
-export const findHeader = (number: number): Call<BlockHeader | undefined> => {
-  const call = getHeader(number)
-  return { ...call, decode: (result) => (result === null ? Either.right(undefined) : call.decode(result)) }
-}
+export const findHeader = (number: number): Call<BlockHeader | undefined> => optional(getHeader(number))
 
 export const getFullBlock = (number: number): Call<FullBlock> => ({
-  method: "eth_getBlockByNumber",
-  params: [quantity(number), true],
+  ...blockByNumber(number, true),
   decode: (result) =>
     Either.flatMap(Either.flatMap(decodeHeader(result), numbered(number)), (header) => {
       const { transactions } = result as { readonly transactions?: unknown }
@@ -184,61 +190,24 @@ export interface LogFilter {
   readonly topics: ReadonlyArray<string | null | ReadonlyArray<string>>
 }
 
+const logsOf = (filter: LogFilter & Readonly<Record<string, unknown>>): RpcRequest => ({
+  method: "eth_getLogs",
+  params: [filter]
+})
+
 const decodeLogs = (result: unknown): Either.Either<ReadonlyArray<unknown>, string> =>
   Array.isArray(result) ? Either.right(result) : Either.left("no list of logs")
 
 /** Logs of a range of blocks, both ends included. The single logs are checked where they are looked at. */
 export const getLogs = (fromBlock: number, toBlock: number, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
-  method: "eth_getLogs",
-  params: [{ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }],
+  ...logsOf({ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }),
   decode: decodeLogs
 })
 
 /** Logs of one block. */
 export const getBlockLogs = (blockHash: string, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
-  method: "eth_getLogs",
-  params: [{ ...filter, blockHash }],
+  ...logsOf({ ...filter, blockHash }),
   decode: decodeLogs
-})
-
-const TransactionReceipt = Schema.Struct({
-  transactionHash: Hash,
-  blockHash: Hash,
-  status: Schema.transform(Schema.Literal("0x0", "0x1"), Schema.Boolean, {
-    strict: true,
-    decode: (status) => status === "0x1",
-    encode: (succeeded) => (succeeded ? "0x1" : "0x0")
-  })
-})
-
-/** The block that a transaction is in, and whether it succeeded there. */
-export const getTransactionReceipt = (hash: string): Call<typeof TransactionReceipt.Type> => ({
-  method: "eth_getTransactionReceipt",
-  params: [hash],
-  decode: decoder(TransactionReceipt)
-})
-
-const LoggedReceipt = Schema.Struct({
-  transactionHash: Hash,
-  blockHash: Hash,
-  /** Left out by some nodes. */
-  logsBloom: Schema.optional(Schema.NullOr(lowerCase(hex(512)))),
-  logs: Schema.Array(Schema.Unknown)
-})
-/** A receipt with its logs, which are checked where they are looked at. */
-export type LoggedReceipt = typeof LoggedReceipt.Type
-
-export const getLoggedReceipt = (hash: string): Call<LoggedReceipt> => ({
-  method: "eth_getTransactionReceipt",
-  params: [hash],
-  decode: decoder(LoggedReceipt)
-})
-
-/** The receipts of a block. By its number, since some providers take no hash: whose they are, each says. */
-export const getBlockReceipts = (number: number): Call<ReadonlyArray<LoggedReceipt>> => ({
-  method: "eth_getBlockReceipts",
-  params: [quantity(number)],
-  decode: decoder(Schema.Array(LoggedReceipt))
 })
 
 const TransactionList = Schema.Struct({
@@ -249,6 +218,9 @@ const TransactionList = Schema.Struct({
 /** The hashes of a block's transactions. */
 export type TransactionList = typeof TransactionList.Type
 const decodeTransactionList = decoder(TransactionList)
+const HashedList = TransactionList.pick("hash", "transactions")
+const decodeHashedList = decoder(HashedList)
+const decodeHashes = decoder(TransactionList.pick("transactions"))
 
 export const getBlockTransactions = (blockHash: string): Call<TransactionList> => ({
   method: "eth_getBlockByHash",
@@ -261,25 +233,54 @@ export const getBlockTransactions = (blockHash: string): Call<TransactionList> =
     )
 })
 
+/** The hash of a block, and of its transactions; undefined where the node does not have the block. */
+export const findBlockTransactions = (number: number): Call<typeof HashedList.Type | undefined> =>
+  optional({ ...blockByNumber(number), decode: decodeHashedList })
+
+/** The hashes of a block's transactions. */
+export const getTransactionHashes = (number: number): Call<ReadonlyArray<string>> => ({
+  ...blockByNumber(number),
+  decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
+})
+
 export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
 
 /** Wei for a unit of gas. */
 export const getGasPrice: Call<bigint> = { method: "eth_gasPrice", params: [], decode: decoder(Quantity) }
 
-/** Transactions that an address has sent. */
-export const getTransactionCount = (address: string): Call<number> => ({
-  method: "eth_getTransactionCount",
-  params: [address, "latest"],
-  decode: decoder(Count)
-})
+/** The code of a contract at the head, unchecked. "0x" where there is none. */
+export const getCode = (address: string): RpcRequest => ({ method: "eth_getCode", params: [address, "latest"] })
+
+/**
+ * Calls a contract, and changes nothing. The response is unchecked.
+ *
+ * @param block a block parameter
+ * @param overrides state that the call finds instead, by address
+ */
+export const ethCall = (
+  call: { readonly to: string; readonly data: string },
+  block: unknown = "latest",
+  ...overrides: ReadonlyArray<unknown>
+): RpcRequest => ({ method: "eth_call", params: [call, block, ...overrides] })
 
 /** First four bytes of keccak256("balanceOf(address)"), https://eips.ethereum.org/EIPS/eip-20 */
 const balanceOf = "0x70a08231"
 const decodeWord = decoder(Word)
+const decodeWordOrNothing = (result: unknown) => (result === "0x" ? Either.right(0n) : decodeWord(result))
 
 /** Base units of a token at the head; 0 where the contract does not exist. */
 export const getTokenBalance = (token: string, address: string): Call<bigint> => ({
-  method: "eth_call",
-  params: [{ to: token, data: `${balanceOf}${address.slice(2).toLowerCase().padStart(64, "0")}` }, "latest"],
-  decode: (result) => (result === "0x" ? Either.right(0n) : decodeWord(result))
+  ...ethCall({ to: token, data: `${balanceOf}${address.slice(2).toLowerCase().padStart(64, "0")}` }),
+  decode: decodeWordOrNothing
+})
+
+/** The same on every OP-stack chain, https://specs.optimism.io/protocol/fjord/predeploys.html */
+const gasPriceOracle = "0x420000000000000000000000000000000000000f"
+/** First four bytes of keccak256("getL1FeeUpperBound(uint256)"). */
+const getL1FeeUpperBound = "0xf1c7a58b"
+
+/** The most wei that the data of an unsigned transaction of some bytes costs on Ethereum; 0 on a private chain without the contract. */
+export const getL1Fee = (bytes: number): Call<bigint> => ({
+  ...ethCall({ to: gasPriceOracle, data: `${getL1FeeUpperBound}${bytes.toString(16).padStart(64, "0")}` }),
+  decode: decodeWordOrNothing
 })

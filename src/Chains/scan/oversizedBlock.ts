@@ -7,16 +7,14 @@ import {
   badResponse,
   type Call,
   getBlockLogs,
-  getBlockReceipts,
   getBlockTransactions,
-  getLoggedReceipt,
   type LogFilter,
-  type LoggedReceipt,
   sendBatch,
   type TransactionList
 } from "../rpc/methods.ts"
 import type { CallResult } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
+import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
 import { cutAnswer, maxReceivers, mayBeCut, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"

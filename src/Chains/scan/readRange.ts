@@ -19,12 +19,12 @@ import {
   getFullBlock,
   getHeader,
   getLogs,
-  getTransactionReceipt,
   type LogFilter,
   sendBatch
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
+import { getTransactionReceipt, hasSucceeded } from "../rpc/transactionMethods.ts"
 import { promises } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
 import { cutAnswer, mayBeCut, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
@@ -98,7 +98,7 @@ const succeeded = (client: RpcClient, transfers: ReadonlyArray<Transfer>) =>
             `${transfer.txHash} is in block ${receipt.blockHash}`
           )
         }
-        if (receipt.status) kept.push(transfer)
+        if (hasSucceeded(receipt)) kept.push(transfer)
       }
     }
     return kept

@@ -7,9 +7,10 @@ import {
   type PlacedTransaction,
   traced
 } from "../../../src/Chains/balances/attribution.ts"
-import { simulateBlock, type TransactionOutcome, traceTransaction } from "../../../src/Chains/rpc/balanceMethods.ts"
+import { simulateBlock, traceTransaction } from "../../../src/Chains/rpc/balanceMethods.ts"
 import type { Call } from "../../../src/Chains/rpc/methods.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
+import type { TransactionOutcome } from "../../../src/Chains/rpc/transactionMethods.ts"
 
 const alice = `0x${"a1".repeat(20)}`
 const bob = `0x${"b2".repeat(20)}`

@@ -7,10 +7,10 @@ import {
   getHead,
   getHeader,
   getTokenBalance,
-  getTransactionReceipt,
   sendBatch
 } from "../../../src/Chains/rpc/methods.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import { getTransactionReceipt, hasSucceeded } from "../../../src/Chains/rpc/transactionMethods.ts"
 
 describe("ask", () => {
   const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
@@ -68,7 +68,7 @@ describe("ask", () => {
       const receipt = { transactionHash: header.hash, blockHash: header.hash, status: "0x1" }
       const calls = [getTransactionReceipt(header.hash), getTransactionReceipt(header.hash)] as const
       const [good, failed] = yield* sendBatch(saying(receipt, { ...receipt, status: "0x0" }), calls)
-      expect([good.status, failed.status]).toEqual([true, false])
+      expect([good, failed].map(hasSucceeded)).toEqual([true, false])
       for (const status of ["0x2", "0x", true, undefined]) {
         const error = yield* Effect.flip(
           sendBatch(saying({ ...receipt, status }), [getTransactionReceipt(header.hash)])
