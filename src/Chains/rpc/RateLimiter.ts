@@ -1,40 +1,41 @@
-/** However often a provider refuses, it takes so many calls a second: fewer would not follow a chain. */
+/** Calls a second that are the lower bound, however often a provider refuses: fewer could not follow a chain. */
 const slowest = 10
-/** What a provider takes is found by trying a little more from time to time. */
+/** After each interval without a refusal the rate is raised by this factor, to find what the provider takes. */
 const tryMoreMillis = 60_000
 const tryMore = 1.25
-/** Above, there is nothing to hold back. */
+/** Calls a second above which there is no limit. */
 const fastest = 5_000
-/** Calls that were not made for so long may be made at once. */
+/** Unused calls of the last so many milliseconds may be made at once. */
 const creditMillis = 1_000
-/** A refusal may come so many seconds after its call: as long as an answer may take. */
+/** A refusal may come this many seconds after its call: the deadline of a response. */
 const secondsBack = 6
-/** Nobody waits longer, whatever the clock says. */
+/** The longest wait of a call, in milliseconds, also where the clock was set. */
 const longestWait = 60_000
 
 const unlimited = Number.POSITIVE_INFINITY
 
 /**
- * How many calls a second a provider takes. Nothing is held back until it refuses some as too many; from then on as many
- * as half of what it was asked in the busiest second before that, and slowly more. So a long catch-up stays below its
- * limit, and the provider is not put aside over and over. Times are Unix milliseconds.
+ * The rate limiter of one provider's client. Calls are not delayed until the provider refuses one as too many; from
+ * then on the rate is half of the busiest second before that, and rises slowly. So a long catch-up stays below the
+ * provider's limit, and the provider does not go into cooldown over and over. Times are Unix milliseconds.
  */
 export class RateLimiter {
   #perSecond = unlimited
-  /** When all calls so far are paid for. */
+  /** The time up to which the calls reserved so far use up the rate. */
   #paidAt = 0
   #changedAt = 0
   /** Calls of the last seconds, by second. */
-  readonly #asked = new Map<number, number>()
+  readonly #made = new Map<number, number>()
 
+  /** Calls a second; infinite without a limit. */
   get perSecond(): number {
     return this.#perSecond
   }
 
-  /** Makes room for some calls, and tells for how many milliseconds they have to wait. */
+  /** Reserves some calls, and returns for how many milliseconds they have to wait. */
   reserve(calls: number, now: number): number {
     this.#count(calls, now)
-    this.#heal(now)
+    this.#resetIfSetBack(now)
     this.#grow(now)
     if (this.#perSecond === unlimited) return 0
     const start = Math.max(now, this.#paidAt)
@@ -42,33 +43,33 @@ export class RateLimiter {
     return Math.min(start - now, longestWait)
   }
 
-  /** Calls that had room will not be made. */
+  /** Cancels the reservation of calls that will not be made. */
   giveBack(calls: number): void {
     if (this.#perSecond !== unlimited) this.#paidAt -= this.#cost(calls)
   }
 
-  /** The provider has refused a call as one too many. */
+  /** Lowers the rate: the provider has refused a call because of its rate limit. */
   refused(now: number): void {
-    this.#heal(now)
-    // What was sent together is refused together.
+    this.#resetIfSetBack(now)
+    // Calls that were sent together are refused together: they lower the rate once.
     if (this.#perSecond !== unlimited && now - this.#changedAt < creditMillis) return
-    const busiest = Math.max(0, ...this.#asked.values())
+    const busiest = Math.max(0, ...this.#made.values())
     this.#perSecond = Math.max(slowest, Math.min(this.#perSecond, busiest) / 2)
     this.#changedAt = now
     this.#paidAt = Math.max(this.#paidAt, now)
-    this.#asked.clear()
+    this.#made.clear()
   }
 
   #cost(calls: number): number {
     return (calls * 1000) / this.#perSecond
   }
 
-  /** A clock that was set back leaves nothing to wait for. */
-  #heal(now: number): void {
+  /** Starts anew after the clock was set back, so that no call waits for a time far ahead. */
+  #resetIfSetBack(now: number): void {
     if (now >= this.#changedAt) return
     this.#changedAt = now
     this.#paidAt = now
-    this.#asked.clear()
+    this.#made.clear()
   }
 
   #grow(now: number): void {
@@ -81,7 +82,7 @@ export class RateLimiter {
 
   #count(calls: number, now: number): void {
     const second = Math.floor(now / 1000)
-    this.#asked.set(second, (this.#asked.get(second) ?? 0) + calls)
-    for (const old of this.#asked.keys()) if (old <= second - secondsBack) this.#asked.delete(old)
+    this.#made.set(second, (this.#made.get(second) ?? 0) + calls)
+    for (const old of this.#made.keys()) if (old <= second - secondsBack) this.#made.delete(old)
   }
 }

@@ -1,3 +1,9 @@
+/**
+ * The JSON-RPC client of one provider. It sends calls in batches over kept connections, each with a deadline and bounds
+ * on its response, waits for its rate limiter, and splits batches that the provider finds too long. Every failure is an
+ * `RpcError`; results are unchecked until `sendBatch` of methods.ts decodes them. The URL is a secret: only its host is
+ * shown, and error texts are scrubbed. `Providers` makes the clients.
+ */
 import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
@@ -6,11 +12,11 @@ import { RateLimiter } from "./RateLimiter.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
 import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "./readResponse.ts"
 
-/** For one batch, once it is its turn: connecting, sending, waiting and reading the answer to its end. */
+/** For one batch, after the rate limiter: connecting, sending, waiting and reading the whole response. */
 const deadline = Duration.seconds(5)
 /** How long an unused connection is kept, unless the provider says less. */
 const keepAlive = Duration.seconds(30)
-/** What a provider says is shown up to this length. */
+/** Characters of a provider's error text that are shown. */
 const maxDetail = 300
 
 /** One JSON-RPC call. */
@@ -19,7 +25,7 @@ export interface RpcRequest {
   readonly params: ReadonlyArray<unknown>
 }
 
-/** What a client has cost since it was made. Bytes are those of the bodies. */
+/** The traffic of a client since it was made. `sent` and `received` are bytes of bodies. */
 export interface Counters {
   readonly calls: number
   readonly batches: number
@@ -27,27 +33,30 @@ export interface Counters {
   readonly received: number
 }
 
-/** The answer to one call of a batch. */
+/** The result of one call of a batch. */
 export type CallResult = Either.Either<unknown, RpcError>
 
-/** One provider of one chain. */
+/** The client of one provider of one chain. */
 export interface RpcClient {
   readonly host: string
-  /** The results in the order of the calls, unchecked. One call that fails, or is not answered, fails the batch. */
+  /** The results in the order of the calls, unchecked. A call that fails, or has no response, fails the batch. */
   readonly send: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<unknown>, RpcError>
-  /** The same, where one call may fail and the others count. */
+  /** The same, with a result or error for each call. Fails where the batch fails as a whole. */
   readonly sendEach: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<CallResult>, RpcError>
-  /** As they are at the moment. */
+  /** Current values. */
   readonly counters: Counters
 }
 
-/** Run whenever a provider has answered, by the fiber that asked. */
+/** Run after each response of a provider, by the fiber that sent the calls. The watcher notes its progress with it. */
 export const onAnswer = FiberRef.unsafeMake<Effect.Effect<void>>(Effect.void)
 
-/** A client whose `send` fails with the error of one call: with what a provider says, before what it leaves out. */
-export const makeClient = ({ counters, host, sendEach: answer }: Omit<RpcClient, "send">): RpcClient => {
+/**
+ * Completes a client. Its `send` fails with the error of one call: one that the provider reports before one for a
+ * missing response.
+ */
+export const makeClient = ({ counters, host, sendEach: exchange }: Omit<RpcClient, "send">): RpcClient => {
   const sendEach: RpcClient["sendEach"] = (calls) =>
-    Effect.tap(answer(calls), () => Effect.flatten(FiberRef.get(onAnswer)))
+    Effect.tap(exchange(calls), () => Effect.flatten(FiberRef.get(onAnswer)))
   return {
     host,
     sendEach,
@@ -61,12 +70,12 @@ export const makeClient = ({ counters, host, sendEach: answer }: Omit<RpcClient,
   }
 }
 
-/** How to reach providers. The URL is a secret, and nothing of it but the host is ever shown. */
+/** Makes clients from providers' URLs. */
 export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
   Rpc,
   { readonly client: (url: Redacted.Redacted<string>) => RpcClient }
 >() {
-  /** JSON-RPC 2.0 batches over HTTP, on connections that are kept. */
+  /** JSON-RPC 2.0 batches over HTTP, on kept connections. */
   static readonly layer = Layer.scoped(
     Rpc,
     Effect.map(
@@ -88,7 +97,7 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
   )
 }
 
-/** Takes everything out of a provider's words that could be the key in its URL. */
+/** Removes from a provider's error text whatever could be the key in its URL, and shortens it. */
 const scrubber = (url: URL): ((text: string) => string) => {
   const secrets = [...url.pathname.split("/"), ...url.searchParams.values(), url.username, url.password].filter(
     (part) => part.length >= 6
@@ -102,7 +111,7 @@ const scrubber = (url: URL): ((text: string) => string) => {
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
 const reasonOf = (cause: unknown): RpcReason => {
-  // Smaller parts have fewer bytes and values, and are no less deep.
+  // A smaller request has fewer bytes and values in its response, but the same depth.
   if (cause instanceof ResponseTooLarge) return cause.excess === "depth" ? "garbage" : "too_large"
   const code = codeOf(cause)
   return typeof code === "string" && /^UND_ERR_.*TIMEOUT$/.test(code) ? "timeout" : "unreachable"
@@ -121,19 +130,19 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
   }
   const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
   let batchLimit = Number.POSITIVE_INFINITY
-  const pace = new RateLimiter()
+  const rateLimiter = new RateLimiter()
 
-  /** Waits until the provider takes so many calls more. */
-  const turn = (calls: number) =>
+  /** Waits until the rate limiter allows these calls. */
+  const waitForRate = (calls: number) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const wait = pace.reserve(calls, now)
+      const wait = rateLimiter.reserve(calls, now)
       if (wait === 0) return Effect.void
-      return Effect.onInterrupt(Effect.sleep(wait), () => Effect.sync(() => pace.giveBack(calls)))
+      return Effect.onInterrupt(Effect.sleep(wait), () => Effect.sync(() => rateLimiter.giveBack(calls)))
     })
 
-  const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => pace.refused(now))
+  const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => rateLimiter.refused(now))
 
-  /** One exchange, counted. */
+  /** One HTTP request and response. */
   const post = (body: string, bounds: JsonBounds, failed: MakeRpcError) =>
     Effect.tryPromise({
       try: async (signal) => {
@@ -151,7 +160,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     }).pipe(
       Effect.timeoutFail({
         duration: deadline,
-        onTimeout: () => failed("timeout", `no answer within ${Duration.format(deadline)}`)
+        onTimeout: () => failed("timeout", `no response within ${Duration.format(deadline)}`)
       })
     )
 
@@ -163,7 +172,7 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
       const body = JSON.stringify(
         calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
       )
-      yield* turn(calls.length)
+      yield* waitForRate(calls.length)
       counters.calls += calls.length
       counters.batches += 1
       counters.sent += Buffer.byteLength(body)
@@ -182,10 +191,12 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     Effect.tapError(({ reason }) => (reason === "rate_limited" ? noteRefusal : Effect.void))
   )
 
-  /** As one batch, or as many as the provider has been found to want. None is more than it takes in a second. */
+  /**
+   * Sends one batch, or several of the size that the provider was found to take. None exceeds the calls of a second.
+   */
   const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<CallResult>, RpcError> =>
     Effect.suspend(() => {
-      const atOnce = Math.min(batchLimit, Math.floor(pace.perSecond))
+      const atOnce = Math.min(batchLimit, Math.floor(rateLimiter.perSecond))
       return calls.length > atOnce
         ? Effect.map(Effect.forEach(Arr.chunksOf(calls, atOnce), sendEach, { concurrency: 1 }), Arr.flatten)
         : Effect.catchIf(

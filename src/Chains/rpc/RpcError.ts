@@ -1,11 +1,14 @@
 import { Data } from "effect"
 
 /**
- * What went wrong: no connection, no answer in time, an HTTP status, too many calls in too short a time, a range of
- * blocks or an answer over the size limit, state that the node has let go, a method or parameter that it does not serve,
- * another error of the provider's, something that the node should have and does not, a head that is behind what has been
- * read, blocks that do not belong together, or bytes that are no such answer. `contradicted`: other providers deny what it
- * has reported.
+ * What went wrong:
+ * - `unreachable`: no connection; `timeout`: no response in time; `http`: an HTTP status other than 2xx
+ * - `rate_limited`: too many calls in too short a time
+ * - `range`: too many blocks or logs in one call; `too_large`: a response over the size limit
+ * - `state`: the node has pruned the state; `unsupported`: it does not serve the method or a parameter
+ * - `refused`: another error of the provider's; `missing`: the node lacks something that it should have
+ * - `behind`: its head is below what has been read; `inconsistent`: blocks that are not of one branch
+ * - `garbage`: not a valid response; `contradicted`: other providers deny what it has reported
  */
 export type RpcReason =
   | "unreachable"
@@ -23,7 +26,7 @@ export type RpcReason =
   | "garbage"
   | "contradicted"
 
-/** What tells of the provider as a whole, and not of one method or one old block. */
+/** Reasons that concern the provider as a whole, not one method or one old block. */
 export const providerTrouble: ReadonlySet<RpcReason> = new Set([
   "unreachable",
   "timeout",
@@ -49,8 +52,8 @@ const remedies: Readonly<Record<RpcReason, string>> = {
   contradicted: "hold the transaction against a block explorer, and put another provider in its place in rpc_urls"
 }
 
-/** Reasons whose detail is in the provider's own words. */
-const theirWords: ReadonlySet<RpcReason> = new Set([
+/** Reasons whose detail is the provider's own text. */
+const withProviderText: ReadonlySet<RpcReason> = new Set([
   "http",
   "rate_limited",
   "range",
@@ -62,29 +65,32 @@ const theirWords: ReadonlySet<RpcReason> = new Set([
   "garbage"
 ])
 
-/** A provider gave no usable answer. Nothing of it was stored; the watcher tries again. */
+/** A provider gave no usable response. Nothing of it was stored; the watcher tries again. */
 export class RpcError extends Data.TaggedError("RpcError")<{
-  /** Without the path: that carries the provider's key. */
+  /** Without the path, which carries the provider's key. */
   readonly host: string
+  /** The method, or all methods of the batch. */
   readonly method: string
   readonly reason: RpcReason
   readonly detail: string
-  /** Milliseconds for which the provider wants to be left alone, with HTTP 429 and 503. */
+  /** Milliseconds to wait by the Retry-After header of HTTP 429 and 503. */
   readonly retryAfter?: number | undefined
-  /** The most blocks that the provider takes at once, where it says so. */
+  /** The provider's limit of blocks in one call, where its error names one. */
   readonly maxBlocks?: number | undefined
-  /** Blocks that it would have taken this time, where it says so. */
+  /** The number of blocks that the provider suggests for this call, where its error names one. */
   readonly suggestedBlocks?: number | undefined
-  /** The most calls that the provider takes in one batch, where it says so. */
+  /** The provider's limit of calls in one batch, where its error names one. */
   readonly maxCalls?: number | undefined
 }> {
   override get message() {
     return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${remedies[this.reason]}.`
   }
 
-  /** The message without the provider's words, which may tell of the operator's account: for those who need no key. */
+  /**
+   * The message without the provider's text, which may reveal the operator's account: for /readyz, which needs no key.
+   */
   get summary() {
-    const detail = theirWords.has(this.reason) ? "" : `: ${this.detail}`
+    const detail = withProviderText.has(this.reason) ? "" : `: ${this.detail}`
     return `${this.method} at ${this.host} failed (${this.reason})${detail}`
   }
 }

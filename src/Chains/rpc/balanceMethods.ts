@@ -1,10 +1,14 @@
+/**
+ * The JSON-RPC methods about native coins and many balances at once: balances and nonces of a block, reads of many
+ * addresses in one `eth_call`, and the moves of coins inside a transaction by trace or simulation.
+ */
 import { Either, Predicate, Schema } from "effect"
 import { decodeFunctionResult, encodeFunctionData, type Hex, multicall3Abi } from "viem"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { Address, type Call, Count, decoder, ethCall, Quantity, quantity, transferTopic } from "./methods.ts"
 import type { Transaction } from "./transactionMethods.ts"
 
-/** A block by its hash (EIP-1898), or by its number on what the node takes for the chain. */
+/** A block by its hash (EIP-1898), or by its number on the node's current branch. */
 export type At = Pick<BlockRef, "hash"> | number
 
 const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })
@@ -60,7 +64,7 @@ export const nonceAt = (address: string, at: At): Call<number> => transactionCou
  *     21  56    JUMP           to the loop
  */
 const balanceReader = "0x600060005b368210600e576000f35b813560601c3181526020019060140190600456"
-/** Where the reader is put for the length of a call. Nobody has anything there, and it would not matter. */
+/** The address of the reader during a call. It is unused, and the call would work if it were not. */
 const readerAddress = "0x00000000000000000000000000ba1a9ce00ba1a9"
 
 const decodeWords =
@@ -68,8 +72,8 @@ const decodeWords =
   (result: unknown): Either.Either<ReadonlyArray<bigint>, string> =>
     typeof result === "string" && result.length === 2 + 64 * count && /^0x[0-9a-fA-F]*$/.test(result)
       ? Either.right(Array.from({ length: count }, (_, i) => BigInt(`0x${result.slice(2 + 64 * i, 66 + 64 * i)}`)))
-      : // "0x" is the answer of a node that has passed over the override, and found no code.
-        Either.left(`no ${count} words`)
+      : // The result is "0x" where a node ignored the override and found no code.
+        Either.left(`not ${count} words`)
 
 /** Wei of up to 1,000 addresses in one call, by a contract that exists for this call only: 2.8 M gas, 39 KB. */
 export const balancesByOverride = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> => ({
@@ -87,16 +91,16 @@ export const multicall3Address = "0xca11bde05977b3631167028862be2a173976ca11"
 const decodeMulticall =
   (count: number) =>
   (result: unknown): Either.Either<ReadonlyArray<bigint>, string> => {
-    const answers = Either.try({
+    const decoded = Either.try({
       try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
-      catch: () => "no answer of Multicall3's aggregate3"
+      catch: () => "not a result of Multicall3's aggregate3"
     })
     return Either.filterOrLeft(
-      Either.map(answers, (list) =>
+      Either.map(decoded, (list) =>
         list.flatMap(({ returnData, success }) => (success && returnData.length === 66 ? [BigInt(returnData)] : []))
       ),
       (balances) => balances.length === count,
-      () => `no ${count} balances`
+      () => `not ${count} balances`
     )
   }
 
@@ -125,13 +129,13 @@ export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): C
   decode: decodeMulticall(addresses.length)
 })
 
-/** What up to 500 addresses hold of a token at the head, by its balanceOf(address), in one call of Multicall3. */
+/** Base units of a token at the head of up to 500 addresses, by its balanceOf(address), in one call of Multicall3. */
 export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> => ({
   ...ethCall({ to: multicall3Address, data: multicall(token, "70a08231", addresses) }),
   decode: decodeMulticall(addresses.length)
 })
 
-/** Coins that went from one account to another, for good. */
+/** Coins that a transaction moved from one account to another, and that no error reverted. */
 export interface Move {
   readonly from: string
   readonly to: string
@@ -148,16 +152,18 @@ const Frame = Schema.Struct({
 })
 const decodeFrame = decoder(Frame)
 
-/** Frames that give `to` their value: the others run code in the caller's place, or may not change anything. */
+/**
+ * Call types that transfer their value to `to`. DELEGATECALL and CALLCODE keep it with the caller, STATICCALL has none.
+ */
 const paying: ReadonlySet<string> = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT", "SUICIDE"])
 
 const decodeTrace = (result: unknown): Either.Either<ReadonlyArray<Move>, string> => {
   const moves: Array<Move> = []
-  // Calls nest a thousand deep, deeper than a recursion may go here.
+  // Calls nest up to 1,024 deep: a loop instead of recursion.
   const open: Array<unknown> = [result]
   while (open.length > 0) {
     const next = open.pop()
-    // What a frame and all below it did is undone by its error.
+    // An error reverts the frame and all frames below it.
     if (Predicate.isRecord(next) && next.error !== undefined && next.error !== null) continue
     const frame = decodeFrame(next)
     if (Either.isLeft(frame)) return Either.left(frame.left)
@@ -168,14 +174,14 @@ const decodeTrace = (result: unknown): Either.Either<ReadonlyArray<Move>, string
   return Either.right(moves)
 }
 
-/** Every move of coins by a transaction, contracts' own among them; none when it failed. */
+/** Every move of coins by a transaction, also inside contracts; none where it failed. */
 export const traceTransaction = (hash: string): Call<ReadonlyArray<Move>> => ({
   method: "debug_traceTransaction",
   params: [hash, { tracer: "callTracer" }],
   decode: decodeTrace
 })
 
-/** What stands for a coin's transfer among the logs of a simulation. */
+/** The address of the logs that `traceTransfers` adds for transfers of coins. */
 const coinLogs = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 const word = Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/))
 const Simulation = Schema.Tuple(
@@ -201,7 +207,7 @@ const moveOf = ({ address, data, topics: [kind, from, to] }: SimulatedLog): Read
     : []
 
 /**
- * What each of a block's transactions moves when they are run again, one after the other, on the block before.
+ * The moves of each of a block's transactions, by simulating them again in their order on the parent block.
  *
  * @param transactions all of the block's, in their order
  */

@@ -1,3 +1,7 @@
+/**
+ * Which optional methods each provider serves, learnt from its responses and kept with its client in memory, and the
+ * reading of many balances by the cheapest way that the provider serves.
+ */
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { balanceAt, balancesByMulticall, balancesByOverride } from "./balanceMethods.ts"
@@ -5,44 +9,45 @@ import { sendBatch } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
 
-/** What not every provider offers: state overrides of `eth_call`, Multicall3, traces and simulations. */
+/** What not every provider serves: state overrides of `eth_call`, Multicall3, traces and simulations. */
 export type Capability = "override" | "multicall" | "trace" | "simulate"
 
-/** What a provider has shown; nothing of what has not been tried. */
+/** What a provider was seen to serve (true) or to refuse (false). Capabilities that were not tried are absent. */
 export type Capabilities = Readonly<Partial<Record<Capability, boolean>>>
 
-interface Learnt {
+interface Observation {
   readonly able: boolean
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** What was refused is tried again after this: plans and nodes change. */
-const forget = Duration.toMillis("1 hour")
+/** A refused capability is tried again after this, since plans and nodes change. Milliseconds. */
+const retryAfter = Duration.toMillis("1 hour")
 
-// Beside the client, and gone with it.
-const learnt = new WeakMap<RpcClient, Map<Capability, Learnt>>()
+// Kept for the lifetime of the client.
+const observations = new WeakMap<RpcClient, Map<Capability, Observation>>()
 
-/** What a provider has been seen to offer and to refuse. */
+/** What a provider was seen to serve and to refuse. */
 export const capabilitiesOf = (client: RpcClient): Capabilities =>
-  Object.fromEntries(Array.from(learnt.get(client) ?? [], ([ability, { able }]) => [ability, able]))
+  Object.fromEntries(Array.from(observations.get(client) ?? [], ([ability, { able }]) => [ability, able]))
 
-/** Whether it is worth a call. */
+/** Whether a call is worth trying: the capability was not refused within the last hour. */
 export const mayBeCapable = (client: RpcClient, ability: Capability) =>
   Effect.map(Clock.currentTimeMillis, (now) => {
-    const known = learnt.get(client)?.get(ability)
-    return known === undefined || known.able || Math.abs(now - known.at) >= forget
+    const known = observations.get(client)?.get(ability)
+    return known === undefined || known.able || Math.abs(now - known.at) >= retryAfter
   })
 
+/** Notes that a provider serves or refuses a capability. */
 export const noteCapability = (client: RpcClient, ability: Capability, able: boolean) =>
   Effect.map(Clock.currentTimeMillis, (at) => {
-    const abilities = learnt.get(client) ?? new Map<Capability, Learnt>()
-    learnt.set(client, abilities.set(ability, { able, at }))
+    const abilities = observations.get(client) ?? new Map<Capability, Learnt>()
+    observations.set(client, abilities.set(ability, { able, at }))
   })
 
-const noAnswer: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "rate_limited", "behind"])
-/** The provider has answered, and will not do it: another call may do. */
-export const isCapabilityRefused = ({ reason }: RpcError): boolean => !noAnswer.has(reason)
+const transient: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "rate_limited", "behind"])
+/** Whether an error is the provider's refusal of this call: another kind of call may succeed. */
+export const isCapabilityRefused = ({ reason }: RpcError): boolean => !transient.has(reason)
 
 const chunksAtOnce = 2
 
@@ -72,35 +77,35 @@ const oneByOne = (client: RpcClient, addresses: ReadonlyArray<string>, at: Block
   )
 
 /**
- * Wei of each of the addresses after the block, in their order: in one call a thousand where the provider takes state
- * overrides, in one call five hundred where Multicall3 is, else in one call each. It learns which.
+ * Wei of each of the addresses after the block, in their order: 1,000 in one call with state overrides, 500 in one call
+ * of Multicall3, else one in each call. Notes which of them the provider serves.
  */
-export const readPackedBalances = Effect.fn("Oracle.readPacked")(function* (
+export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(function* (
   client: RpcClient,
   addresses: ReadonlyArray<string>,
   at: BlockRef
 ) {
   if (addresses.length === 0) return []
   const refused: Array<Capability> = []
-  const shown = (able: ReadonlyArray<Capability>) =>
+  const noteAll = (able: ReadonlyArray<Capability>) =>
     Effect.zipRight(
       Effect.forEach(refused, (ability) => noteCapability(client, ability, false), { concurrency: 1, discard: true }),
       Effect.forEach(able, (ability) => noteCapability(client, ability, true), { concurrency: 1, discard: true })
     )
-  const ways = [
+  const methods = [
     ["override", inChunks(client, addresses, 1000, (part) => balancesByOverride(part, at))],
     ["multicall", inChunks(client, addresses, 500, (part) => balancesByMulticall(part, at))]
   ] as const
-  for (const [ability, read] of ways) {
+  for (const [ability, read] of methods) {
     if (!(yield* mayBeCapable(client, ability))) continue
     const found = yield* Effect.either(read)
     if (Either.isRight(found)) {
-      yield* shown([ability])
+      yield* noteAll([ability])
       return found.right.flat()
     }
     if (!isCapabilityRefused(found.left)) return yield* found.left
     refused.push(ability)
   }
-  // Only now is it known that it was the way that was refused, and not the provider that refuses everything.
-  return yield* Effect.tap(oneByOne(client, addresses, at), () => shown([])).pipe(Effect.map((found) => found.flat()))
+  // Only a success of the plain calls shows that the methods were refused, and not every call.
+  return yield* Effect.tap(oneByOne(client, addresses, at), () => noteAll([])).pipe(Effect.map((found) => found.flat()))
 })

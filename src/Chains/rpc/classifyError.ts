@@ -1,32 +1,38 @@
+/**
+ * The meaning of a JSON-RPC error, by its text: nodes and providers use the same few codes for very different refusals.
+ * A pure table of patterns; the client maps each error with it, so that callers see a reason and limits only.
+ */
 import type { RpcReason } from "./RpcError.ts"
 
-/** What a refusal comes down to. */
+/** What an error means. */
 export interface ErrorMeaning {
   readonly reason: RpcReason
-  /** The most blocks that one call may span, where the words name it. */
+  /** The limit of blocks in one call, where the text names it. */
   readonly maxBlocks: number | undefined
-  /** Blocks that this one call should have spanned, where the words suggest it: it had too many results. */
+  /** The number of blocks that the text suggests for this call, which had too many results. */
   readonly suggestedBlocks: number | undefined
-  /** The most calls that one batch may have, where the words name it. */
+  /** The limit of calls in one batch, where the text names it. */
   readonly maxCalls: number | undefined
 }
 
-/** Words of a provider, and their meaning. `blocks` or `calls` are the limit in them, `from` and `to` a suggestion. */
-interface Words {
+/**
+ * A provider's error text and its meaning. The groups `blocks` and `calls` are limits, `from` and `to` a suggestion.
+ */
+interface KnownText {
   readonly pattern: RegExp
   readonly reason: RpcReason
 }
 
 const means =
   (reason: RpcReason) =>
-  (pattern: RegExp): Words => ({ pattern, reason })
+  (pattern: RegExp): KnownText => ({ pattern, reason })
 
 /**
- * What nodes and providers say when they refuse a call, first match first. Codes tell little: -32600, -32602, -32000 and
- * -32005 each stand for several of these. Collected from issue trackers and clients' tests; the test has each in full.
+ * Error texts of nodes and providers; the first match counts. Codes are ambiguous: -32600, -32602, -32000 and -32005
+ * each stand for several of these. Collected from issue trackers and clients' tests; the test has each text in full.
  */
-const known: ReadonlyArray<Words> = [
-  // A contract chooses these words, so nothing more may be read from them.
+const known: ReadonlyArray<KnownText> = [
+  // The rest of these texts is chosen by a contract, so no limit may be read from it.
   ...[/^[a-z ]{0,30}revert/i, /^VM (?:exception|execution)/i].map(means("refused")),
 
   ...[
@@ -38,7 +44,7 @@ const known: ReadonlyArray<Words> = [
     /batch request was too large Exceeded max limit of (?<calls>\d+)/i
   ].map(means("refused")),
 
-  // Not a limit: the range ends above the head of the node that was picked (geth, reth).
+  // Not a limit: the range ends above the head of the node that a balancer picked (geth, reth).
   ...[/beyond current head/i].map(means("missing")),
 
   ...[
@@ -86,10 +92,10 @@ const known: ReadonlyArray<Words> = [
     /returns too many logs/i,
     // Arbitrum nitro
     /logs matched by query exceeds limit/i,
-    // nethermind, whose code others use for rate limits
+    // nethermind, whose error code others use for rate limits
     /too many logs requested/i,
     /log query timed out/i,
-    // Alchemy, of old
+    // Alchemy, formerly
     /log response size exceeded/i
   ].map(means("range")),
 
@@ -109,7 +115,7 @@ const known: ReadonlyArray<Words> = [
     /capacity limit exceeded/i,
     // Chainstack
     /exceeded the RPS limit/i,
-    // dRPC, whose free tier ends so
+    // dRPC, at the limit of its free tier
     /timeout on the free tier/i,
     // Infura, GetBlock, Polygon's gateway
     /request count exceeded/i,
@@ -161,10 +167,10 @@ const known: ReadonlyArray<Words> = [
   ].map(means("unsupported"))
 ]
 
-/** EIP-1474's "limit exceeded": of calls for most providers, of results for some. */
+/** EIP-1474's "limit exceeded": of calls at most providers, of results at some. */
 const limitExceeded = -32_005
 
-/** Codes that say enough by themselves, where the words do not: JSON-RPC 2.0, EIP-1474 and HTTP's. */
+/** Codes that count where the text is unknown: JSON-RPC 2.0, EIP-1474 and HTTP. */
 const codes: ReadonlyMap<unknown, RpcReason> = new Map([
   [-32601, "unsupported"],
   [-32004, "unsupported"],
@@ -187,10 +193,11 @@ const suggestedIn = ({ from, to }: Groups): number | undefined => positive(Numbe
 const callsIn = ({ calls }: Groups): number | undefined => positive(Number(calls))
 
 /**
- * What a provider means by an error, in its own words. "refused" when they are not known.
+ * The meaning of an error; `refused` where neither text nor code is known.
  *
- * @param methods what was called. An unknown limit on logs may be one of results, which smaller parts keep; should it be
- * one of calls after all, the provider is left alone once parts cannot become smaller
+ * @param words the error's message and data
+ * @param methods the methods called. An unknown limit on `eth_getLogs` is taken for one of results, which smaller block
+ * ranges avoid. If it is one of calls, the provider goes into cooldown once the range cannot become smaller
  */
 export const classifyError = (words: string, code?: unknown, methods = ""): ErrorMeaning => {
   for (const { pattern, reason } of known) {

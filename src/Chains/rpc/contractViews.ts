@@ -11,7 +11,7 @@ export interface ContractView {
   readonly data: Hex
 }
 
-/** What one call has returned, or why it did not. */
+/** What one call returned, or why it failed. */
 export type ViewResult = Either.Either<Hex, string>
 
 const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<ViewResult>> => ({
@@ -26,8 +26,8 @@ const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<View
   decode: (result) =>
     Either.try({
       try: () => decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: result as Hex }),
-      // "0x" is the answer where the contract does not exist.
-      catch: () => "no answer of Multicall3's aggregate3"
+      // The result is "0x" where the contract does not exist.
+      catch: () => "not a result of Multicall3's aggregate3"
     }).pipe(
       Either.filterOrLeft(
         (returned) => returned.length === views.length,
@@ -39,7 +39,7 @@ const aggregated = (views: ReadonlyArray<ContractView>): Call<ReadonlyArray<View
     )
 })
 
-const singly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
+const sendSingly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
   Effect.map(
     client.sendEach(views.map((view) => ethCall(view))),
     (replies): ReadonlyArray<ViewResult> =>
@@ -51,10 +51,13 @@ const singly = (client: RpcClient, views: ReadonlyArray<ContractView>) =>
       )
   )
 
-/** Nothing that is asked otherwise would be answered. */
-const outOfReach: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
+/** Reasons for which single calls would fail too. */
+const unavailable: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])
 
-/** Calls contracts at the head, all of one block: in one call of Multicall3, or where that fails one by one, in a batch. */
+/**
+ * Calls contracts at the head: in one call of Multicall3, or where that fails in single calls of one batch. The results
+ * are in the order of `views`, and all of one block with Multicall3.
+ */
 export const readContractViews = (
   client: RpcClient,
   views: ReadonlyArray<ContractView>
@@ -62,7 +65,7 @@ export const readContractViews = (
   sendBatch(client, [aggregated(views)]).pipe(
     Effect.map(([returned]) => returned),
     Effect.catchIf(
-      ({ reason }) => !outOfReach.has(reason),
-      () => singly(client, views)
+      ({ reason }) => !unavailable.has(reason),
+      () => sendSingly(client, views)
     )
   )

@@ -1,3 +1,9 @@
+/**
+ * JSON-RPC calls as data: method, parameters, and a decoder of the result. `sendBatch` sends several and decodes each
+ * response. Here are the types that all calls share, and the calls about blocks, logs and contracts;
+ * transactionMethods.ts and balanceMethods.ts have the others. Each method is defined once. `get…` fails where the node
+ * responds with null, `find…` and `optional` give undefined.
+ */
 import { Effect, Either, ParseResult, Schema } from "effect"
 import type { FinalityTag } from "../../Domain/Finality.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -7,43 +13,43 @@ import { RpcError } from "./RpcError.ts"
 /** keccak256("Transfer(address,address,uint256)"), https://eips.ethereum.org/EIPS/eip-20 */
 export const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 
-/** A call and the check of its answer; on the left, what is wrong with the answer. */
+/** A call and the decoder of its result; on the left, what is wrong with the result. */
 export interface Call<out A> extends RpcRequest {
   readonly decode: (result: unknown) => Either.Either<A, string>
 }
 
-/** The answer to a call; undefined where no call was made. */
-type Answer<C> = C extends Call<infer A> ? A : undefined
-type Answers<Calls> = { readonly [K in keyof Calls]: Answer<Calls[K]> }
+/** The result of a call; undefined where no call was made. */
+type Result<C> = C extends Call<infer A> ? A : undefined
+type Results<Calls> = { readonly [K in keyof Calls]: Result<Calls[K]> }
 
 /**
- * Makes the calls in one batch and checks each answer. `undefined` in the list is a call that is not needed. Fails as a
- * whole: with "missing" when the node answers null, with "garbage" when an answer is not what its call promises.
+ * Sends the calls in one batch and decodes each result. `undefined` in the list is a call that is not needed. Fails as
+ * a whole: with `missing` where the node responds with null, with `garbage` where a result cannot be decoded.
  */
 export const sendBatch = <const Calls extends ReadonlyArray<Call<unknown> | undefined>>(
   client: RpcClient,
   calls: Calls
-): Effect.Effect<Answers<Calls>, RpcError> =>
+): Effect.Effect<Results<Calls>, RpcError> =>
   Effect.gen(function* () {
     const made = calls.filter((call) => call !== undefined)
     const results = yield* client.send(made.map(({ method, params }) => ({ method, params })))
-    const answers: Array<unknown> = []
+    const decodedResults: Array<unknown> = []
     let next = 0
     for (const call of calls) {
       if (call === undefined) {
-        answers.push(undefined)
+        decodedResults.push(undefined)
         continue
       }
       const decoded = call.decode(results[next++])
       if (Either.isLeft(decoded)) return yield* badResponse(client, call, decoded.left)
-      answers.push(decoded.right)
+      decodedResults.push(decoded.right)
     }
-    return answers as Answers<Calls>
+    return decodedResults as Results<Calls>
   })
 
 const absent = "the node answered null"
 
-/** An answer that arrived, and is not what the call promises. */
+/** The error of a result that the call cannot use: `missing` where it is null, else `garbage`. */
 export const badResponse = (client: RpcClient, call: RpcRequest, detail: string): RpcError =>
   new RpcError({
     host: client.host,
@@ -89,14 +95,14 @@ export const Count = Schema.transform(
   { strict: true, decode: Number, encode: (value) => `0x${value.toString(16)}` }
 )
 
-/** Checks an answer; the left side names the first thing that is wrong. */
+/** A decoder by a schema; the left side names the first problem. */
 export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) => Either.Either<A, string>) => {
   const decode = Schema.decodeUnknownEither(schema)
   return (result) =>
     result === null
       ? Either.left(absent)
       : Either.getOrElse(
-          // Nothing that a provider answers may end more than the call.
+          // No response may do more harm than to fail its call.
           Either.try(() =>
             Either.mapLeft(decode(result), (error) => ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 300))
           ),
@@ -104,14 +110,14 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>): ((result: unknown) =
         )
 }
 
-/** A block's header as far as it is needed here. */
+/** The fields of a block's header that are used. */
 export interface BlockHeader extends BlockRef {
   readonly parentHash: string
   /** 256 bytes, hexadecimal, lower case; undefined where the node leaves it out. */
   readonly logsBloom: string | undefined
 }
 
-/** A block with its transactions, which are checked where they are looked at. */
+/** A block with its transactions, which are checked where they are used. */
 export interface FullBlock {
   readonly header: BlockHeader
   readonly transactions: ReadonlyArray<unknown>
@@ -162,9 +168,10 @@ const blockByNumber = (block: number | "latest" | FinalityTag, withTransactions 
 /** The newest header. */
 export const getHead: Call<BlockHeader> = { ...blockByNumber("latest"), decode: decodeHeader }
 
-/** The newest block that the chain says cannot, or hardly, be replaced. Some chains and nodes know no such tags. */
+/** The newest block with a finality tag. Some chains and nodes do not know the tags. */
 export const getTagged = (tag: FinalityTag): Call<BlockHeader> => ({ ...blockByNumber(tag), decode: decodeHeader })
 
+/** The header of a block. Another block's header is no valid result. */
 export const getHeader = (number: number): Call<BlockHeader> => ({
   ...blockByNumber(number),
   decode: (result) => Either.flatMap(decodeHeader(result), numbered(number))
@@ -173,6 +180,7 @@ export const getHeader = (number: number): Call<BlockHeader> => ({
 /** A header that the node may not have yet. */
 export const findHeader = (number: number): Call<BlockHeader | undefined> => optional(getHeader(number))
 
+/** A block with its transactions. Another block is no valid result. */
 export const getFullBlock = (number: number): Call<FullBlock> => ({
   ...blockByNumber(number, true),
   decode: (result) =>
@@ -184,7 +192,7 @@ export const getFullBlock = (number: number): Call<FullBlock> => ({
     })
 })
 
-/** Which logs: every one of the topics matches, null any. */
+/** Which logs: of any of the addresses, and with all topics; null matches any topic. */
 export interface LogFilter {
   readonly address: ReadonlyArray<string>
   readonly topics: ReadonlyArray<string | null | ReadonlyArray<string>>
@@ -198,13 +206,13 @@ const logsOf = (filter: LogFilter & Readonly<Record<string, unknown>>): RpcReque
 const decodeLogs = (result: unknown): Either.Either<ReadonlyArray<unknown>, string> =>
   Array.isArray(result) ? Either.right(result) : Either.left("no list of logs")
 
-/** Logs of a range of blocks, both ends included. The single logs are checked where they are looked at. */
+/** Logs of a range of blocks, both ends included. Each log is checked where it is used. */
 export const getLogs = (fromBlock: number, toBlock: number, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
   ...logsOf({ ...filter, fromBlock: quantity(fromBlock), toBlock: quantity(toBlock) }),
   decode: decodeLogs
 })
 
-/** Logs of one block. */
+/** Logs of one block, by its hash. */
 export const getBlockLogs = (blockHash: string, filter: LogFilter): Call<ReadonlyArray<unknown>> => ({
   ...logsOf({ ...filter, blockHash }),
   decode: decodeLogs
@@ -222,6 +230,7 @@ const HashedList = TransactionList.pick("hash", "transactions")
 const decodeHashedList = decoder(HashedList)
 const decodeHashes = decoder(TransactionList.pick("transactions"))
 
+/** The transactions of a block, by its hash. */
 export const getBlockTransactions = (blockHash: string): Call<TransactionList> => ({
   method: "eth_getBlockByHash",
   params: [blockHash, false],
@@ -243,6 +252,7 @@ export const getTransactionHashes = (number: number): Call<ReadonlyArray<string>
   decode: (result) => Either.map(decodeHashes(result), ({ transactions }) => transactions)
 })
 
+/** The chain id (EIP-155) of the provider's chain. */
 export const getChainId: Call<number> = { method: "eth_chainId", params: [], decode: decoder(Count) }
 
 /** Wei for a unit of gas. */
@@ -279,7 +289,10 @@ const gasPriceOracle = "0x420000000000000000000000000000000000000f"
 /** First four bytes of keccak256("getL1FeeUpperBound(uint256)"). */
 const getL1FeeUpperBound = "0xf1c7a58b"
 
-/** The most wei that the data of an unsigned transaction of some bytes costs on Ethereum; 0 on a private chain without the contract. */
+/**
+ * The most wei that the data of an unsigned transaction of some bytes costs on Ethereum; 0 on a private chain without
+ * the contract.
+ */
 export const getL1Fee = (bytes: number): Call<bigint> => ({
   ...ethCall({ to: gasPriceOracle, data: `${getL1FeeUpperBound}${bytes.toString(16).padStart(64, "0")}` }),
   decode: decodeWordOrNothing

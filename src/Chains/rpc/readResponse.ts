@@ -1,3 +1,7 @@
+/**
+ * Reads the body of an HTTP response within bounds of bytes, depth and JSON values, so that no provider can exhaust
+ * memory or block the event loop: a large body is parsed in slices. Used by the client in Rpc.ts.
+ */
 import { setImmediate as eventLoopTurn } from "node:timers/promises"
 import { JSONParser } from "@streamparser/json"
 import { type Excess, type JsonBounds, JsonScan } from "../../Domain/JsonScan.ts"
@@ -6,11 +10,11 @@ import type { RpcRequest } from "./Rpc.ts"
 const KiB = 1024
 const MiB = 1024 * KiB
 
-/** The most that any answer may be: a block of 10 MiB, as large as Ethereum's may be (EIP-7934), is 20 MB in JSON. */
+/** The bounds of any response: a block of 10 MiB, as large as Ethereum's may be (EIP-7934), is 20 MB in JSON. */
 const most: JsonBounds = { bytes: 24 * MiB, depth: 16, values: 500_000 }
 /** Numbers, balances, receipts without logs. */
 const small: JsonBounds = { bytes: 64 * KiB, depth: 16, values: 2_000 }
-/** A header has its transactions' hashes; a transaction as many bytes of data as nodes take. */
+/** A header with its transactions' hashes, or a transaction with as much data as nodes accept. */
 const middle: JsonBounds = { bytes: 2 * MiB, depth: 16, values: 50_000 }
 
 const byMethod: Readonly<Record<string, JsonBounds>> = {
@@ -24,13 +28,13 @@ const byMethod: Readonly<Record<string, JsonBounds>> = {
   eth_simulateV1: most
 }
 
-/** What a provider may answer to a call. */
+/** The bounds of the response to a call. */
 const boundsOf = ({ method, params }: RpcRequest): JsonBounds => {
   if (method === "eth_getBlockByNumber" || method === "eth_getBlockByHash") return params[1] === true ? most : middle
   return byMethod[method] ?? small
 }
 
-/** What a provider may answer to a batch. */
+/** The bounds of the response to a batch. */
 export const boundsOfBatch = (calls: ReadonlyArray<RpcRequest>): JsonBounds => {
   const each = calls.map(boundsOf)
   const all = (of: Excess) => each.reduce((sum, bounds) => sum + bounds[of], 0)
@@ -41,10 +45,10 @@ export const boundsOfBatch = (calls: ReadonlyArray<RpcRequest>): JsonBounds => {
   }
 }
 
-/** Up to this size a text is parsed at once: the worst takes some tens of milliseconds, and a usual block one or two. */
-const atOnce = 512 * KiB
+/** Bytes up to which a text is parsed at once: in tens of milliseconds at worst, a typical block in one or two. */
+const maxAtOnce = 512 * KiB
 
-/** A text passes a bound; what is left of it is not read. */
+/** A response exceeds a bound; the rest of it is not read. */
 export class ResponseTooLarge extends Error {
   constructor(
     readonly excess: Excess,
@@ -54,7 +58,7 @@ export class ResponseTooLarge extends Error {
   }
 }
 
-/** A JSON value, or undefined where the text is none. */
+/** The value of a JSON text; undefined where it is not JSON. */
 const parseText = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -63,10 +67,12 @@ const parseText = (text: string): unknown => {
   }
 }
 
-/** Bytes that a turn of the event loop parses of one text: a millisecond or two, and every chain may have its own. */
+/**
+ * Bytes of one text that are parsed in a turn of the event loop: a millisecond or two, and each chain may parse one.
+ */
 const slice = 16 * KiB
 
-/** The same for a large one, with a turn of the event loop after each slice. */
+/** The same for a large text, with a turn of the event loop after each slice. */
 const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> => {
   let value: unknown
   const parser = new JSONParser({ paths: ["$"], keepStack: false })
@@ -87,7 +93,7 @@ const parseParts = async (parts: ReadonlyArray<Uint8Array>): Promise<unknown> =>
   return value
 }
 
-/** An answer, and its value: undefined where it is no JSON. */
+/** A body's size, and its value: undefined where it is not JSON. */
 export interface ResponseBody {
   readonly bytes: number
   readonly value: unknown
@@ -99,8 +105,8 @@ const textOf = (parts: ReadonlyArray<Uint8Array>): string =>
     .replace(/^\uFEFF/, "")
 
 /**
- * Reads a body to its end within the bounds, part by part; fails with `TooMuch` where it passes one, and with the
- * connection's error where that breaks.
+ * Reads a body to its end within the bounds. Throws `ResponseTooLarge` where it exceeds one, and the connection's error
+ * where that breaks.
  */
 export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: JsonBounds): Promise<ResponseBody> => {
   const scan = new JsonScan(bounds)
@@ -112,10 +118,10 @@ export const readResponse = async (body: AsyncIterable<Uint8Array>, bounds: Json
     bytes += part.length
     parts.push(part)
   }
-  return { bytes, value: bytes > atOnce ? await parseParts(parts) : parseText(textOf(parts)) }
+  return { bytes, value: bytes > maxAtOnce ? await parseParts(parts) : parseText(textOf(parts)) }
 }
 
-/** The start of a body that is no good answer by its status, and the value where that is all of it, and JSON. */
+/** Reads the start of the body of an error status; `value` is set where this is the whole body, and JSON. */
 export const readErrorResponse = async (
   body: AsyncIterable<Uint8Array>
 ): Promise<ResponseBody & { readonly text: string }> => {

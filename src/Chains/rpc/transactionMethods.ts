@@ -1,7 +1,7 @@
 /**
- * The JSON-RPC methods that read transactions and their receipts. A call decodes the fields that its caller needs, and no
- * others: a field that some nodes leave out or fill in their own way does not make a response bad for those who do not
- * use it.
+ * The JSON-RPC methods that read transactions and their receipts. A call decodes the fields that its caller needs, and
+ * no others: a field that some nodes leave out or fill in their own way does not make a response bad for those who do
+ * not use it.
  */
 import { Either, Schema } from "effect"
 import { Address, type Call, Count, decoder, Hash, LogsBloom, Quantity, quantity } from "./methods.ts"
@@ -105,7 +105,9 @@ export const findRawTransaction = (hash: string): Call<unknown> => ({
 
 const decodeReceiver = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
 
-/** A transaction as the node returns it, which may be in no block yet, and its receiver: null where it makes a contract. */
+/**
+ * A transaction as the node returns it, which may be in no block yet, and its receiver: null where it makes a contract.
+ */
 export const getTransaction = (hash: string): Call<{ readonly raw: unknown; readonly to: string | null }> => ({
   ...findRawTransaction(hash),
   decode: (result) => Either.map(decodeReceiver(result), ({ to }) => ({ raw: result, to }))

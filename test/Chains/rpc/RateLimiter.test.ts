@@ -23,19 +23,19 @@ const refusedAt = (calls: number) => {
   return pace
 }
 
-describe("Pace", () => {
-  it("holds nothing back before the provider refuses something", () => {
+describe("RateLimiter", () => {
+  it("delays no call before the provider refuses one", () => {
     const pace = new RateLimiter()
     for (let i = 0; i < 10_000; i++) expect(pace.reserve(100, start + i)).toBe(0)
   })
 
-  it("is half of what was asked in the second of a refusal", () => {
+  it("falls to half of the calls made in the second of a refusal", () => {
     const { sent } = follow(refusedAt(100), start, 10_000, 5)
     expect(sent).toBeGreaterThanOrEqual(490)
     expect(sent).toBeLessThanOrEqual(510)
   })
 
-  it("counts the busiest second before an answer that took its time, and none that is longer ago", () => {
+  it("counts the busiest second before a late refusal, and none before the deadline of a response", () => {
     const pace = new RateLimiter()
     pace.reserve(4_000, start)
     pace.reserve(400, start + 10_990)
@@ -44,7 +44,7 @@ describe("Pace", () => {
     expect(pace.perSecond).toBe(200)
   })
 
-  it("takes back the room of calls that are not made", () => {
+  it("gives back the reservation of calls that are not made", () => {
     const pace = refusedAt(100)
     pace.reserve(50, start)
     expect(pace.reserve(50, start)).toBe(1_000)
@@ -52,7 +52,7 @@ describe("Pace", () => {
     expect(pace.reserve(1, start)).toBe(1_000)
   })
 
-  it("takes the refusals of one moment for one, and halves again with a later one", () => {
+  it("counts refusals of one moment once, and halves again with a later one", () => {
     const pace = refusedAt(400)
     for (let i = 0; i < 5; i++) pace.refused(start + i)
     expect(pace.perSecond).toBe(200)
@@ -76,14 +76,14 @@ describe("Pace", () => {
     expect(pace.reserve(1, start)).toBe(60_000)
   })
 
-  it("gives a second's calls at once to who has made none for a while, and not more", () => {
+  it("allows a second's calls at once after a pause, and not more", () => {
     const pace = refusedAt(100)
     const later = start + 30_000
     const waits = Array.from({ length: 60 }, () => pace.reserve(1, later))
     expect(waits.filter((wait) => wait === 0).length).toBe(51)
   })
 
-  it("grows by a quarter a minute, until nothing is held back", () => {
+  it("grows by a quarter a minute, until there is no limit", () => {
     const pace = refusedAt(100)
     pace.reserve(1, start + 60_000)
     expect(pace.perSecond).toBe(62.5)
@@ -91,7 +91,7 @@ describe("Pace", () => {
     expect(pace.perSecond).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it("waits for no time that has not come when the clock is set back, whoever sees it first", () => {
+  it("starts anew when the clock is set back, so that no call waits for a time far ahead", () => {
     const pace = refusedAt(100)
     pace.reserve(500, start)
     expect(pace.reserve(1, start - 3_600_000)).toBe(0)

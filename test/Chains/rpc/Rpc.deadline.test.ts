@@ -17,7 +17,7 @@ it.scopedLive("gives up on a provider that hangs, after the head or in the middl
   }).pipe(Effect.provide(Rpc.layer))
 )
 
-it.scoped("gives up on an answer that never ends, though its bytes keep coming", () =>
+it.scoped("gives up at the deadline on a response whose bytes keep coming", () =>
   Effect.gen(function* () {
     const answers = yield* Queue.unbounded<ServerResponse>()
     const { url } = yield* provider((_, response) => void answers.unsafeOffer(response))
@@ -30,7 +30,7 @@ it.scoped("gives up on an answer that never ends, though its bytes keep coming",
   }).pipe(Effect.provide(Rpc.layer))
 )
 
-it.scopedLive("says so when nobody listens", () =>
+it.scopedLive("reports that it cannot connect when nothing listens", () =>
   Effect.gen(function* () {
     const { close, url } = yield* provider(() => {})
     close()

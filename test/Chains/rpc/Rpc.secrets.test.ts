@@ -4,23 +4,25 @@ import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import { key, provider } from "../httpNode.ts"
 
-it.scopedLive("no part of a provider's URL that may be a key is shown, though the provider says it", () =>
-  Effect.gen(function* () {
-    const secrets = [key, "the-user", "the-password", "key-in-query"]
-    const asked: Array<string | undefined> = []
-    const { url } = yield* provider((_, response, request) => {
-      asked.push(request.url)
-      response.writeHead(401).end(`unknown: ${secrets.join(" ")}`)
-    })
-    const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
-    const client = (yield* Rpc).client(Redacted.make(full))
-    const error = yield* Effect.flip(client.send([{ method: "a", params: [] }]))
-    expect(error).toMatchObject({ reason: "http", detail: "HTTP 401: unknown: *** *** *** ***" })
-    expect(asked).toEqual([`/v2/${key}?apikey=key-in-query`])
-  }).pipe(Effect.provide(Rpc.layer))
+it.scopedLive(
+  "no part of a provider's URL that may be a key is shown, even where the provider's error contains it",
+  () =>
+    Effect.gen(function* () {
+      const secrets = [key, "the-user", "the-password", "key-in-query"]
+      const asked: Array<string | undefined> = []
+      const { url } = yield* provider((_, response, request) => {
+        asked.push(request.url)
+        response.writeHead(401).end(`unknown: ${secrets.join(" ")}`)
+      })
+      const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
+      const client = (yield* Rpc).client(Redacted.make(full))
+      const error = yield* Effect.flip(client.send([{ method: "a", params: [] }]))
+      expect(error).toMatchObject({ reason: "http", detail: "HTTP 401: unknown: *** *** *** ***" })
+      expect(asked).toEqual([`/v2/${key}?apikey=key-in-query`])
+    }).pipe(Effect.provide(Rpc.layer))
 )
 
-it("the words of a provider, which may tell of the operator's account, are not for those who need no key", () => {
+it("the text of a provider, which may reveal the operator's account, is not part of the public summary", () => {
   const reasons: Readonly<Record<RpcReason, "theirs" | "ours">> = {
     unreachable: "ours",
     timeout: "ours",

@@ -18,7 +18,7 @@ const nested =
     response.writeHead(status).end(around(`${"[".repeat(5_000)}${"]".repeat(5_000)}`))
 
 describe("Rpc", () => {
-  it.scopedLive("gives results in the order of the calls, whatever the order of the answers", () =>
+  it.scopedLive("gives results in the order of the calls, whatever the order of the responses", () =>
     Effect.gen(function* () {
       const { url } = yield* provider(answering((calls) => results(calls).reverse()))
       expect(yield* twoCalls(yield* clientFor(url))).toEqual(["0x1", "0x2"])
@@ -56,7 +56,7 @@ describe("Rpc", () => {
       }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("keeps its connection", () =>
+  it.scopedLive("keeps its connection between batches", () =>
     Effect.gen(function* () {
       const { connections, url } = yield* provider(answering(results))
       const client = yield* clientFor(url)
@@ -66,7 +66,7 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("sends user and password as a header, and not to anybody else", () =>
+  it.scopedLive("sends user and password of the URL as a header, and only to that provider", () =>
     Effect.gen(function* () {
       const { url } = yield* provider((calls, response, request) =>
         answering(() =>
@@ -138,7 +138,7 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("keeps the answers beside the error of one call for those who want each", () =>
+  it.scopedLive("sendEach keeps the results beside the error of one call", () =>
     Effect.gen(function* () {
       const { url } = yield* provider(oneOfTwo)
       const [one, other] = yield* eachOfTwo(yield* clientFor(url))
@@ -147,7 +147,7 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("calls what is left out missing, unless the provider says what is wrong", () =>
+  it.scopedLive("reports a call without a response as missing, unless the provider reports an error", () =>
     Effect.gen(function* () {
       const silent = yield* provider(answering((calls) => results(calls).slice(1)))
       const client = yield* clientFor(silent.url)
@@ -197,7 +197,7 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("is not fooled by a limit that was kept", () =>
+  it.scopedLive("does not split a batch that kept the limit named in the error", () =>
     Effect.gen(function* () {
       const { url } = yield* provider(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
       const client = yield* clientFor(url)
@@ -255,7 +255,7 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("never shows the key, whatever the provider says", () =>
+  it.scopedLive("never shows the key, whatever the provider responds", () =>
     Effect.gen(function* () {
       const { url } = yield* provider(
         answering(() => ({ error: { code: 1, message: `no such project ${key}: ${"x".repeat(1000)}` } }))

@@ -6,7 +6,7 @@ import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 const failed: MakeRpcError = (reason, detail, { method = "all", ...more } = {}) =>
   new RpcError({ host: "a", method, reason, detail, ...more })
 
-it.effect("an answer counts with a result, be it null, and with an error that is null", () =>
+it.effect("a response counts with any result, null included, also where its error is null", () =>
   Effect.gen(function* () {
     const calls = ["one", "two"].map((method) => ({ method, params: [] }))
     const answers = [

@@ -243,7 +243,7 @@ const others: ReadonlyArray<Row> = [
   ["a transaction", -32000, "transaction reverted: missing trie node", "refused"]
 ]
 
-describe("what providers say", () => {
+describe("the error texts of providers", () => {
   it.each<Row>([...ranges, ...rateLimits, ...states, ...unsupported, ...others])(
     "%s (%i): %s",
     (_, code, words, reason, maxBlocks, suggestedBlocks) => {
@@ -270,7 +270,7 @@ describe("what providers say", () => {
     expect(classifyError(words, code)).toEqual({ reason: "refused", maxCalls })
   })
 
-  it("takes an unknown -32005 on logs for a limit of size, and a known one for what it says", () => {
+  it("take an unknown -32005 on logs for a limit of results, and a known text for its meaning", () => {
     expect(classifyError("no more", -32005, "eth_getLogs").reason).toBe("range")
     expect(classifyError("no more", -32005, "eth_call, eth_getLogs").reason).toBe("range")
     expect(classifyError("no more", -32005, "eth_call").reason).toBe("rate_limited")
@@ -278,7 +278,7 @@ describe("what providers say", () => {
     expect(classifyError("no more", 429, "eth_getLogs").reason).toBe("rate_limited")
   })
 
-  it("takes no number for a limit that is none", () => {
+  it("take no number for a limit that is not one", () => {
     expect(classifyError("retry with the range 20-10").suggestedBlocks).toBeUndefined()
     expect(classifyError("exceed maximum block range: 0").maxBlocks).toBeUndefined()
     expect(classifyError(`exceed maximum block range: ${"9".repeat(30)}`).maxBlocks).toBeUndefined()

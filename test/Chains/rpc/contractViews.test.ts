@@ -31,7 +31,7 @@ const node = (whole: CallResult, single: ReadonlyArray<CallResult> = []) => {
 }
 
 describe("calls of contracts", () => {
-  it.effect("are one call, which tells of each whether it succeeded", () => {
+  it.effect("are one call of Multicall3, with the success of each", () => {
     const { asked, client } = node(
       aggregated([
         { success: false, returnData: "0xaa" },

@@ -12,7 +12,7 @@ import {
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { getTransactionReceipt, hasSucceeded } from "../../../src/Chains/rpc/transactionMethods.ts"
 
-describe("ask", () => {
+describe("sendBatch", () => {
   const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
     makeClient({
       host: "model",
@@ -21,7 +21,7 @@ describe("ask", () => {
     })
   const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
 
-  it.effect("decodes each answer, and leaves out the calls that are not needed", () =>
+  it.effect("decodes each result, and does not send calls that are undefined", () =>
     Effect.gen(function* () {
       const [id, none, head] = yield* sendBatch(saying("0x4d", header), [getChainId, undefined, getHead])
       expect(id).toBe(77)
@@ -49,7 +49,7 @@ describe("ask", () => {
     })
   )
 
-  it.effect("takes no other block than the one that it asked for, but none for one that may be missing", () =>
+  it.effect("refuses another block than the requested one, and accepts null where the block may be missing", () =>
     Effect.gen(function* () {
       expect(
         yield* sendBatch(saying(header, header, null), [getHeader(16), findHeader(16), findHeader(16)])
@@ -63,7 +63,7 @@ describe("ask", () => {
     })
   )
 
-  it.effect("reads of a receipt whether the transaction succeeded, and no other word for it", () =>
+  it.effect("reads from a receipt whether the transaction succeeded, and refuses any other status", () =>
     Effect.gen(function* () {
       const receipt = { transactionHash: header.hash, blockHash: header.hash, status: "0x1" }
       const calls = [getTransactionReceipt(header.hash), getTransactionReceipt(header.hash)] as const
@@ -78,11 +78,11 @@ describe("ask", () => {
     })
   )
 
-  it.effect("calls an answer of null missing", () =>
+  it.effect("reports a result of null as missing", () =>
     Effect.map(Effect.flip(sendBatch(saying(null), [getHead])), ({ reason }) => expect(reason).toBe("missing"))
   )
 
-  it.effect("reads amounts that no number holds", () =>
+  it.effect("reads amounts that exceed a JavaScript number", () =>
     Effect.gen(function* () {
       const [price] = yield* sendBatch(saying(`0x${"f".repeat(64)}`), [getGasPrice])
       expect(price).toBe(2n ** 256n - 1n)

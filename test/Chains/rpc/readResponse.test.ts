@@ -21,7 +21,7 @@ const excess = (text: string, ...calls: ReadonlyArray<ReturnType<typeof call>>) 
     (error: unknown) => (error instanceof ResponseTooLarge ? error.excess : error)
   )
 
-describe("an answer", () => {
+describe("a response body", () => {
   it("is read the same whether it is small or large", async () => {
     const transaction = {
       hash: `0x${"a".repeat(64)}`,
@@ -77,7 +77,7 @@ describe("an answer", () => {
     expect(await excess(many(500_001), block, block)).toBe("values")
   })
 
-  it("leaves the event loop its turns while a large one is parsed", async () => {
+  it("does not block the event loop while a large one is parsed", async () => {
     const text = `[${Array.from({ length: 100_000 }, (_, i) => `{"key ${i}":"${"a".repeat(20)}"}`).join(",")}]`
     let turns = 0
     const count = () => {
@@ -92,8 +92,8 @@ describe("an answer", () => {
   })
 })
 
-describe("a refusal", () => {
-  it("is read as far as it may say something", async () => {
+describe("the body of an error status", () => {
+  it("is read up to the bounds of a small response", async () => {
     expect(await readErrorResponse(parts('{"error":1}'))).toEqual({
       bytes: 11,
       text: '{"error":1}',
