@@ -1,74 +1,80 @@
+/**
+ * How many blocks to read from a provider at once, adapted to its responses. A watcher reads ranges of this size, and
+ * notes the success or error of each.
+ */
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 
-/** Blocks that one commit may carry, where each is read whole; what is left follows at once. */
-const wholeBlocks = 100
-/** What a provider says of a part that is too large, or may say of it. */
+/** Blocks of one commit where full blocks are read; the next commit follows at once. */
+const maxFullBlocks = 100
+/** Reasons with which a provider refuses a range that is too large, or may be. */
 export const refusals: ReadonlySet<RpcReason> = new Set(["too_large", "range", "refused"])
-/** Errors after which a smaller part may pass. */
+/** Reasons after which a smaller range may succeed. */
 export const rangeErrors: ReadonlySet<RpcReason> = new Set([...refusals, "timeout", "http"])
-/** Parts of the size that a provider has named as its limit, until a larger one is tried. */
-const partsUntilProbe = 64
+/** Ranges of the size of a known limit that succeed before a larger one is tried. */
+const rangesUntilProbe = 64
 
-const more = (blocks: number): number => blocks + Math.max(1, Math.floor(blocks / 8))
+const enlarged = (blocks: number): number => blocks + Math.max(1, Math.floor(blocks / 8))
 
 /**
- * How many blocks to read at once from a provider: the limit that it names, what it suggests or else half of what it
- * refused after another error that smaller parts may avoid, then slowly more. A limit that was named is tried to be passed now and then, by an eighth: it may have been
- * one of results, or of a plan that has been changed.
+ * The number of blocks to read at once. After an error that a smaller range may avoid: the limit that the provider
+ * names, the range that it suggests, or half of the failed range; then slowly more. A named limit is exceeded by an
+ * eighth now and then: it may have been a limit of results, or of a plan that has changed.
  */
 export class BlockRange {
   readonly #largest: number
   #blocks: number
-  /** As many as the provider has let pass, or named. */
+  /** The largest range that has succeeded, or the limit that the provider named. */
   #limit: number
-  #partsAtLimit = 0
+  #rangesAtLimit = 0
   #stuck = false
 
-  constructor(largest = wholeBlocks) {
+  constructor(largest = maxFullBlocks) {
     this.#largest = largest
     this.#blocks = largest
     this.#limit = largest
   }
 
+  /** Blocks to read next. */
   get blocks(): number {
     return this.#blocks
   }
 
-  /** A single block could not be read when it was last tried. */
+  /** A range of a single block failed when it was last tried. */
   get stuck(): boolean {
     return this.#stuck
   }
 
-  /** @param blocks those of the part that failed */
+  /** Notes a failed range. @param blocks its length */
   failed({ maxBlocks, reason, suggestedBlocks }: RpcError, blocks = this.#blocks): void {
     if (!rangeErrors.has(reason)) return
     this.#stuck = blocks === 1
-    // A part that is refused is too large whatever its size; one that was not answered may have been small.
+    // A refused range was too large whatever its length. After a timeout, its length proves nothing about larger
+    // ranges.
     const tried = refusals.has(reason) ? Math.min(blocks, this.#blocks) : this.#blocks
     if (maxBlocks !== undefined && maxBlocks < tried) {
       this.#blocks = maxBlocks
       this.#limit = maxBlocks
     } else if (suggestedBlocks !== undefined && suggestedBlocks < tried) {
-      // By what these blocks hold: others may pass in larger parts.
+      // A suggestion depends on the logs in these blocks: it is no limit for others.
       this.#blocks = suggestedBlocks
     } else if (tried > this.#limit) {
       this.#blocks = this.#limit
     } else {
-      // Also where the limit that is named was kept: some name one number and mean another.
+      // Also where the named limit was kept: some providers name one number and apply another.
       this.#blocks = Math.max(1, Math.floor(tried / 2))
     }
   }
 
-  /** A part of fewer blocks than allowed says nothing of larger ones. */
+  /** Notes a successful range of `blocks`. A range shorter than allowed proves nothing about longer ones. */
   succeeded(blocks: number): void {
     this.#stuck = false
     if (blocks < this.#blocks) return
     this.#limit = Math.max(this.#limit, this.#blocks)
     if (this.#blocks < this.#limit) {
-      this.#blocks = Math.min(this.#limit, more(this.#blocks))
-    } else if (this.#blocks < this.#largest && ++this.#partsAtLimit >= partsUntilProbe) {
-      this.#partsAtLimit = 0
-      this.#blocks = Math.min(this.#largest, more(this.#blocks))
+      this.#blocks = Math.min(this.#limit, enlarged(this.#blocks))
+    } else if (this.#blocks < this.#largest && ++this.#rangesAtLimit >= rangesUntilProbe) {
+      this.#rangesAtLimit = 0
+      this.#blocks = Math.min(this.#largest, enlarged(this.#blocks))
     }
   }
 }

@@ -1,73 +1,84 @@
+/**
+ * This machine's clock compared with the chains' heads, shared by all watchers. It tells a wrong clock from a
+ * provider's wrong head, and how far the clock is behind, so that no payment ends early by a wrong clock.
+ */
 import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import { inconsistent } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** What a chain has shown counts for this long. */
+/** How long a head that was far ahead counts for the other chains. Milliseconds. */
 const memory = Duration.toMillis("5 minutes")
 
 /** Milliseconds that a block's time (Unix seconds) is ahead of `now`, where that is more than `tolerance`. */
 export const aheadOf = (time: number, now: number, tolerance: number): number | undefined =>
   time * 1000 - now > tolerance ? time * 1000 - now : undefined
 
-/** Milliseconds by a clock that nobody sets. */
+/** Milliseconds of the monotonic clock, which cannot be set. */
 const monotonic = (clock: Clock.Clock): number => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n)
 
 /**
- * This machine's clock beside the chains' heads. A head that is far ahead is a provider's lie or mistake, unless another
- * provider of the chain shows the same, or another chain where the chain's others do not answer: then the clock is behind. Reading goes on, money is credited,
- * and no payment ends by a time that nobody knows.
+ * Compares heads with this machine's clock. A head far ahead of the clock is a provider's error, unless another
+ * provider of the chain shows the same or, where no other responds, another chain does: then the clock is behind. While
+ * it is, reading goes on and transfers are credited, but no payment ends by its time.
  */
 export class HeadClock {
-  /** @param tolerance milliseconds: block times run behind, and no clock is so wrong */
+  /** @param tolerance milliseconds by which a head may be ahead of the clock */
   constructor(
     readonly tolerance: number,
-    /** The payment that was the last when the daemon was started: those after it are made by its clock. */
+    /** The number of the last payment before the daemon started: later ones are made by this process's clock. */
     readonly lastPayment: number
   ) {}
 
-  /** By network, when its head was last seen far ahead; Unix milliseconds. */
-  readonly #seen = new Map<string, number>()
+  /** By network, when its head was last far ahead. Unix milliseconds. */
+  readonly #farAhead = new Map<string, number>()
 
-  /** By network, milliseconds that its head was ahead of the monotonic clock when it was last looked at. */
+  /** By network, milliseconds by which its last head was ahead of the monotonic clock. */
   readonly #heads = new Map<string, number>()
 
   /**
-   * By how many milliseconds the clock is behind the chain's, as far as its heads have shown; undefined before the first.
-   * A clock that has been set since the last look is behind by what it is behind now.
+   * Milliseconds by which the clock is behind the chain's heads, 0 where it is not; undefined before the first head.
+   * Right also where the clock has been set since.
    */
   behind(network: Network, clock: Clock.Clock): number | undefined {
     const head = this.#heads.get(networkKey(network))
     return head === undefined ? undefined : Math.max(0, head + monotonic(clock) - clock.unsafeCurrentTimeMillis())
   }
 
-  /** A head of that time, Unix seconds, has been read: blocks run behind the clock, unless that is behind itself. */
+  /**
+   * Notes the time of a head that was read, Unix seconds. A block's time is before the clock's, unless the clock is
+   * behind.
+   */
   note(network: Network, time: number, clock: Clock.Clock): void {
     this.#heads.set(networkKey(network), time * 1000 - monotonic(clock))
   }
 
-  /** Another chain has shown a head that is far ahead, some minutes ago at the most. */
+  /** Whether the head of another chain was far ahead within the last minutes. */
   #isShownElsewhere({ chain }: Network, now: number): boolean {
-    return Array.from(this.#seen).some(([key, at]) => !key.startsWith(`${chain}.`) && now >= at && now - at <= memory)
+    return Array.from(this.#farAhead).some(
+      ([key, at]) => !key.startsWith(`${chain}.`) && now >= at && now - at <= memory
+    )
   }
 
   /**
-   * Fails where a head's time is far ahead of the clock, and nobody else shows the same. Gives what is wrong with the clock
-   * where somebody does.
+   * Fails where a head's time is far ahead of the clock and no other source shows the same. Returns the reason that the
+   * clock is wrong where one does, else undefined.
+   *
+   * @param time the head's, Unix seconds
    */
   check(network: Network, providers: Providers, provider: Provider, time: number) {
     return Effect.gen(this, function* () {
       const now = yield* Clock.currentTimeMillis
       const ahead = aheadOf(time, now, this.tolerance)
       if (ahead === undefined) {
-        this.#seen.delete(networkKey(network))
+        this.#farAhead.delete(networkKey(network))
         return undefined
       }
-      this.#seen.set(networkKey(network), now)
+      this.#farAhead.set(networkKey(network), now)
       const by = Duration.format(Duration.seconds(Math.round(ahead / 1000)))
       const isShown = yield* isShownBy(providers, yield* providers.others(provider), now, this.tolerance)
-      // One company may serve several chains: another chain tells only where nobody else of this one does.
+      // Another chain counts only where no other provider of this one responds: one company may serve both chains.
       if (isShown ?? this.#isShownElsewhere(network, now)) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
       }
@@ -80,7 +91,7 @@ export class HeadClock {
   }
 }
 
-/** Whether another provider's head is far ahead of the clock too; undefined where none tells its head. */
+/** Whether another provider's head is far ahead of the clock too; undefined where none responds. */
 const isShownBy = Effect.fnUntraced(function* (
   providers: Providers,
   others: ReadonlyArray<Provider>,

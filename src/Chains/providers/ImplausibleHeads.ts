@@ -5,13 +5,13 @@ import { inconsistent } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** A head that is so many blocks above what was believed, or above another provider's, is far ahead. */
+/** Blocks above the last plausible head, or above another provider's, from which a head is implausible. */
 const farAhead = 1_000
 
-/** A head that is older than this may be that of a node that is behind: it says nothing about a higher one. */
+/** A head older than this may be that of a lagging node, and is no evidence against a higher one. Milliseconds. */
 const staleAfter = Duration.toMillis("2 minutes")
 
-/** The head of another provider, where one can be used that follows the chain. */
+/** The number of another provider's head; undefined where none can be used or it lags. */
 const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: Provider) {
   const other = yield* providers.other(provider)
   if (other === undefined) return undefined
@@ -21,37 +21,37 @@ const othersHead = Effect.fnUntraced(function* (providers: Providers, provider: 
 })
 
 /**
- * Holds a watcher's heads against another provider's wherever they have moved far since they last were, be it at once or
- * step by step: a wrong number would be kept where no block below it is read, and made-up blocks be read up to it where they
- * are, and every right head would be behind for long, or for ever.
+ * Compares a watcher's heads with another provider's whenever they have moved far since the last comparison, at once or
+ * step by step. An invented head would be stored with the scan, and every right head would be below it for long, or for
+ * ever.
  */
 export class ImplausibleHeads {
-  /** Up to here heads have been believed: another provider had one near, or nobody else could be asked. */
-  #believed: number | undefined
+  /** The last plausible head: another provider had one near it, or none could be asked. */
+  #plausible: number | undefined
 
   constructor(readonly providers: Providers) {}
 
   /**
-   * Fails unless a head that is far above what was believed is near another provider's or, where there is none that follows
-   * the chain, is there at another look.
+   * Fails unless a head far above the last plausible one is near another provider's or, where none follows the chain,
+   * is reported again.
    *
-   * @param after what has been read; undefined where nothing has
+   * @param after the last block that was read; undefined before the first
    */
   check(provider: Provider, { hash, number }: BlockRef, after?: BlockRef) {
     return Effect.gen(this, function* () {
-      this.#believed ??= after?.number
-      if (this.#believed !== undefined && number - this.#believed <= farAhead) return
+      this.#plausible ??= after?.number
+      if (this.#plausible !== undefined && number - this.#plausible <= farAhead) return
       const { client } = provider
       const theirs = yield* othersHead(this.providers, provider)
       const isNear = theirs !== undefined && number - theirs <= farAhead
       const again = theirs === undefined ? (yield* sendBatch(client, [findHeader(number)]))[0]?.hash : undefined
       if (isNear || again === hash) {
-        this.#believed = number
+        this.#plausible = number
         return
       }
-      const told =
+      const evidence =
         theirs === undefined ? `at another look that is ${again ?? "none"}` : `another provider's is ${theirs}`
-      const detail = `its head is ${number} with ${hash}, and ${told}`
+      const detail = `its head is ${number} with ${hash}, and ${evidence}`
       return yield* inconsistent(client, "eth_getBlockByNumber", detail)
     })
   }

@@ -6,16 +6,16 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import { Rpc } from "../rpc/Rpc.ts"
 import { makeProviders, type Providers } from "./Providers.ts"
 
-/** How a chain is reached. */
+/** The connection to a network. */
 export interface Connected {
   readonly providers: Providers
 }
 
-/** The providers of each configured chain, which everybody who asks a chain something shares. */
+/** The providers of each configured network, shared by its watcher and everything else that calls them. */
 export class Networks extends Context.Tag("tilld/Chains/Networks")<
   Networks,
   {
-    /** Of a configured chain; anything else is a bug. */
+    /** The connection to a configured network. Throws for any other: that is a bug. */
     readonly connected: (network: Network) => Connected
   }
 >() {

@@ -1,3 +1,7 @@
+/**
+ * The state of one provider in its network: checks passed, failures, cooldown, contradiction, and silence when asked
+ * for evidence. `Providers` chooses by it which provider serves; nothing else changes it.
+ */
 import { Clock, Duration, Effect, Random } from "effect"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
@@ -5,93 +9,102 @@ import type { BlockRange } from "./BlockRange.ts"
 import type { WrongChain } from "./chainIdentity.ts"
 import { ObservedDuration } from "./ObservedDuration.ts"
 
-// What is known of each provider of a chain: what the choice among them goes by.
-
-/** How long a provider is left alone after its first failure; it doubles with each that follows, up to the longest. */
+/** The cooldown after the first failure, in milliseconds. It doubles with each further one, up to the longest. */
 const firstBackOff = 250
 const longestBackOff = 10_000
-/** The longest that a provider may ask to be left alone for. */
+/** The longest Retry-After that is honoured, in milliseconds. */
 const longestRetryAfter = Duration.toMillis("5 minutes")
-/** After which a provider of another chain is looked at again. */
+/** The cooldown of a provider that serves another chain. */
 const wrongChainInterval = Duration.toMillis("10 seconds")
-/** After which a provider that is behind is looked at again. */
-const behindInterval = Duration.toMillis("5 seconds")
-/** For how long a provider does not serve after others have denied what it reported. */
+/** The cooldown of a lagging provider. */
+const laggingInterval = Duration.toMillis("5 seconds")
+/** How long a provider does not serve after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
 /** One of a chain's providers. */
 export interface Provider {
   readonly client: RpcClient
-  /** How many blocks it lets be read at once. */
+  /** How many blocks to read from it at once. */
   readonly blockRange: BlockRange
-  /** Its place in `rpc_urls`. */
+  /** Its index in `rpc_urls`. */
   readonly index: number
 }
 
+/** The health of a provider, as /readyz shows it. */
 export interface ProviderHealth {
   readonly host: string
-  /** It is not put aside, and if it is the one that serves, its last answer was good. */
+  /** It is not in cooldown or contradicted and, if it is the one that serves, its last response was good. */
   readonly healthy: boolean
-  /** Why it is not. */
+  /** Why it is unhealthy. */
   readonly reason?: string
 }
 
-/** Why and for how long a provider is left alone. A clock that is before `since` was set back: it counts for nothing. */
+/**
+ * Why and until when a provider is not used. Before `since` the clock was set back, and the cooldown does not count.
+ */
 interface Cooldown {
   readonly error: RpcError | WrongChain
   readonly since: number
   readonly until: number
 }
 
-/** A provider and what is known of it. */
+/** A provider and its state. Times are Unix milliseconds. */
 export interface ProviderSlot {
   readonly provider: Provider
-  /** The chain id was the right one since the last failure. */
+  /** The chain id was checked since the last failure. */
   checked: boolean
-  /** The first block was the right one, or is not kept; false while none is known. */
+  /** The first block was checked, or the node does not have it; false while the first block is unknown. */
   sameGenesis: boolean
-  /** Failures since it last went well. */
+  /** Failures since the last success. */
   failures: number
-  /** The smallest span that a size error has led to since it last went well. */
+  /** The smallest block range that a size error has led to since the last success. */
   shrunkTo: number
-  /** The last failure, until it goes well again. */
+  /** The last failure, until the next success. */
   cooldown: Cooldown | undefined
-  /** What others have denied that it reported; kept however well it answers meanwhile. */
+  /** What it reported and others denied; kept whatever it responds meanwhile. */
   contradicted: Cooldown | undefined
-  /** When it last testified, or was made. */
+  /** When it last gave evidence, or was made. */
   testifiedAt: number
-  /** It has been asked in vain since: not to have been asked is no silence. */
+  /** For how long it was asked and did not respond. Time in which it was not asked does not count. */
   readonly silence: ObservedDuration
 }
 
-/** It has said something, or nobody could hear it. */
+/** Ends a provider's silence: it responded, or no provider could be reached. */
 export const endSilence = (slot: ProviderSlot, now: number): void => {
   slot.testifiedAt = now
   slot.silence.end()
 }
 
-const holds = (aside: Cooldown | undefined, now: number): aside is Cooldown =>
-  aside !== undefined && now >= aside.since && now < aside.until
+const isActive = (cooldown: Cooldown | undefined, now: number): cooldown is Cooldown =>
+  cooldown !== undefined && now >= cooldown.since && now < cooldown.until
 
-export const isCoolingDown = ({ cooldown: aside }: ProviderSlot, now: number): boolean => holds(aside, now)
+/** Whether a provider is in cooldown after a failure. */
+export const isCoolingDown = ({ cooldown }: ProviderSlot, now: number): boolean => isActive(cooldown, now)
 
-/** What it reports is not believed for now. */
-export const isContradicted = ({ contradicted }: ProviderSlot, now: number): boolean => holds(contradicted, now)
+/** Whether others have denied what it reported, within the last hour. */
+export const isContradicted = ({ contradicted }: ProviderSlot, now: number): boolean => isActive(contradicted, now)
 
-export const isLagging = ({ cooldown: aside }: ProviderSlot): boolean =>
-  aside?.error._tag === "RpcError" && aside.error.reason === "behind"
+/** Whether its last failure was a lagging head: it can still be used where there is no other. */
+export const isLagging = ({ cooldown }: ProviderSlot): boolean =>
+  cooldown?.error._tag === "RpcError" && cooldown.error.reason === "behind"
 
-/** How long to leave a provider alone, in milliseconds. */
+/** The length of a cooldown, in milliseconds. */
 const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failures: number) {
   if (error._tag === "WrongChain") return wrongChainInterval
-  if (error.reason === "behind") return behindInterval
+  if (error.reason === "behind") return laggingInterval
   const jitter = yield* Random.nextRange(0.8, 1.2)
   const wait = Math.min(longestBackOff, Math.ceil(firstBackOff * 2 ** (failures - 1) * jitter))
   return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
 })
 
-export const makeProviderSlot = (client: RpcClient, span: BlockRange, index: number, now: number): ProviderSlot => ({
-  provider: { client, blockRange: span, index },
+/** The state of a provider that has not been used yet. */
+export const makeProviderSlot = (
+  client: RpcClient,
+  blockRange: BlockRange,
+  index: number,
+  now: number
+): ProviderSlot => ({
+  provider: { client, blockRange, index },
   checked: false,
   sameGenesis: false,
   failures: 0,
@@ -102,6 +115,7 @@ export const makeProviderSlot = (client: RpcClient, span: BlockRange, index: num
   silence: new ObservedDuration()
 })
 
+/** The health of a provider at `now`. `serves`: it is the one that serves. */
 export const providerHealthOf = (slot: ProviderSlot, serves: boolean, now: number): ProviderHealth => {
   const { host } = slot.provider.client
   const failure = serves || isCoolingDown(slot, now) ? slot.cooldown?.error : undefined
@@ -110,7 +124,7 @@ export const providerHealthOf = (slot: ProviderSlot, serves: boolean, now: numbe
   return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
 }
 
-/** Notes a failure, and leaves the provider alone for a while. */
+/** Notes a failure, and starts a cooldown. */
 export const coolDown = Effect.fnUntraced(function* (slot: ProviderSlot, error: RpcError | WrongChain) {
   if (error._tag === "WrongChain" || error.reason !== "behind") {
     slot.checked = false
@@ -119,17 +133,17 @@ export const coolDown = Effect.fnUntraced(function* (slot: ProviderSlot, error: 
   const since = yield* Clock.currentTimeMillis
   slot.silence.seen(since)
   slot.cooldown = { error, since, until: since + (yield* backOff(error, slot.failures)) }
-  yield* Effect.logDebug("a provider is put aside").pipe(
+  yield* Effect.logDebug("a provider is in cooldown").pipe(
     Effect.annotateLogs({ host: slot.provider.client.host, reason: error.message })
   )
 })
 
-/** Others deny what it has reported: it does not serve for a long while, however well it answers. */
+/** Notes that others deny what it has reported: it does not serve for an hour, whatever it responds. */
 export const contradict = Effect.fnUntraced(function* (slot: ProviderSlot, detail: string) {
   const { host } = slot.provider.client
   const since = yield* Clock.currentTimeMillis
   if (!isContradicted(slot, since)) {
-    yield* Effect.logError("a provider reports money that others deny: it serves no more for an hour").pipe(
+    yield* Effect.logError("a provider reported money that others deny: it does not serve for an hour").pipe(
       Effect.annotateLogs({ host, reason: detail })
     )
   }
@@ -137,12 +151,12 @@ export const contradict = Effect.fnUntraced(function* (slot: ProviderSlot, detai
   slot.contradicted = { error, since, until: since + contradictedFor }
 })
 
-/** When it may serve: `now`, or later. Unix milliseconds. */
+/** When it may serve: `now`, or at the end of its cooldown. */
 export const mayServeAt = (slot: ProviderSlot, now: number): number => {
   const until = isCoolingDown(slot, now) && !isLagging(slot) ? (slot.cooldown?.until ?? now) : now
   return isContradicted(slot, now) ? Math.max(until, slot.contradicted?.until ?? now) : until
 }
 
-/** Why it may not serve, of what holds the longest. */
+/** Why it may not serve. A contradiction comes first, since it lasts longest. */
 export const reasonNotServing = (slot: ProviderSlot, now: number): Cooldown | undefined =>
   isContradicted(slot, now) ? slot.contradicted : slot.cooldown

@@ -1,3 +1,9 @@
+/**
+ * The providers of one network: which one serves, which others can be asked for a second opinion, and how healthy each
+ * is. A provider is used only after its chain id, and once its first block, were checked. After a failure it is in
+ * cooldown and another one serves; it is checked again before it returns. Watchers, corroboration, repair and quotes of
+ * gas ask through it; /readyz and the metrics show its health.
+ */
 import { Clock, Effect, Either } from "effect"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -24,52 +30,55 @@ import {
 
 export type { Provider } from "./ProviderSlot.ts"
 
-/** Blocks to read at once where only logs are read, and no block. */
+/** The block range where only logs are read, and no full blocks. */
 const logsOnly = 2_000
-/** Not the provider's health, but the size of what it was asked for: the next part is smaller. */
+/** Reasons that concern the size of a request, not the provider's health: the next block range is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
 
-/** The providers of one chain in one mode: one serves, until it fails. Times are Unix milliseconds. */
+/** The providers of one chain in one mode. One serves until it fails. Times are Unix milliseconds. */
 export interface Providers {
   /**
-   * The provider to read from. Its chain id has been checked since it last failed, and its first block once. Fails, when
-   * none can be used, with the error of the one that may come back first.
+   * The provider to read from. Its chain id has been checked since it last failed, and its first block once. Where none
+   * can be used, fails with the error of the one whose cooldown ends first.
    */
   readonly current: Effect.Effect<Provider, RpcError | WrongChain>
-  /** Another one that can be used, checked like `current`; undefined when there is none. */
+  /** Another provider that can be used, checked like `current`; undefined where there is none. */
   readonly other: (than: Provider) => Effect.Effect<Provider | undefined>
-  /** All others that can be used, checked like `current`; contradicted ones only where there is no other. */
+  /** All others that can be used, checked like `current`. Contradicted ones only where there is no other. */
   readonly others: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
-  /** All others that can be used, contradicted ones among them: each has a voice, and none decides by its own. */
+  /** All others that can be used, contradicted ones included: callers need a quorum of them, never a single one. */
   readonly witnesses: (than: Provider) => Effect.Effect<ReadonlyArray<Provider>>
-  /** Which chain this is, by the word of all its providers. Fails where `serving` does not tell. */
+  /** Which chain this is, by the first block that all providers report. Fails where `serving` does not respond. */
   readonly agree: (serving: Provider) => Effect.Effect<GenesisConsensus, RpcError>
-  /** Reading has begun on the chain with that first block: who has another one serves another chain. */
+  /**
+   * Notes that reading has begun on the chain with that first block: a provider with another one serves another chain.
+   */
   readonly began: (genesis: string | undefined) => void
-  /** Asks once more whether it serves the right chain: what looks like a reorg may be another chain's blocks. */
+  /** Checks again that it serves the right chain: what looks like a reorg may be another chain's blocks. */
   readonly verify: (provider: Provider) => Effect.Effect<void, RpcError | WrongChain>
   /**
-   * It failed, or the one that the error names: that is left alone for a while. One that is only behind is used where there
-   * is no other.
+   * Notes a failure of this provider, or of the one that the error names: it goes into cooldown. A provider that only
+   * lags is still used where there is no other.
    */
   readonly failed: (provider: Provider, error: RpcError | WrongChain) => Effect.Effect<void>
-  /** Others deny what it has reported: it does not serve for an hour, and nobody decides by it alone. */
+  /** Notes that others deny what it has reported: it does not serve for an hour, and cannot confirm anything alone. */
   readonly contradicted: (provider: Provider, detail: string) => Effect.Effect<void>
-  /** What was asked of it went well. */
+  /** Notes that a request succeeded. */
   readonly succeeded: (provider: Provider) => void
-  /** It has answered a question about what another one has reported: its failures are forgotten. */
+  /** Notes that it gave evidence on what another one has reported: its failures and its silence end. */
   readonly answered: (provider: Provider) => Effect.Effect<void>
-  /** Milliseconds for which all others have been asked in vain, the one that was so for the shortest time. */
+  /** Milliseconds for which all others have been asked without a response: the shortest of their silences. */
   readonly silence: (than: Provider) => number
-  /** When one of the others last did, or all were made; not after `now`. */
+  /** When one of the others last gave evidence, or the providers were made. Not after `now`. */
   readonly silentSince: (than: Provider, now: number) => number
-  /** When `current` may work: `now`, or later if none can be used until then. */
+  /** When `current` may succeed: `now`, or later while none can be used. */
   readonly nextTry: (now: number) => number
+  /** The health of each provider, in the order of `rpc_urls`. */
   readonly health: (now: number) => ReadonlyArray<ProviderHealth>
   readonly all: ReadonlyArray<Provider>
 }
 
-/** The same client, whose calls are counted as those of a network. */
+/** The same client, with its calls counted in the metrics of a network. */
 const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
   const count = (method: string, reason: RpcReason | "ok") =>
     rpcCalls.add([network.chain, network.mode, method, reason])
@@ -93,8 +102,8 @@ const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, 
 }
 
 /**
- * The providers of a chain, in the order of its `rpcUrls`. `storedGenesis` is the hash of its first block; while there is
- * none, no provider is measured by it.
+ * The providers of a chain, in the order of its `rpcUrls`. `storedGenesis` is the hash of its first block; while it is
+ * undefined, no provider is checked against it.
  */
 export const makeProviders = Effect.fn("Providers.make")(function* (
   network: Network,
@@ -102,21 +111,21 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   rpc: Rpc["Type"],
   storedGenesis: string | undefined
 ) {
-  const newSpan = () => new BlockRange(chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly)
+  const newBlockRange = () => new BlockRange(chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly)
   const metrics = yield* Metrics
   const madeAt = yield* Clock.currentTimeMillis
   const slots = chain.rpcUrls.map((url, index) =>
-    makeProviderSlot(counted(network, metrics, rpc.client(url)), newSpan(), index, madeAt)
+    makeProviderSlot(counted(network, metrics, rpc.client(url)), newBlockRange(), index, madeAt)
   )
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
   let serving = first
   let genesis = storedGenesis
-  /** Since when all have been asked for the chain's first block. */
-  let asksSince: number | undefined
+  /** When the chain's first block was first asked for. Unix milliseconds. */
+  let askedSince: number | undefined
   const slotOf = ({ index }: Provider): ProviderSlot => slots[index] ?? first
-  /** Whose failure it is: what one was asked may have led to a question to another. */
-  const failing = (asked: Provider, { host }: RpcError | WrongChain): ProviderSlot =>
+  /** The provider that failed: work on one provider may call another one too. */
+  const slotOfFailure = (asked: Provider, { host }: RpcError | WrongChain): ProviderSlot =>
     (host === asked.client.host ? undefined : slots.find(({ provider }) => provider.client.host === host)) ??
     slotOf(asked)
 
@@ -137,7 +146,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
           Effect.catchAll((error) => Effect.as(coolDown(slot, error), false))
         )
 
-  /** The first of the slots that is not put aside and serves the right chain. */
+  /** The first of the slots that is not in cooldown and serves the right chain. */
   const firstUsable = Effect.fnUntraced(function* (candidates: ReadonlyArray<ProviderSlot>) {
     for (const slot of candidates) {
       if (!isCoolingDown(slot, yield* Clock.currentTimeMillis) && (yield* usable(slot))) return slot
@@ -145,7 +154,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return undefined
   })
 
-  /** All others that are not put aside and serve the right chain. */
+  /** All others that are not in cooldown and serve the right chain. */
   const usableOthers = Effect.fnUntraced(function* (than: Provider) {
     const found: Array<ProviderSlot> = []
     for (const slot of slots) {
@@ -159,7 +168,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
 
   const serve = Effect.fnUntraced(function* (slot: ProviderSlot) {
     if (slot !== serving) {
-      yield* Effect.logInfo("another provider is asked from now on").pipe(
+      yield* Effect.logInfo("another provider serves from now on").pipe(
         Effect.annotateLogs({ host: slot.provider.client.host, before: serving.provider.client.host })
       )
     }
@@ -175,21 +184,21 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     const now = yield* Clock.currentTimeMillis
     const reasons = slots.flatMap((one) => reasonNotServing(one, now) ?? [])
     const [soonest] = reasons.sort((one, next) => one.until - next.until)
-    // One that has gone well meanwhile can be used.
+    // Without an error, a provider has succeeded meanwhile and can be used.
     return yield* soonest?.error ?? current
   })
 
   const failed = Effect.fn("Providers.failed")(function* (provider: Provider, error: RpcError | WrongChain) {
-    const slot = failing(provider, error)
-    const { blockRange: span } = slot.provider
-    // A smaller part is asked for at once, as long as it becomes smaller, and unless the provider wants to be left alone.
-    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && span.blocks < slot.shrunkTo) {
-      slot.shrunkTo = span.blocks
+    const slot = slotOfFailure(provider, error)
+    const { blocks } = slot.provider.blockRange
+    // A size error leads to a smaller block range at once, not to a cooldown, unless the provider asks to wait.
+    if (error._tag === "RpcError" && sizeErrors.has(error.reason) && blocks < slot.shrunkTo) {
+      slot.shrunkTo = blocks
       if (error.retryAfter === undefined) return
     }
     yield* coolDown(slot, error)
     const now = yield* Clock.currentTimeMillis
-    // Where none answers, the trouble is likely our own: the first one that is back is not the only one yet.
+    // Where none responds, our own network is likely down: the first one back must not count as the only provider.
     if (slots.every((one) => isCoolingDown(one, now))) for (const one of slots) endSilence(one, now)
   })
 
@@ -207,9 +216,9 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   })
 
   const agree: Providers["agree"] = Effect.fnUntraced(function* (serving) {
-    asksSince ??= yield* Clock.currentTimeMillis
+    askedSince ??= yield* Clock.currentTimeMillis
     const clients = slots.map(({ provider }) => provider.client)
-    return yield* corroborateGenesis(network, chain, clients, serving.index, asksSince)
+    return yield* corroborateGenesis(network, chain, clients, serving.index, askedSince)
   })
 
   const providers: Providers = {
@@ -229,8 +238,8 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     }),
     others: Effect.fnUntraced(function* (than: Provider) {
       const found = yield* usableOthers(than)
-      const first = found.filter(yield* believed)
-      return (first.length > 0 ? first : found).map(({ provider }) => provider)
+      const preferred = found.filter(yield* believed)
+      return (preferred.length > 0 ? preferred : found).map(({ provider }) => provider)
     }),
     witnesses: (than) => Effect.map(usableOthers(than), (found) => found.map(({ provider }) => provider)),
     succeeded,
@@ -242,7 +251,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     silence: (than) => Math.min(...slots.filter((slot) => slot !== slotOf(than)).map(({ silence }) => silence.millis)),
     silentSince: (than, now) => {
       const others = slots.filter((slot) => slot !== slotOf(than))
-      // The clock was set back: nothing is known of how long ago that was.
+      // After the clock was set back, a later time counts as now.
       for (const slot of others) slot.testifiedAt = Math.min(slot.testifiedAt, now)
       return Math.max(...others.map(({ testifiedAt }) => testifiedAt))
     },

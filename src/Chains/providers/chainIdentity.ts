@@ -1,3 +1,8 @@
+/**
+ * Which chain a provider serves: by its chain id, by known blocks, and before the first start by the first block on
+ * which all providers agree. Several chains share an id, and a test chain that was started anew has the same one.
+ * `Providers` checks each provider before its use; the doctor uses `checkIdentity`.
+ */
 import { Array as Arr, Clock, Data, Duration, Effect, Either } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
 import type { KnownBlock } from "../../Settings/knownBlocks.ts"
@@ -6,19 +11,22 @@ import { findHeader, getChainId, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 
-/** How long one that does not answer may keep a new chain from being read: it might know it by another first block. */
+/** How long a silent provider may delay the start of a chain: it might report another first block. */
 const silencePatience = Duration.toMillis("1 minute")
 
-/** What a node answers that has let go of its first block. */
+/** Reasons with which a node responds that has pruned an old block. */
 const pruned: ReadonlySet<RpcReason> = new Set(["state", "missing"])
 
-/** The provider serves another chain: nothing of it may be read. Either the ids differ, or the hashes of block 0 do. */
+/**
+ * The provider serves another chain, and nothing may be read from it: its chain id, or the hash of a known block,
+ * differs.
+ */
 export class WrongChain extends Data.TaggedError("WrongChain")<{
   readonly network: Network
   readonly host: string
   readonly expected: number | string
   readonly found: number | string
-  /** Whose hashes differ, where not the ids do. */
+  /** The number of the block whose hash differs; undefined where the chain ids differ. */
   readonly block?: number
 }> {
   override get message() {
@@ -35,7 +43,7 @@ export class WrongChain extends Data.TaggedError("WrongChain")<{
   }
 }
 
-/** What the node says of an old block; undefined where it has let go of it. */
+/** The header of an old block; undefined where the node has pruned it. */
 const oldBlock = (client: RpcClient, number: number) =>
   Effect.catchIf(
     Effect.map(sendBatch(client, [findHeader(number)]), ([found]) => found),
@@ -44,10 +52,10 @@ const oldBlock = (client: RpcClient, number: number) =>
   )
 
 /**
- * Fails unless the provider serves the chain of that id, with the known blocks. A node that has not got them passes. Gives
- * the numbers of those that it has.
+ * Fails with `WrongChain` unless the provider serves the chain of that id, with the known blocks. A node without those
+ * blocks passes. Returns the numbers of those that it has.
  */
-export const checkIdentity = Effect.fn("Providers.check")(function* (
+export const checkIdentity = Effect.fn("Providers.checkIdentity")(function* (
   network: Network,
   chainId: number,
   known: ReadonlyArray<KnownBlock>,
@@ -68,15 +76,19 @@ export const checkIdentity = Effect.fn("Providers.check")(function* (
   return seen
 })
 
-/** The hash of the first block, undefined where nobody has it any more; or why that cannot be said yet. */
+/**
+ * The hash of the first block, undefined where no node has it any more; or in `doubt` why it is not established yet.
+ */
 export type GenesisConsensus = { readonly genesis: string | undefined } | { readonly doubt: string }
 
 /**
- * Which chain this is, before anything of it is stored: all providers are asked for its first block at once, and none is
- * believed against another. One that does not answer is waited for, not for long; `since` is when all were first asked,
- * in Unix milliseconds. Fails where the one that serves, by its place in `clients`, does not tell.
+ * Which chain this is, before anything of it is stored. All providers are asked for the first block, and those that
+ * have it must agree. A silent one is waited for up to a minute.
+ *
+ * @param serving index in `clients` of the serving provider. Fails where that one does not respond
+ * @param since when all were first asked, Unix milliseconds
  */
-export const corroborateGenesis = Effect.fn("Providers.agree")(function* (
+export const corroborateGenesis = Effect.fn("Providers.corroborateGenesis")(function* (
   network: Network,
   { chainId, knownBlocks }: Pick<ChainSettings, "chainId" | "knownBlocks">,
   clients: ReadonlyArray<RpcClient>,
@@ -84,32 +96,34 @@ export const corroborateGenesis = Effect.fn("Providers.agree")(function* (
   since: number
 ): Effect.fn.Return<GenesisConsensus, RpcError> {
   const now = yield* Clock.currentTimeMillis
-  // One that serves another chain has no first block to tell.
-  const say = (client: RpcClient) =>
+  // The first block of a provider of another chain does not count.
+  const firstBlockOf = (client: RpcClient) =>
     checkIdentity(network, chainId, knownBlocks, client).pipe(
       Effect.zipRight(Effect.map(oldBlock(client, 0), (first) => first?.hash)),
       Effect.catchTag("WrongChain", () => Effect.succeed(undefined))
     )
-  const answers = yield* Effect.forEach(clients, (client) => Effect.either(say(client)), { concurrency: "unbounded" })
-  const own = answers[serving]
+  const responses = yield* Effect.forEach(clients, (client) => Effect.either(firstBlockOf(client)), {
+    concurrency: "unbounded"
+  })
+  const own = responses[serving]
   if (own !== undefined && Either.isLeft(own)) return yield* own.left
   const key = `chains.${networkKey(network)}`
-  // By their places too: several may be of one company.
-  const named = Arr.zip(clients, answers).map(
-    ([{ host }, answer], i) => [`${host} (${i + 1} of rpc_urls)`, answer] as const
+  // Named by their index too: several may have the same host.
+  const named = Arr.zip(clients, responses).map(
+    ([{ host }, response], i) => [`${host} (${i + 1} of rpc_urls)`, response] as const
   )
-  const told = named.flatMap(([name, answer]) =>
-    Either.isRight(answer) && answer.right !== undefined ? [{ name, hash: answer.right }] : []
+  const reported = named.flatMap(([name, response]) =>
+    Either.isRight(response) && response.right !== undefined ? [{ name, hash: response.right }] : []
   )
-  if (told.some(({ hash }) => hash !== told[0]?.hash)) {
-    const said = told.map(({ hash, name }) => `${name} says ${hash}`).join(", ")
+  if (reported.some(({ hash }) => hash !== reported[0]?.hash)) {
+    const said = reported.map(({ hash, name }) => `${name} says ${hash}`).join(", ")
     return {
       doubt: `the providers of ${key} do not agree on its first block: ${said}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of ${key}`
     }
   }
-  const silent = named.flatMap(([name, answer]) => (Either.isLeft(answer) ? [name] : []))
+  const silent = named.flatMap(([name, response]) => (Either.isLeft(response) ? [name] : []))
   if (silent.length > 0 && now >= since && now - since < silencePatience) {
     return { doubt: `${silent.join(", ")} of ${key} did not say which chain it serves: it has a minute for that` }
   }
-  return { genesis: told[0]?.hash ?? knownBlocks.find(({ number }) => number === 0)?.hash }
+  return { genesis: reported[0]?.hash ?? knownBlocks.find(({ number }) => number === 0)?.hash }
 })

@@ -4,28 +4,28 @@ import { getGasPrice, getL1Fee, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import type { Providers } from "./Providers.ts"
 
-/** What a transfer costs on a chain. */
+/** The gas price of a chain, and what a transfer pays besides. */
 export interface Gas {
-  /** Wei for a unit of gas. */
+  /** Wei per unit of gas. */
   readonly price: bigint
-  /** Wei besides, for the transaction's data on Ethereum; 0 on chains that take no such fee. */
+  /** Wei for the transaction's data on Ethereum, besides the gas; 0 on chains without such a fee. */
   readonly l1Fee: bigint
 }
 
-/** The gas price is asked for again after this, and not given out when it is older than `life`. Milliseconds. */
+/** The gas price is read again after `interval`, and not used when older than `life`. Milliseconds. */
 const interval = Duration.toMillis("30 seconds")
 const life = Duration.toMillis("2 minutes")
-/** After a failure it is not asked for again for this long. */
+/** Pause after a failed read. */
 const retryInterval = Duration.toMillis("5 seconds")
-/** Who wants a quote waits no longer for a provider. */
+/** How long a quote waits at most for the gas price. */
 const deadline = Duration.seconds(3)
 
 /** Bytes of an unsigned ERC-20 transfer: 68 of calldata, 52 of the other fields of EIP-1559. One of coins has fewer. */
 const transferBytes = 120
 
 /**
- * What a transfer costs at this gas price; undefined where the data fee is not told. It is asked for by itself, since
- * payments must be seen however the fee is told.
+ * What a transfer costs at this gas price (wei); undefined where the data fee cannot be read. The fee is read in a call
+ * of its own, so that its failure affects nothing else.
  */
 export const gasOf = (chain: ChainName, client: RpcClient, price: bigint): Effect.Effect<Gas | undefined> =>
   chainTraits[chain].hasL1Fee
@@ -44,8 +44,8 @@ const isWithin = (at: number | undefined, age: number, now: number): boolean =>
   at !== undefined && at <= now && now - at < age
 
 /**
- * What a transfer costs now, asked of the serving provider when somebody wants to know: while nobody asks for quotes it
- * costs no calls, and at most one round in `interval` otherwise. Undefined when it is not known, or older than two minutes.
+ * What a transfer costs now, read from the serving provider on demand: without quotes it takes no calls, otherwise at
+ * most one read in each `interval`. Undefined when unknown, or older than two minutes.
  */
 export const makeGas = (chain: ChainName, providers: Providers): Effect.Effect<Gas | undefined> => {
   const single = Effect.unsafeMakeSemaphore(1)

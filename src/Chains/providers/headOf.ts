@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { type BlockHeader, getHead, sendBatch } from "../rpc/methods.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** The head of a provider that is asked beside the serving one; where it does not tell, it has failed. */
+/** The head of a provider that is not the serving one; undefined where the call fails, which counts as its failure. */
 export const headOf = (
   { failed }: Pick<Providers, "failed">,
   provider: Provider

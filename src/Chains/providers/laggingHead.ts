@@ -5,21 +5,23 @@ import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** A newest block that is older than this is late, and so is a provider whose newest block is that much older. */
+/**
+ * A newest block older than this is late, and so is a provider whose newest block is that much older than another's.
+ */
 const lateAfter = Duration.toMillis("2 minutes")
-/** How often another provider is asked for its head while the newest block is late. */
+/** How often heads are compared with another provider's while the newest block is late. */
 const compareInterval = Duration.toMillis("1 minute")
-/** A lag of this many times the confirmations holds payments up. */
+/** A lag of more than this many times the confirmations delays payments. */
 const lagConfirmations = 2
 
-/** Two providers that both follow the chain may see a block at different times. */
+/** Blocks by which the heads of two providers that follow the chain may differ. */
 const usualLag = 1
 
 /**
- * Whether another provider has a higher head than this one, whose `head` has not moved for some time: a node that has
- * lost its peers goes on to answer, and looks like a chain on which nothing happens. Undefined where nobody knows better.
+ * The error of a provider whose head has not moved for some time while another provider's is higher; undefined where
+ * none is. A node that has lost its peers still responds, and looks like a chain without new blocks.
  */
-export const higherHead = Effect.fn("Watcher.overtaken")(function* (
+export const higherHead = Effect.fn("Providers.higherHead")(function* (
   { providers }: { readonly providers: Providers },
   provider: Provider,
   head: number
@@ -32,12 +34,13 @@ export const higherHead = Effect.fn("Watcher.overtaken")(function* (
   return new RpcError({ host: provider.client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
 })
 
-/** Whether a provider's head, which moves, is more and more behind another one's. Undefined where it is not. */
+/** The error of a provider whose head moves but lags behind another provider's; undefined where it does not lag. */
 export type Lags = (provider: Provider, head: BlockRef) => Effect.Effect<RpcError | undefined>
 
 /**
- * A head that moves may be that of a node which cannot keep up. While its block is late by this machine's clock, another
- * provider is asked for its own once a minute: a newer one alone proves nothing, since anybody can claim it.
+ * Makes the check of one watcher for a node that cannot keep up with the chain. While the newest block is late by this
+ * machine's clock, its head is compared with another provider's once a minute. Both lateness and lag must show: a
+ * higher head alone proves nothing, since any provider can claim one.
  */
 export const makeLags = ({
   chain,

@@ -5,17 +5,19 @@ import type { Providers } from "./Providers.ts"
 
 const getMinedReceipt = receiptReader("transactionHash", "blockHash", "blockNumber", "status")
 
-/** Where a transaction stands on its chain. */
+/** The block and outcome of a transaction. */
 export interface MinedTransaction {
   readonly blockNumber: number
   readonly blockHash: string
   readonly succeeded: boolean
-  /** Its block is the first. */
+  /** Blocks from its own to the head, its own included. */
   readonly confirmations: number
 }
 
-/** Asks a chain's provider for a transaction that is in a block; undefined where the chain has none of that hash. */
-export const minedTransaction = Effect.fn("Chains.minedTransaction")(function* (providers: Providers, hash: string) {
+/**
+ * Reads from the serving provider a transaction that is in a block; undefined where the chain has none of that hash.
+ */
+export const minedTransaction = Effect.fn("Providers.minedTransaction")(function* (providers: Providers, hash: string) {
   const provider = yield* providers.current
   const [mined, head] = yield* sendBatch(provider.client, [optional(getMinedReceipt(hash)), getHead]).pipe(
     Effect.tapError((error) => providers.failed(provider, error))

@@ -4,13 +4,18 @@ import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
-/** A provider whose head has not moved for this long no longer follows the chain. */
+/** A head that has not moved for this long is stalled. Milliseconds. */
 const stillAfter = Duration.toMillis("1 minute")
 
-/** Whether a provider whose head is below the block `deep`, which another one has read, no longer follows the chain. */
+/**
+ * Whether a provider is stalled: its head is below the block `deep`, which was read from another one, and does not
+ * move.
+ */
 export type IsStalled = (provider: Provider, deep: number) => Effect.Effect<boolean>
 
-/** Whether another provider has the same head: then the chain stands still, and who has read further has made that up. */
+/**
+ * Whether another provider has the same head: then the chain itself has stopped, and the higher blocks are invented.
+ */
 const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: Provider, { hash }: BlockHeader) {
   for (const { client, index } of all) {
     if (index === provider.index) continue
@@ -21,11 +26,12 @@ const isSharedHead = Effect.fnUntraced(function* ({ all }: Providers, provider: 
 })
 
 /**
- * A provider whose head is below such a block and does not move is put aside: it will never have what it is asked about. One
- * whose head moves is only behind, and is waited for: the block may be of a branch that somebody has made up.
+ * Makes the check for stalled providers. A stalled one goes into cooldown, since it will never have the blocks that it
+ * is asked about. One whose head moves only lags, and is waited for: the higher blocks may be invented by another
+ * provider.
  */
 export const makeIsStalled = (providers: Providers): IsStalled => {
-  /** The heads of those that were behind, by provider. Times are Unix milliseconds. */
+  /** The heads of lagging providers, by index. `since` in Unix milliseconds. */
   const heads = new Map<number, { readonly number: number; readonly since: number }>()
 
   return Effect.fnUntraced(function* (provider: Provider, deep: number) {

@@ -12,8 +12,8 @@ const read = (span: BlockRange, parts: number): ReadonlyArray<number> =>
     return span.blocks
   })
 
-describe("Span", () => {
-  it("starts with the largest, and never passes it", () => {
+describe("BlockRange", () => {
+  it("starts with the largest, and never exceeds it", () => {
     expect(new BlockRange().blocks).toBe(100)
     const span = new BlockRange(2000)
     read(span, 500)
@@ -43,7 +43,7 @@ describe("Span", () => {
     expect(span.blocks).toBe(100)
   })
 
-  it("grows by an eighth with each part that had the size allowed", () => {
+  it("grows by an eighth with each successful range of the full size", () => {
     const span = new BlockRange()
     span.failed(error("timeout"))
     expect(read(span, 3)).toEqual([56, 63, 70])
@@ -53,14 +53,14 @@ describe("Span", () => {
     expect(span.blocks).toBe(100)
   })
 
-  it("takes the limit that is named", () => {
+  it("takes the limit that the provider names", () => {
     const span = new BlockRange(2000)
     span.failed(error("range", 500))
     expect(span.blocks).toBe(500)
     expect(new Set(read(span, 60))).toEqual(new Set([500]))
   })
 
-  it("goes back to a limit that is named, and no further, after another error", () => {
+  it("falls back to a named limit, and no further, after another error", () => {
     const span = new BlockRange(2000)
     span.failed(error("range", 500))
     span.failed(error("timeout"))
@@ -69,7 +69,7 @@ describe("Span", () => {
     expect(span.blocks).toBe(500)
   })
 
-  it("halves when the limit that is named was kept", () => {
+  it("halves when a range within the named limit is refused", () => {
     const span = new BlockRange(2000)
     span.failed(error("range", 10_000))
     expect(span.blocks).toBe(1000)
@@ -77,7 +77,7 @@ describe("Span", () => {
     expect(span.blocks).toBe(500)
   })
 
-  it("tries a little more than the limit now and then, and falls back when it still holds", () => {
+  it("exceeds the limit a little now and then, and falls back when it still holds", () => {
     const span = new BlockRange(2000)
     span.failed(error("range", 500))
     expect(read(span, 63).at(-1)).toBe(500)
@@ -91,7 +91,7 @@ describe("Span", () => {
     expect(span.blocks).toBe(500)
   })
 
-  it("passes a limit step by step when it is gone", () => {
+  it("grows step by step when the limit is gone", () => {
     const span = new BlockRange(2000)
     span.failed(error("range", 1000))
     read(span, 64)
@@ -103,7 +103,7 @@ describe("Span", () => {
     expect(span.blocks).toBe(2000)
   })
 
-  it("takes what is suggested for one part, and keeps it as no limit", () => {
+  it("takes a suggested range once, and does not keep it as a limit", () => {
     const span = new BlockRange(2000)
     span.failed(
       new RpcError({ host: "model", method: "eth_getLogs", reason: "range", detail: "", suggestedBlocks: 36 })
@@ -112,7 +112,7 @@ describe("Span", () => {
     expect(read(span, 60).at(-1)).toBe(2000)
   })
 
-  it("halves the part that was refused, whatever was allowed, and what was allowed where none came", () => {
+  it("halves the refused range, and the allowed one after a timeout", () => {
     const refused = new BlockRange(2000)
     refused.failed(error("range"), 6)
     expect(refused.blocks).toBe(3)

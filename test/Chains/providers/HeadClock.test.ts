@@ -46,7 +46,7 @@ const clock = Effect.gen(function* () {
   }
 })
 
-it.effect("a head that is far ahead of the clock is not believed of one provider, however often it shows it", () =>
+it.effect("a head far ahead of the clock is refused while only one provider shows it, however often", () =>
   Effect.gen(function* () {
     const check = yield* clock
     expect(yield* check(base, near, now)).toEqual(Either.right(undefined))
@@ -74,7 +74,7 @@ it.effect(
     })
 )
 
-it("a clock that has been set since the last look is behind by what it is behind now", () => {
+it("a clock that was set since the last head is behind by its present difference", () => {
   const [shown, hour] = [1_000_000, 3_600]
   let [set, passed] = [shown - hour, 0]
   const clock = Object.assign(Clock.make(), {

@@ -34,7 +34,7 @@ it.effect.each<[string, (node: Node) => unknown, string]>([
   }).pipe(quiet)
 })
 
-it.effect("a node that has let go of the first block is known by the later one", () => {
+it.effect("a node that has pruned the first block is checked by the later known block", () => {
   const [a, b] = [new Node("a"), new Node("b")]
   for (const node of [a, b]) node.genesis = undefined
   a.kept.set(500, hash("6"))
@@ -46,7 +46,7 @@ it.effect("a node that has let go of the first block is known by the later one",
   }).pipe(quiet)
 })
 
-it.effect("a node that has neither passes by its chain id, and each is asked for them once", () => {
+it.effect("a node without either known block passes by its chain id, and each block is asked for once", () => {
   const node = new Node("a")
   node.genesis = undefined
   return Effect.gen(function* () {
@@ -57,7 +57,7 @@ it.effect("a node that has neither passes by its chain id, and each is asked for
   }).pipe(quiet)
 })
 
-it.effect("a database that was begun on another chain than the network is not gone on with", () => {
+it.effect("a database that was started on another chain is not continued", () => {
   const node = new Node("a")
   return Effect.gen(function* () {
     const providers = yield* ofKnown([node], hash("b"))

@@ -25,24 +25,26 @@ it.effect(
   }
 )
 
-it.effect("the others of one are silent since the last of them has testified, whoever is silent for longer", () =>
-  Effect.gen(function* () {
-    const providers = yield* providersOf(
-      ["a", "b", "c"].map((host) => new Node(host)),
-      hash("a")
-    )
-    const [serving, second, third] = providers.all
-    if (serving === undefined || second === undefined || third === undefined) return expect.unreachable()
-    yield* TestClock.adjust("5 minutes")
-    yield* providers.answered(third)
-    const heard = yield* now
-    yield* TestClock.adjust("1 minute")
-    yield* providers.answered(serving)
-    expect(providers.silentSince(serving, yield* now)).toBe(heard)
-    expect(providers.silentSince(third, yield* now)).toBe(heard + 60_000)
-    yield* providers.answered(second)
-    expect(providers.silentSince(serving, yield* now)).toBe(heard + 60_000)
-  }).pipe(quiet)
+it.effect(
+  "the other providers are silent since the last of them gave evidence, although one is silent for longer",
+  () =>
+    Effect.gen(function* () {
+      const providers = yield* providersOf(
+        ["a", "b", "c"].map((host) => new Node(host)),
+        hash("a")
+      )
+      const [serving, second, third] = providers.all
+      if (serving === undefined || second === undefined || third === undefined) return expect.unreachable()
+      yield* TestClock.adjust("5 minutes")
+      yield* providers.answered(third)
+      const heard = yield* now
+      yield* TestClock.adjust("1 minute")
+      yield* providers.answered(serving)
+      expect(providers.silentSince(serving, yield* now)).toBe(heard)
+      expect(providers.silentSince(third, yield* now)).toBe(heard + 60_000)
+      yield* providers.answered(second)
+      expect(providers.silentSince(serving, yield* now)).toBe(heard + 60_000)
+    }).pipe(quiet)
 )
 
 it.effect(
@@ -80,7 +82,7 @@ it.effect(
     }).pipe(quiet)
 )
 
-it.effect("a failure is of the provider that it tells of, whichever was asked first", () =>
+it.effect("a failure counts against the provider that the error names, whichever was asked first", () =>
   Effect.gen(function* () {
     const providers = yield* providersOf(
       ["a", "b"].map((host) => new Node(host)),

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, TestClock } from "effect"
 import { currentHost, errorOf, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
 
 describe("one of several providers", () => {
-  it.effect("serves, first come first, and is asked for its chain once", () => {
+  it.effect("serves, the first of rpc_urls first, and its chain is checked once", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const providers = yield* providersOf([a, b], hash("a"))
@@ -46,7 +46,7 @@ describe("one of several providers", () => {
     }).pipe(quiet)
   })
 
-  it.effect("comes back when it is the next that can be asked", () => {
+  it.effect("serves again when its cooldown is the first to end", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const providers = yield* providersOf([a, b], hash("a"))
@@ -65,7 +65,7 @@ describe("one of several providers", () => {
 })
 
 describe("a single provider", () => {
-  it.effect("is asked again after 250 ms, then half as often each time, and every ten seconds at last", () => {
+  it.effect("is asked again after 250 ms, then after twice as long each time, up to ten seconds", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))
@@ -107,7 +107,7 @@ describe("a single provider", () => {
     }).pipe(quiet)
   })
 
-  it.effect("that wants no time gets some", () => {
+  it.effect("is left alone for a while also with a Retry-After of 0", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))
@@ -116,7 +116,7 @@ describe("a single provider", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not left alone longer because the clock was set back", () => {
+  it.effect("is not in cooldown for longer because the clock was set back", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       yield* TestClock.setTime(10_000_000)
@@ -136,7 +136,7 @@ describe("a single provider", () => {
 })
 
 describe("a provider that is behind", () => {
-  it.effect("leaves the work to another for five seconds, and is not checked again", () => {
+  it.effect("lets another serve for five seconds, and is not checked again", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const providers = yield* providersOf([a, b], hash("a"))
@@ -178,7 +178,7 @@ describe("a provider that is behind", () => {
 })
 
 describe("another provider", () => {
-  it.effect("is checked before it is asked, and found behind those that are put aside", () => {
+  it.effect("is checked before it is asked, and found after those in cooldown", () => {
     const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
     b.failure = "unreachable"
     return Effect.gen(function* () {
@@ -199,7 +199,7 @@ describe("another provider", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is none of one", () => {
+  it.effect("does not exist where there is only one", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))
@@ -208,8 +208,8 @@ describe("another provider", () => {
   })
 })
 
-describe("a part that is too large", () => {
-  it.effect("leaves the provider alone for as long as it wants", () => {
+describe("a block range that is too large", () => {
+  it.effect("puts the provider into cooldown for its Retry-After", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))
@@ -222,7 +222,7 @@ describe("a part that is too large", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is no reason to leave the provider alone while parts become smaller", () => {
+  it.effect("is no reason for a cooldown while ranges become smaller", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const providers = yield* providersOf([a, b], hash("a"))
@@ -242,7 +242,7 @@ describe("a part that is too large", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is one again once it went well in between", () => {
+  it.effect("is no reason for a cooldown again after a success in between", () => {
     const node = new Node("a")
     return Effect.gen(function* () {
       const providers = yield* providersOf([node], hash("a"))

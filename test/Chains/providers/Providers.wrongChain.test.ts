@@ -32,7 +32,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("leaves the work to the others", () => {
+  it.effect("lets the others serve", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     a.chainId = 1
     return Effect.gen(function* () {
@@ -66,7 +66,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not known by one provider's word against another's, whoever is put aside", () => {
+  it.effect("is not identified by one provider against another, whichever is in cooldown", () => {
     const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
     b.genesis = hash("b")
     c.chainId = 1
@@ -86,7 +86,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is waited for where it does not say which it serves, for a minute; then the others decide", () => {
+  it.effect("is waited for while it is silent about its chain, for a minute; then the others decide", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     b.genesisFailure = "timeout"
     return Effect.gen(function* () {
@@ -116,7 +116,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not begun with while it does not say itself which it is", () => {
+  it.effect("does not start a chain while it is silent about its chain", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const { agree } = yield* starting([a, b])
@@ -127,7 +127,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is known by the first block that the store remembers", () => {
+  it.effect("is recognised by the first block in the database", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     b.genesis = hash("b")
     return Effect.gen(function* () {
@@ -172,7 +172,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is known by no first block where nobody has it any more", () => {
+  it.effect("is not recognised where no node has the first block any more", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     a.genesis = b.genesis = undefined
     return Effect.gen(function* () {
@@ -210,7 +210,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is looked for in the words of all, whichever serves", () => {
+  it.effect("is looked for among all providers, whichever serves", () => {
     const [a, b] = [new Node("a"), new Node("b")]
     return Effect.gen(function* () {
       const { agree, providers } = yield* starting([a, b])
@@ -227,7 +227,7 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not taken for the right one because it does not answer", () => {
+  it.effect("is not taken for the right one because it is silent", () => {
     const node = new Node("a")
     node.genesisFailure = "timeout"
     return Effect.gen(function* () {

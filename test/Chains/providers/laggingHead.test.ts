@@ -13,7 +13,7 @@ const look = (other: RpcClient) => {
   return higherHead({ providers } as WatchContext, provider, 10)
 }
 
-it.effect("a head that stands still is overtaken by one that is two blocks higher, and by no lower one", () =>
+it.effect("a stalled head lags behind one that is two blocks higher, and behind no lower one", () =>
   Effect.gen(function* () {
     for (const head of [8, 10, 11]) expect(yield* look(new ModelChain(head).client)).toBeUndefined()
     expect(yield* look(new ModelChain(12).client)).toMatchObject({ host: "model", reason: "behind" })
@@ -22,7 +22,7 @@ it.effect("a head that stands still is overtaken by one that is two blocks highe
   })
 )
 
-it.effect("another provider that tells no head has failed", () =>
+it.effect("another provider whose head cannot be read has failed", () =>
   Effect.gen(function* () {
     const garbled: RpcClient = { ...new ModelChain(12).client, send: () => errorOf("garbled", "garbage") }
     const { aside, provider, providers } = someProviders(new ModelChain(10).client, garbled)
