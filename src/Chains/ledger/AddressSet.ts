@@ -2,7 +2,7 @@
 const words = 5
 const digitsPerWord = 8
 const firstCapacity = 1024
-/** The fullest and, right after it has grown, the emptiest table take 25 and 31 bytes an address. */
+/** A table at this load takes 25 bytes for each address, and 31 right after it has grown. */
 const maxLoad = 0.8
 const growth = 1.25
 
@@ -38,11 +38,12 @@ export class AddressSet {
     return this.#size
   }
 
-  /** Bytes that the table takes. */
+  /** Bytes of the table. */
   get byteLength(): number {
     return this.#slots.byteLength
   }
 
+  /** Whether the address is in the set. `offset`: of its first digit in `text`. */
   has(text: string, offset = 2): boolean {
     if (text.length < offset + 40) return false
     const last = wordAt(text, offset + 32)
@@ -54,7 +55,7 @@ export class AddressSet {
     }
   }
 
-  /** True when the address was not in the set. Throws when it is none, which is a defect of the caller's. */
+  /** True when the address was not in the set. Throws when it is not an address, which is a defect of the caller's. */
   add(text: string): boolean {
     if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw new Error(`not an address: ${text.slice(0, 60)}`)
     if (/^0x0{40}$/.test(text) || this.has(text)) return false
@@ -86,7 +87,7 @@ export class AddressSet {
 
   #isEmpty(slot: number): boolean {
     const at = slot * words
-    // The last word decides but for one address in four thousand million.
+    // The last word alone decides, except for one address in 2^32.
     return (
       this.#slots[at + 4] === 0 &&
       this.#slots[at] === 0 &&
@@ -120,7 +121,7 @@ export class AddressSet {
     }
   }
 
-  /** Empties a slot and moves up what had to pass it, so that no look-up ends too early. */
+  /** Empties a slot and moves up the addresses whose probe sequence passed it, so that no look-up ends too early. */
   #close(slot: number): void {
     let hole = slot
     let next = slot
@@ -128,7 +129,8 @@ export class AddressSet {
       next = (next + 1) % this.#capacity
       if (this.#isEmpty(next)) break
       const home = (this.#slots[next * words + 4] ?? 0) % this.#capacity
-      // How far the address lies behind its home, and how far the hole is behind it: it may move only if it passed there.
+      // The address's distance from its home slot, and from the hole: it may move only if its probe sequence passed the
+      // hole.
       const passed = (next - home + this.#capacity) % this.#capacity
       const back = (next - hole + this.#capacity) % this.#capacity
       if (passed < back) continue

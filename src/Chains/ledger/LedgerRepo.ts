@@ -1,3 +1,8 @@
+/**
+ * The ledger of all networks in SQL: the scan (how far each chain has been read, its finality tags), stored blocks, and
+ * receipts. A receipt is never deleted; a reorg only makes it non-canonical. Reads take any connection, writes run in
+ * the caller's transaction: the watcher's commits, corroboration and repair.
+ */
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import type { Network } from "../../Domain/Chain.ts"
@@ -17,7 +22,7 @@ interface ScanRow {
   readonly verified_number: number
 }
 
-/** How far the chain has been read; undefined before its first head is known. */
+/** How far the chain has been read; undefined before its first head. */
 export const scan = (db: Db, { chain, mode }: Network) =>
   Effect.map(
     db.get<ScanRow>(
@@ -41,7 +46,7 @@ export const scan = (db: Db, { chain, mode }: Network) =>
       }
   )
 
-/** The hash of the chain's first block, as it was when reading started; undefined where no node could tell. */
+/** The hash of the chain's first block, as stored when reading started; undefined where no node had it. */
 export const genesisHash = (db: Db, { chain, mode }: Network) =>
   Effect.map(
     db.get<{ genesis_hash: string | null }>("SELECT genesis_hash FROM scans WHERE chain = ? AND mode = ?", [
@@ -51,7 +56,7 @@ export const genesisHash = (db: Db, { chain, mode }: Network) =>
     (row) => row?.genesis_hash ?? undefined
   )
 
-/** Fixes where reading starts: above `checkpoint`. What was fixed before stays. */
+/** Stores that reading starts above `checkpoint`. An existing scan is kept. `genesis`: the hash of the first block. */
 export const startScan = ({ chain, mode }: Network, { hash, number, time }: BlockRef, genesis: string | undefined) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
@@ -61,7 +66,7 @@ export const startScan = ({ chain, mode }: Network, { hash, number, time }: Bloc
     )
   )
 
-/** Every block up to `head` has been read. */
+/** Stores that every block up to `head` has been read. */
 export const moveScan = ({ chain, mode }: Network, head: BlockRef) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE scans SET head_number = ?, head_hash = ?, head_time = ? WHERE chain = ? AND mode = ?", [
@@ -84,7 +89,7 @@ export const blocksBelow = (db: Db, { chain, mode }: Network, number: number, li
 export const newestBlockAt = (db: Db, network: Network, number: number) =>
   Effect.map(blocksBelow(db, network, number + 1, 1), ([block]) => block)
 
-/** Keeps what a later reorg will be measured against. */
+/** Stores blocks, to find the common ancestor of a later reorg. A block with the same number is replaced. */
 export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -97,12 +102,12 @@ export const keepBlocks = ({ chain, mode }: Network, blocks: Iterable<BlockRef>)
     }
   })
 
-/** Whose receipts a commit has changed: a payment's; undefined for an address whose payment is lost. */
+/** The payment whose receipts a commit has changed; undefined for an address whose payment is lost. */
 export type Touched = PaymentId | undefined
 
 /**
- * Numbers of stored blocks above `after` and below `before`, a page of them in order, and those that nothing needs any
- * more: no receipt is in them, and no open payment counts from them.
+ * A page of the stored blocks above `after` and below `before`: `last`, its last number, undefined on the last page,
+ * and the numbers of the `unneeded` ones, which no receipt is in and no open payment counts from.
  */
 export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, before: number, limit: number) =>
   Effect.map(
@@ -120,6 +125,7 @@ export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, befor
     })
   )
 
+/** Deletes stored blocks. */
 export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("DELETE FROM blocks WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))", [
@@ -129,7 +135,10 @@ export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<numb
     ])
   )
 
-/** Takes back every block above `block`. Gives whose receipts no longer count. */
+/**
+ * Orphans every block above `block`, with all that was stored by them. Returns the payments whose receipts no longer
+ * count.
+ */
 export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
   Effect.gen(function* () {
     const tx = yield* Tx
@@ -156,20 +165,22 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
 
-/** A transfer, with the time of its block. Its hash is undefined where nobody can tell the transaction. */
+/** A transfer with the time of its block. `txHash` is undefined where the transaction is unknown. */
 export interface DatedTransfer extends Omit<Transfer, "txHash" | "place"> {
   readonly txHash: string | undefined
-  /** 0 where there is none. */
+  /** 0 where it is absent. */
   readonly place?: number
   /** Unix seconds. */
   readonly blockTime: number
-  /** Number of the first block that it may have come with, where the transaction and the block are not known. */
+  /** Number of the first block in which it may have been, where transaction and block are unknown. */
   readonly since?: number
-  /** The host of the provider that told of it, where one alone did. */
+  /** The host of the provider that reported it, where only one did. */
   readonly reportedBy?: string
 }
 
-/** Whose an address is: a payment's, or nobody's any more. Undefined for one that was never handed out in this mode. */
+/**
+ * The owner of an address: its payment, null where that is lost. Undefined where it was never handed out in this mode.
+ */
 const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
   tx.get<{ payment: string | null }>(
     `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
@@ -177,7 +188,7 @@ const ownerOf = (tx: Db, mode: Network["mode"], address: string) =>
     [address, mode, address, mode]
   )
 
-/** The newest stored block up to number `since`: no later than what came with that one or after it. */
+/** The `since` of a transfer, with the time of the newest stored block up to it, which is not after the transfer. */
 const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer) =>
   Effect.gen(function* () {
     if (since === undefined || since >= blockNumber) return [null, null] as const
@@ -186,18 +197,20 @@ const sinceOf = (tx: Db, network: Network, { blockNumber, since }: DatedTransfer
   })
 
 /**
- * One transaction sends one amount, by its value or from inside a contract, one is at a place in a block, and a block has one
- * number: of two that tell otherwise one lies, and the last word counts until two agree.
+ * Whether a new report contradicts an uncorroborated receipt. A transaction sends one amount, by its value or from
+ * inside a contract, only one transaction is at an index of a block, and a block has one number: so one of the two
+ * reports is wrong, and the last one counts until it is corroborated.
  */
-const isRetold = `corroborated = 0 AND (block_number <> excluded.block_number
+const isContradicting = `corroborated = 0 AND (block_number <> excluded.block_number
   OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
-const retold = (column: string): string => `${column} = iif(${isRetold}, excluded.${column}, ${column})`
+const replaced = (column: string): string => `${column} = iif(${isContradicting}, excluded.${column}, ${column})`
 
 /**
- * Stores transfers as receipts of the payments that own the addresses. One that is there already is only made canonical
- * again. An address that was never handed out is passed over. Gives whose they are.
+ * Stores transfers as receipts of the payments that own the addresses. An existing receipt becomes canonical again,
+ * unless it was refuted; an uncorroborated one is replaced by a report that contradicts it. Transfers to addresses that
+ * were never handed out are skipped. Returns the payments.
  *
- * @param corroborated no second provider has to be asked about them
+ * @param corroborated whether the receipts count as corroborated, without a second provider
  */
 export const keepReceipts = (
   { chain, mode }: Network,
@@ -219,9 +232,9 @@ export const keepReceipts = (
            currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, since_number, since_time)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
-           ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(retold).join(", ")},
-           refuted = iif(${isRetold}, 0, refuted), unverifiable = iif(${isRetold}, 0, unverifiable),
-           denied_by = iif(${isRetold}, NULL, denied_by), canonical = iif(${isRetold}, 1, 1 - refuted)`,
+           ${["amount", "tx_hash", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
+           refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
+           denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
         [
           chain,
           mode,
@@ -246,16 +259,17 @@ export const keepReceipts = (
     return touched
   })
 
-/** What names a receipt on its chain. */
+/** What identifies a receipt on its network. */
 export interface ReceiptKey {
   readonly blockHash: string
   readonly address: string
   readonly position: string
 }
 
+/** A key for maps and sets. */
 export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `${blockHash} ${address} ${position}`
 
-/** The keys of those receipts that are in the ledger and count. */
+/** The keys of those receipts that are in the ledger and canonical. */
 export const countedKeys = (db: Db, { chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.gen(function* () {
     const keys = new Set<string>()
@@ -270,13 +284,15 @@ export const countedKeys = (db: Db, { chain, mode }: Network, receipts: Readonly
     return keys
   })
 
-/** Every block up to `number` has been read a second time. */
+/** Stores that the verification pass has read every block up to `number`. */
 export const moveVerified = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run("UPDATE scans SET verified_number = ? WHERE chain = ? AND mode = ?", [number, chain, mode])
   )
 
-/** The chain's tags. Without a reorg they never go back: a node that says so is behind. */
+/**
+ * Stores the finality tags. They only grow, since a node with a lower tag lags; a reorg lowers them in `orphanAbove`.
+ */
 export const setTags = (
   { chain, mode }: Network,
   { finalized, safe }: { readonly safe: number | undefined; readonly finalized: number | undefined }

@@ -4,33 +4,36 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { StoreUnavailable, Tx } from "../../Sql.ts"
 import type * as LedgerRepo from "./LedgerRepo.ts"
 
-/** A chain's new scan, as the watcher has just stored it. */
+/** The scan of a network, as just stored by the watcher. */
 export interface ScanResult {
   readonly network: Network
   readonly head: BlockRef
 }
 
 /**
- * Turns the ledger into transitions and exceptions. Each is stored with its event and its deliveries in one transaction,
- * and is always recomputed there from the rows.
+ * Turns the ledger into transitions of payments and into exceptions. Each is stored with its event and deliveries in
+ * one transaction, computed from the rows there. This is the interface that watchers, corroboration and repair call;
+ * the room Payments implements it.
  */
 export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
   Settlement,
   {
     /**
-     * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, those whose
-     * receipts it made deep enough, and those that a reorg has undone for good.
+     * Runs inside the transaction that stores a scan: settles the payments whose receipts that scan changed, those
+     * whose receipts it made deep enough, and those that a reorg has undone for good.
      */
     readonly settle: (
       scan: ScanResult,
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Has all that reorgs took on a chain looked at again with its next scan: what is left of a payment's money is less by
-     * now.
+     * Lets the next scan settle again all payments of a chain that lost receipts to reorgs: their receipts have become
+     * fewer since.
      */
     readonly lookAgain: (network: Network) => Effect.Effect<void, never, Tx>
-    /** The worker that ends payments whose time is over, behind each chain's scan, and raises the alarms. */
+    /**
+     * The worker that ends payments whose time is over, once the scan of their chain has passed it, and raises alarms.
+     */
     readonly expire: Effect.Effect<never>
   }
 >() {}

@@ -1,9 +1,9 @@
-/** Money that went to a watched address, as a block tells it. */
+/** A transfer to a watched address, as read from a block. */
 export interface Transfer {
   readonly blockNumber: number
   readonly blockHash: string
   readonly txHash: string
-  /** What it is known by in its block at its address: see `Receipt`. */
+  /** Identifies it among the transfers of its block to its address: see `Receipt`. */
   readonly position: string
   /** The log's or the transaction's index in the block, as this provider numbers them: for order only. */
   readonly place: number

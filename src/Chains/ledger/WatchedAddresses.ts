@@ -6,14 +6,14 @@ import { Workers } from "../../Telemetry/Workers.ts"
 import { AddressSet } from "./AddressSet.ts"
 import * as Repo from "./WatchedAddressesRepo.ts"
 
-/** How often addresses whose late window is over are taken out. */
+/** How often addresses whose late window is over are removed. */
 const housekeepingInterval = Duration.hours(1)
 
 /**
- * The addresses that are looked for: those of open payments, and, within `late_window`, those of ended ones and those
- * that a lost newer copy of the database may have handed out. One set a mode, shared by all its chains, since money may
- * come on any. All but `keep` is synchronous: the writer changes the set
- * after its commit and before anybody is told of it.
+ * The addresses that watchers look for, in memory: those of open payments and, within `late_window`, those of ended
+ * payments and skipped ones, which a lost newer copy of the database may have handed out. One set for each mode, shared
+ * by its chains, since a transfer may arrive on any of them. All but `keep` is synchronous: the set changes after the
+ * commit of a payment and before its address is returned.
  */
 export class WatchedAddresses extends Context.Tag("tilld/Chains/WatchedAddresses")<
   WatchedAddresses,
@@ -25,11 +25,11 @@ export class WatchedAddresses extends Context.Tag("tilld/Chains/WatchedAddresses
     readonly size: (mode: Mode) => number
     /** The set itself, for reading. */
     readonly of: (mode: Mode) => AddressSet
-    /** The worker that takes out addresses once their late window is over. */
+    /** The worker that removes addresses once their late window is over. */
     readonly keep: Effect.Effect<never>
   }
 >() {
-  /** Loaded from the store. */
+  /** Loaded from the database at the start. */
   static readonly layer = Layer.effect(
     WatchedAddresses,
     Effect.gen(function* () {
@@ -38,23 +38,23 @@ export class WatchedAddresses extends Context.Tag("tilld/Chains/WatchedAddresses
       const lateWindow = Duration.toMillis(settings.payments.lateWindow)
       const sets: Readonly<Record<Mode, AddressSet>> = { live: new AddressSet(), test: new AddressSet() }
 
-      /** Up to when ended payments are not watched any more. */
-      const gone: Record<Mode, number> = { live: 0, test: 0 }
+      /** By mode, payments that ended up to this time are no longer watched. Unix milliseconds. */
+      const removedUntil: Record<Mode, number> = { live: 0, test: 0 }
       for (const mode of modes) {
-        gone[mode] = (yield* Repo.timeOf(reader, mode)) - lateWindow
+        removedUntil[mode] = (yield* Repo.timeOf(reader, mode)) - lateWindow
         const add = (address: string) => void sets[mode].add(address)
         yield* Repo.visitOpen(reader, mode, add)
-        yield* Repo.visitEnded(reader, mode, gone[mode], Number.MAX_SAFE_INTEGER, add)
-        yield* Repo.visitGaps(reader, mode, gone[mode], Number.MAX_SAFE_INTEGER, add)
+        yield* Repo.visitEnded(reader, mode, removedUntil[mode], Number.MAX_SAFE_INTEGER, add)
+        yield* Repo.visitGaps(reader, mode, removedUntil[mode], Number.MAX_SAFE_INTEGER, add)
       }
 
       const removeLate = Effect.gen(function* () {
         for (const mode of modes) {
           const until = (yield* Repo.timeOf(reader, mode)) - lateWindow
           const remove = (address: string) => void sets[mode].delete(address)
-          yield* Repo.visitEnded(reader, mode, gone[mode], until, remove)
-          yield* Repo.visitGaps(reader, mode, gone[mode], until, remove)
-          gone[mode] = Math.max(gone[mode], until)
+          yield* Repo.visitEnded(reader, mode, removedUntil[mode], until, remove)
+          yield* Repo.visitGaps(reader, mode, removedUntil[mode], until, remove)
+          removedUntil[mode] = Math.max(removedUntil[mode], until)
         }
       })
 

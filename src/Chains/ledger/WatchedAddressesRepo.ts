@@ -1,3 +1,8 @@
+/**
+ * What watchers need of payments, in SQL: which addresses to watch, whether a payment is open or undone, and the
+ * changes of payments that follow from a chain's first head, its clock or a reorg. The tables are those of payments and
+ * skipped addresses. Used by the watcher and by `WatchedAddresses`.
+ */
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import { type ChainName, chainNames, type Mode, type Network } from "../../Domain/Chain.ts"
@@ -7,9 +12,7 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import type { AddressSet } from "./AddressSet.ts"
 
-/** What the watchers need to know of payments: which addresses to look for, and whether anybody waits. */
-
-/** Rows read at once, so that a start over millions of payments holds a few thousand at a time. */
+/** Rows in one query, so that a start with millions of payments holds only some thousands in memory. */
 const page = 10_000
 
 interface AddressRow {
@@ -18,7 +21,7 @@ interface AddressRow {
   readonly sequence: number
 }
 
-/** Addresses of payments of a mode that ended in (after, until], Unix ms; `visit` is called for each. */
+/** Calls `visit` with each address of payments of a mode that ended in (after, until], Unix milliseconds. */
 export const visitEnded = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
   Effect.gen(function* () {
     let last = { ended_at: after, sequence: Number.MAX_SAFE_INTEGER }
@@ -36,10 +39,10 @@ export const visitEnded = (db: Db, mode: Mode, after: number, until: number, vis
     }
   })
 
-// One seek a chain: the index starts with it.
+// The index starts with the chain: one seek for each.
 const everyChain = `chain IN (${chainNames.map((name) => `'${name}'`).join(", ")})`
 
-/** Addresses of all open payments of a mode. */
+/** Calls `visit` with each address of open payments of a mode. */
 export const visitOpen = (db: Db, mode: Mode, visit: (address: string) => void) =>
   Effect.map(
     db.all<{ address: string }>(
@@ -52,8 +55,8 @@ export const visitOpen = (db: Db, mode: Mode, visit: (address: string) => void) 
   )
 
 /**
- * Addresses of a mode that a lost newer copy of the database may have handed out, by when they were found missing: in
- * (after, until], Unix ms.
+ * Calls `visit` with each skipped address of a mode, which a lost newer copy of the database may have handed out, by
+ * when it was skipped: in (after, until], Unix milliseconds.
  */
 export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visit: (address: string) => void) =>
   Effect.gen(function* () {
@@ -72,8 +75,8 @@ export const visitGaps = (db: Db, mode: Mode, after: number, until: number, visi
   })
 
 /**
- * The time by this machine's clock or, where that is ahead of all chains that the mode reads, by the newest of their heads:
- * what is kept for a time is not dropped by a clock that is wrong. Unix milliseconds.
+ * The time by this machine's clock or, where that is ahead of all chains of the mode, by the newest of their heads, so
+ * that a wrong clock does not end retention early. Unix milliseconds.
  */
 export const timeOf = (db: Db, mode: Mode) =>
   Effect.gen(function* () {
@@ -97,9 +100,9 @@ export const openChains = (db: Db, mode: Mode) =>
   )
 
 /**
- * Whether a confirmed payment of the chain has lost a transaction to a reorg, in a block above `above`, that is not there
- * again and that no other provider has been asked about since: it fails, or stays, once the new branch is final. Dust, of
- * which there may be any number, is left out.
+ * Whether a confirmed payment of the chain has lost a transaction to a reorg, in a block above `above`, that is not on
+ * the new branch and that was not searched at another provider since. Such a payment fails, or stays confirmed, once
+ * the new branch is final. Dust is left out, since there may be any amount of it.
  */
 export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
   Effect.map(
@@ -118,7 +121,9 @@ export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
     (row) => row !== undefined
   )
 
-/** Whether the time of one of the chain's open payments ends after the block `after` and before `until`. */
+/**
+ * Whether an open payment of the chain ends between the times of the blocks `after` and `until`, with its settle grace.
+ */
 export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until: BlockRef, settleGraceMs: number) =>
   Effect.map(
     db.get<{ found: number }>(
@@ -129,7 +134,10 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
     (row) => row !== undefined
   )
 
-/** The USD values of detecting payments, where known, that have a receipt in the blocks above `number` up to `deep`. */
+/**
+ * The USD values, undefined where unknown, of detecting payments with a receipt in the blocks above `number` up to
+ * `deep`.
+ */
 export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep: number) =>
   Effect.map(
     db.all<{ usd_value: string | null }>(
@@ -144,8 +152,8 @@ export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep
   )
 
 /**
- * When the oldest payment was made that no head of its chain was known to, in Unix milliseconds: of the open ones, and of
- * those that an operator has ended and whose address is still watched.
+ * When the oldest payment was made before any head of its chain was known, in Unix milliseconds; undefined where none
+ * was. Counts open payments, and those that an operator has ended and whose address is still watched.
  */
 export const oldestUnplaced = (db: Db, { chain, mode }: Network, watched: AddressSet) =>
   Effect.map(
@@ -159,15 +167,16 @@ export const oldestUnplaced = (db: Db, { chain, mode }: Network, watched: Addres
         .reduce<number | undefined>((oldest, { created_at }) => Math.min(oldest ?? created_at, created_at), undefined)
   )
 
-/** The number of the payment that was made last, 0 where there is none. */
+/** The number of the newest payment, 0 where there is none. */
 export const lastPayment = (db: Db) =>
   Effect.map(db.get<{ last: number | null }>("SELECT max(sequence) AS last FROM payments"), (row) => row?.last ?? 0)
 
 /**
- * Payments of a chain that were made after that one, or while no head of the chain was known, have as much more time as the
- * clock is behind the chain's head: the clock that they were made by was behind, and nobody knew. It may have been set since:
- * no payment was made later than the head that was read now, and none needs more than its own time from there.
+ * Gives more time to payments that were made while the clock was behind the chain's head and this was not known yet: as
+ * much as the clock is behind. The clock may have been set since, so a payment gets at most its own time from the head
+ * on.
  *
+ * @param after payments with a higher number count, and those made before the chain's first head
  * @param headTime Unix milliseconds, later than `now`
  */
 export const extend = ({ chain, mode }: Network, after: number, headTime: number, now: number) =>
@@ -180,7 +189,7 @@ export const extend = ({ chain, mode }: Network, after: number, headTime: number
     )
   )
 
-/** The chain's first head is known: payments made before it count what comes above `number`. */
+/** Lets payments made before the chain's first head count transfers above block `number`. */
 export const startAt = ({ chain, mode }: Network, number: number) =>
   Effect.flatMap(Tx, (tx) =>
     tx.run(
@@ -191,9 +200,9 @@ export const startAt = ({ chain, mode }: Network, number: number) =>
   )
 
 /**
- * The blocks above `number` were replaced, and their receipts do not count any more. A payment made while the old ones were
- * the chain's may be paid in a new one with the same number, which is newer than the payment all the same; and so may one
- * that had ended and has lost money with them.
+ * Lowers the block from which payments count to `number`, after a reorg replaced the blocks above it. A payment made
+ * during the old branch may be paid in a new block of the same or a lower number, which is still newer than the
+ * payment. The same goes for an ended payment that lost receipts.
  */
 export const lowerTo = ({ chain, mode }: Network, number: number) =>
   Effect.gen(function* () {
@@ -208,21 +217,21 @@ export const lowerTo = ({ chain, mode }: Network, number: number) =>
     )
   })
 
-/** Whose an address is that was handed out in a mode: a payment's; undefined of one whose payment is lost. */
+/** The payment of an address that was handed out; undefined where the payment is lost. */
 export interface Owner {
   readonly payment: PaymentId | undefined
 }
 
-/** Those of the addresses that were ever handed out in the mode, as they were given. */
+/** The owners of those addresses that were ever handed out in the mode, by address as given. */
 export const ownersOf = (db: Db, mode: Mode, addresses: Iterable<string>) =>
   Effect.gen(function* () {
     const owners = new Map<string, Owner>()
     for (const address of new Set(addresses)) {
-      const written = getAddress(address as Hex)
+      const checksummed = getAddress(address as Hex)
       const row = yield* db.get<{ payment: PaymentId | null }>(
         `SELECT id AS payment FROM payments WHERE address = ? AND mode = ?
          UNION ALL SELECT NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
-        [written, mode, written, mode]
+        [checksummed, mode, checksummed, mode]
       )
       if (row !== undefined) owners.set(address, { payment: row.payment ?? undefined })
     }

@@ -35,7 +35,7 @@ describe("AddressSet", () => {
     )
   })
 
-  it("keeps every address while it grows, and while half of them leave", () => {
+  it("keeps every address while it grows, and while half of them are removed", () => {
     const random = Array.from({ length: 20_000 }, (_, i) =>
       hexOf(
         fc.sample(fc.uint8Array({ minLength: 20, maxLength: 20 }), { seed: i, numRuns: 1 })[0] ?? new Uint8Array(20)
@@ -51,7 +51,7 @@ describe("AddressSet", () => {
     expect(leaving.some((one) => packed.has(one))).toBe(false)
   })
 
-  it("reads either case, and holds nothing that is no address", () => {
+  it("accepts either case, and has nothing that is not an address", () => {
     const packed = new AddressSet()
     packed.add("0x52908400098527886E0F7030069857D2E4169EE7")
     expect(packed.has("0x52908400098527886e0f7030069857d2e4169ee7")).toBe(true)

@@ -133,18 +133,20 @@ it.scoped("what is read of a network is its own", () =>
   )
 )
 
-it.scoped("money at an address of the other mode is nobody's, and what is back after a reorg counts again, once", () =>
-  written(
-    Effect.gen(function* () {
-      const strangers = [lostLive, paidLive].map((address) => ({ ...transfer, address: address.toLowerCase() }))
-      expect(yield* LedgerRepo.keepReceipts(own, strangers, true)).toEqual([])
-      const before = yield* storedOf(own)
-      expect(yield* LedgerRepo.orphanAbove(own, block(103))).toEqual([])
-      expect(yield* LedgerRepo.orphanAbove(own, block(102))).toEqual([undefined])
-      // What was taken back once is not taken back again.
-      expect(yield* LedgerRepo.orphanAbove(own, block(102))).toEqual([])
-      expect(yield* LedgerRepo.keepReceipts(own, [transfer], false)).toEqual([undefined])
-      expect((yield* storedOf(own)).at(-1)).toEqual(before.at(-1))
-    })
-  )
+it.scoped(
+  "a transfer to an address of the other mode has no payment, and a receipt that is back after a reorg counts again, once",
+  () =>
+    written(
+      Effect.gen(function* () {
+        const strangers = [lostLive, paidLive].map((address) => ({ ...transfer, address: address.toLowerCase() }))
+        expect(yield* LedgerRepo.keepReceipts(own, strangers, true)).toEqual([])
+        const before = yield* storedOf(own)
+        expect(yield* LedgerRepo.orphanAbove(own, block(103))).toEqual([])
+        expect(yield* LedgerRepo.orphanAbove(own, block(102))).toEqual([undefined])
+        // What was taken back once is not taken back again.
+        expect(yield* LedgerRepo.orphanAbove(own, block(102))).toEqual([])
+        expect(yield* LedgerRepo.keepReceipts(own, [transfer], false)).toEqual([undefined])
+        expect((yield* storedOf(own)).at(-1)).toEqual(before.at(-1))
+      })
+    )
 )

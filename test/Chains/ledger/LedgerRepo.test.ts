@@ -106,7 +106,7 @@ describe("what is stored of a network", () => {
   )
 })
 
-it.scoped("a reorg takes back what is above the common ancestor: marks, blocks, receipts and balances", () =>
+it.scoped("a reorg removes what is above the common ancestor: scan positions, blocks, receipts and balances", () =>
   Effect.gen(function* () {
     yield* filled
     const writer = yield* Writer
@@ -189,7 +189,7 @@ it.scoped("an old block is needed by a receipt in it, or an open payment that co
   }).pipe(inWorld)
 )
 
-it.scoped("what a lost copy may have handed out is nobody's in its own mode, and passed over in the other", () =>
+it.scoped("a skipped address has no payment in its own mode, and is unknown in the other", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader
@@ -217,7 +217,7 @@ it.scoped("what a lost copy may have handed out is nobody's in its own mode, and
   }).pipe(inWorld)
 )
 
-describe("money that is told of again with another amount, in the same block and transaction", () => {
+describe("a transfer that is reported again with another amount, in the same block and transaction", () => {
   it.scoped.each<[string, string, boolean, { readonly amount: string; readonly canonical: number }]>([
     [
       "from inside a contract: the last word counts, though the first was refuted",

@@ -13,7 +13,7 @@ const at = (path: string) => world(path, [], modelRpc({}), notingSettlement)
 const watchedOf = (of: ReadonlyArray<number>) =>
   Effect.map(WatchedAddresses, (matchSet) => of.filter((n) => matchSet.has("test", address(n).toLowerCase())))
 
-describe("MatchSet", () => {
+describe("WatchedAddresses", () => {
   it.scoped(
     "holds open payments and those that ended within the late window, by mode, and is the same after a restart",
     () =>
@@ -40,7 +40,7 @@ describe("MatchSet", () => {
       })
   )
 
-  it.scoped("lets go of addresses within an hour of the end of their late window", () =>
+  it.scoped("removes addresses within an hour of the end of their late window", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
@@ -89,7 +89,7 @@ describe("MatchSet", () => {
   )
 })
 
-it.scoped("what a lost copy may have handed out is watched, in its own mode, for the late window", () =>
+it.scoped("a skipped address is watched, in its own mode, for the late window", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* TestClock.adjust("100 days")
@@ -138,7 +138,7 @@ const readUntil = (time: number) =>
     )
   )
 
-it.scoped("a clock that is 31 days ahead takes out nothing, at a start and while the daemon runs", () =>
+it.scoped("a clock that is 31 days ahead removes no address, at a start and while the daemon runs", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* TestClock.setTime(100 * day)

@@ -145,7 +145,7 @@ it.scoped(
     }).pipe(inWorld)
 )
 
-it.scoped("what a lost copy may have handed out is watched in its own mode, by when it was found missing", () =>
+it.scoped("skipped addresses are watched in their own mode, by when they were skipped", () =>
   Effect.gen(function* () {
     const reader = yield* Reader
     yield* pay(address(1))
