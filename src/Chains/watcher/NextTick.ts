@@ -1,9 +1,9 @@
 import { Deferred, Duration, Effect, FiberId } from "effect"
 
-/** Who asks for a payment waits no longer for a look at its chain than this. */
+/** How long the creation of a payment waits at most for a look at its chain. */
 const patience = Duration.seconds(2)
 
-/** The end of a watcher's next look at its chain's head: all that wait for it wait for the same one. */
+/** The end of a watcher's next look at its chain's head, shared by all that wait for it. */
 export class NextTick {
   #ended: Deferred.Deferred<void> | undefined
 
@@ -13,7 +13,7 @@ export class NextTick {
     return Effect.asVoid(Effect.timeoutOption(Deferred.await(this.#ended), patience))
   })
 
-  /** A look has ended, well or not. */
+  /** Notes that a look has ended, successful or not. */
   end(): void {
     if (this.#ended !== undefined) Deferred.unsafeDone(this.#ended, Effect.void)
     this.#ended = undefined

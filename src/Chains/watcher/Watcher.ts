@@ -1,3 +1,10 @@
+/**
+ * The watcher of one network: the only writer of its scan position and its ledger. Each tick reads new blocks from the
+ * serving provider, stores transfers to watched addresses, and runs corroboration and maintenance once the head is
+ * reached. It polls often while a payment of its chain is open, seldom otherwise, and never ends: a failed tick is
+ * logged, shown on /readyz and retried, on another provider where one can be used. `Chains` runs it, and payments use
+ * `wake` and `refresh`.
+ */
 import { Clock, Duration, Effect, Queue } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -39,48 +46,53 @@ import {
   waitingInterval
 } from "./watcherState.ts"
 
-/** Pause after the store could not be written. */
+/** Pause after the database could not be written. */
 const storeRetry = Duration.toMillis("1 second")
-/** When a head has stood still for this long, another provider is asked for its own. */
+/** When a head has not moved for this long, another provider is asked for its own. */
 const stillInterval = Duration.toMillis("15 seconds")
+
+/** A running watcher, as the rest of the daemon uses it. */
 export interface Watcher extends Network {
   /** Reads the chain until it is interrupted. */
   readonly run: Effect.Effect<never>
-  /** Between two ticks, with the rows of this network to itself. */
+  /** Runs work between two ticks, with exclusive access to the rows of this network. */
   readonly exclusively: ExclusiveWork
   /** At `now`, Unix milliseconds. */
   readonly health: (now: number) => ChainHealth
-  /** What a transfer costs; undefined when it is not known, or older than two minutes. */
+  /** What a transfer costs; undefined when unknown, or older than two minutes. */
   readonly gas: Effect.Effect<Gas | undefined>
-  /** Somebody may pay on this chain from now on: a watcher that is not busy looks at once. */
+  /** A payment of this mode was opened: a watcher that is not busy ticks at once. */
   readonly wake: () => void
-  /** Looks at the head, where the watcher is not busy: what is older than a payment made now must not count. 2 s at most. */
+  /**
+   * Reads the head before a payment is made, unless the watcher is busy: transfers older than the payment must not
+   * count. Takes two seconds at most.
+   */
   readonly refresh: Effect.Effect<void>
 }
 
-/** What is done beside the ticks. */
-interface Beside {
-  readonly agreement: Corroborator
-  readonly chores: Maintenance
+/** The work that follows a tick. */
+interface FollowUp {
+  readonly corroborator: Corroborator
+  readonly maintenance: Maintenance
   readonly lags: Lags
 }
 
-/** What is done once the chain's head has been read; gives what is not as it should be. */
+/** Runs corroboration and maintenance once the chain's head has been read. Returns the troubles found. */
 const afterHead = Effect.fn("Watcher.afterHead")(function* (
   { watched }: WatchContext,
   provider: Provider,
-  { agreement, chores }: Beside,
+  { corroborator, maintenance }: FollowUp,
   head: BlockRef,
   activity: Activity
 ) {
-  // Nothing can have come to nobody.
-  const doubt = watched.size === 0 ? undefined : yield* agreement.run(provider, head)
-  const troubles = yield* chores.run(provider, head, activity !== "busy")
+  // Without watched addresses there are no receipts.
+  const doubt = watched.size === 0 ? undefined : yield* corroborator.run(provider, head)
+  const troubles = yield* maintenance.run(provider, head, activity !== "busy")
   return doubt === undefined ? troubles : [...troubles, { reason: doubt, ready: true } satisfies Trouble]
 })
 
-/** What shows that this provider no longer follows the chain, whose head it says has not moved. */
-const standsStill = Effect.fnUntraced(function* (
+/** Where the head has not moved for a while: the error that another provider has a higher one, else undefined. */
+const stalledHeadError = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   state: State,
@@ -94,8 +106,8 @@ const standsStill = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether a confirmed payment waits for what a reorg makes of it: for the new branch to be final and, where there is another
- * provider, for what that one has of its money.
+ * Whether a reorg may undo a confirmed payment: until the new branch is final and, where there is another provider,
+ * until that one has been searched for the payment's money.
  */
 const isUndoing = Effect.fnUntraced(function* (watch: WatchContext) {
   const { network, reader } = watch
@@ -113,11 +125,11 @@ const activityOf = Effect.fnUntraced(function* (watch: WatchContext) {
   return activity
 })
 
-/** Ticks once, and gives the time of the next tick. */
+/** Ticks once, and returns the time of the next tick. Unix milliseconds. */
 const round = Effect.fn("Watcher.round")(function* (
   watch: WatchContext,
   provider: Provider,
-  beside: Beside,
+  followUp: FollowUp,
   state: State
 ) {
   const started = yield* Clock.currentTimeMillis
@@ -128,16 +140,17 @@ const round = Effect.fn("Watcher.round")(function* (
   if (outcome._tag !== "Waiting") {
     if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   } else if (state.warned !== outcome.reason) {
-    yield* Effect.logWarning("nothing can be read for now").pipe(Effect.annotateLogs({ reason: outcome.reason }))
+    yield* Effect.logWarning("the chain cannot be read yet").pipe(Effect.annotateLogs({ reason: outcome.reason }))
   }
   if (outcome._tag === "Behind") yield* watch.providers.failed(provider, outcome.error)
   else watch.providers.succeeded(provider)
   if (outcome._tag === "CaughtUp") {
-    const behind =
-      (yield* standsStill(watch, provider, state, outcome, started)) ?? (yield* beside.lags(provider, outcome.head))
-    if (behind !== undefined) {
+    const lagging =
+      (yield* stalledHeadError(watch, provider, state, outcome, started)) ??
+      (yield* followUp.lags(provider, outcome.head))
+    if (lagging !== undefined) {
       noteBad(state)
-      yield* watch.providers.failed(provider, behind)
+      yield* watch.providers.failed(provider, lagging)
       return started
     }
   }
@@ -146,7 +159,7 @@ const round = Effect.fn("Watcher.round")(function* (
     outcome._tag === "CaughtUp"
       ? [
           ...(outcome.clock === undefined ? [] : [{ reason: outcome.clock, ready: false }]),
-          ...(yield* afterHead(watch, provider, beside, outcome.head, state.activity))
+          ...(yield* afterHead(watch, provider, followUp, outcome.head, state.activity))
         ]
       : undefined
   const ended = yield* Clock.currentTimeMillis
@@ -156,20 +169,20 @@ const round = Effect.fn("Watcher.round")(function* (
     if (troubles.length > 0) state.reason = troubles.map(({ reason }) => reason).join("; ")
   }
   if (outcome._tag === "More") return started
-  // Another provider may have what this one lacks.
+  // Another provider may have the missing blocks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
   state.activity = yield* activityOf(watch)
-  const pace = intervalOf(watch.chain, state.activity)
-  return started + (outcome._tag === "Waiting" ? Math.min(pace, waitingInterval) : pace)
+  const interval = intervalOf(watch.chain, state.activity)
+  return started + (outcome._tag === "Waiting" ? Math.min(interval, waitingInterval) : interval)
 })
 
-/** Notes why a tick failed, and gives the time of the next. */
+/** Notes why a tick failed, and returns the time of the next one. Unix milliseconds. */
 const failed = Effect.fnUntraced(function* (
   providers: Providers,
   state: State,
   error: RpcError | WrongChain | StoreUnavailable
 ) {
-  // One bad answer is daily business, and the next tick has forgotten it.
+  // A single bad response is common, and the next tick succeeds.
   const notable = state.failures >= 2 && state.warned !== error.message
   if (notable) state.warned = error.message
   const log = notable ? Effect.logWarning : Effect.logDebug
@@ -183,19 +196,19 @@ const failed = Effect.fnUntraced(function* (
   return error._tag === "StoreUnavailable" ? now + storeRetry : Math.max(now, providers.nextTry(now))
 })
 
-/** The watcher of one chain in one mode: the one owner of its scan and its ledger. */
+/** Makes the watcher of one chain in one mode. `run` starts it. */
 export const makeWatcher = Effect.fn("Watcher.make")(function* (
   chain: ChainSettings,
   { providers }: Connected,
   headClock: HeadClock
 ) {
-  const matchSet = yield* WatchedAddresses
+  const watchedAddresses = yield* WatchedAddresses
   const settings = yield* Settings
   const watch: WatchContext = {
     network: { chain: chain.chain, mode: chain.mode },
     chain,
     contracts: contractsOf(chain),
-    watched: matchSet.of(chain.mode),
+    watched: watchedAddresses.of(chain.mode),
     providers,
     reader: yield* Reader,
     writer: storeDefectsAsDefects(yield* Writer),
@@ -205,15 +218,15 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
   const state = startState()
-  const heard = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
-  const beside: Beside = {
-    agreement: makeCorroborator(watch),
-    chores: makeMaintenance(watch, settings.payments),
+  const noteResponse = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
+  const followUp: FollowUp = {
+    corroborator: makeCorroborator(watch),
+    maintenance: makeMaintenance(watch, settings.payments),
     lags: makeLags(watch)
   }
-  const mailbox = yield* Queue.sliding<void>(1)
-  const wake = () => void mailbox.unsafeOffer()
-  const mine = yield* Effect.makeSemaphore(1)
+  const wakeUps = yield* Queue.sliding<void>(1)
+  const wake = () => void wakeUps.unsafeOffer()
+  const exclusive = yield* Effect.makeSemaphore(1)
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
     Effect.flatMap(providers.current, (provider) =>
@@ -226,23 +239,23 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     )
 
   const run = Effect.gen(function* () {
-    const next = yield* withProvider((provider) => round(watch, provider, beside, state)).pipe(
-      mine.withPermits(1),
+    const next = yield* withProvider((provider) => round(watch, provider, followUp, state)).pipe(
+      exclusive.withPermits(1),
       Effect.catchAll((error) => failed(providers, state, error)),
       Effect.ensuring(Effect.sync(() => rest(state))),
-      Effect.locally(onAnswer, heard)
+      Effect.locally(onAnswer, noteResponse)
     )
-    // Nor longer than the longest pace, should the clock be set back meanwhile.
+    // Bounded by the longest interval, in case the clock is set back meanwhile.
     const longest = Math.max(waitingInterval, intervalOf(chain, state.activity))
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
-    // A busy watcher looks often enough as it is.
-    yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(mailbox), left) : Clock.sleep(left)
+    // A busy watcher polls often enough without being woken.
+    yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(wakeUps), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
 
   const watcher: Watcher = {
     ...watch.network,
     run,
-    exclusively: (work) => mine.withPermits(1)(withProvider((provider) => work(watch, provider))),
+    exclusively: (work) => exclusive.withPermits(1)(withProvider((provider) => work(watch, provider))),
     health: (now) => chainHealthOf(watch, state, now),
     gas: makeGas(chain.chain, providers),
     wake,

@@ -1,3 +1,7 @@
+/**
+ * The transaction that ends a tick: blocks, receipts, the scan position, and what settles from them, stored together. A
+ * reader never sees a reorg half applied.
+ */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
@@ -7,25 +11,25 @@ import type { Settlement } from "../ledger/Settlement.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import type { ReadRange } from "../scan/readRange.ts"
 
-/** What a tick has read, on top of what. */
+/** What a tick has read, and on top of which block. */
 export interface TickReading extends ReadRange {
   readonly network: Network
   /** The stored head that the tick started from. */
   readonly from: BlockRef
   /** The common ancestor, when `from` is no longer on the chain. */
   readonly ancestor: BlockRef | undefined
-  /** No second provider has to be asked about it. */
+  /** The receipts need no second provider. */
   readonly corroborated: boolean
-  /** Nobody was watched for: there is nothing that a second pass could find. */
+  /** No address was watched: a verification pass could find nothing. */
   readonly unwatched: boolean
 }
 
 const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number && a.hash === b.hash
 
 /**
- * Stores a reading whole, and settles what follows from it in the same transaction: a receipt that is on the old branch
- * and on the new one changes nothing. False, and nothing stored, when the stored head is no longer the one that the
- * reading started from.
+ * Stores a reading, and settles the payments that it changes, in one transaction: a receipt that is on the old branch
+ * and on the new one changes nothing. Returns false, and stores nothing, when the stored head is no longer the one that
+ * the reading started from.
  */
 export const commitReading = (settlement: Settlement["Type"], reading: TickReading) =>
   Effect.gen(function* () {
@@ -41,17 +45,19 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
       yield* Ledger.keepBlocks(network, [ancestor])
     }
     for (const payment of yield* Ledger.keepReceipts(network, transfers, corroborated)) touched.add(payment)
-    const hits = transfers.map(
-      (hit): BlockRef => ({ number: hit.blockNumber, hash: hit.blockHash, time: hit.blockTime })
+    const paidIn = transfers.map(
+      (transfer): BlockRef => ({ number: transfer.blockNumber, hash: transfer.blockHash, time: transfer.blockTime })
     )
-    yield* Ledger.keepBlocks(network, [...new Map(hits.map((block) => [block.number, block])).values(), end])
+    yield* Ledger.keepBlocks(network, [...new Map(paidIn.map((block) => [block.number, block])).values(), end])
     yield* Ledger.moveScan(network, end)
     if (unwatched) yield* Ledger.moveVerified(network, end.number)
     yield* settlement.settle({ network, head: end }, touched)
     return true
   })
 
-/** Stores where reading starts, and lets payments that were made before count what comes above it. */
+/**
+ * Stores where reading starts; payments made before count transfers above it. `genesis`: the hash of block 0, if known.
+ */
 export const commitStart = (network: Network, checkpoint: BlockRef, genesis: string | undefined) =>
   Effect.gen(function* () {
     yield* Ledger.startScan(network, checkpoint, genesis)

@@ -1,3 +1,9 @@
+/**
+ * The `safe` and `finalized` blocks of one chain: read from the providers, stored with the scan, and reported on
+ * /readyz where a policy requires a tag that no provider serves or that stalls. A tag that a policy requires needs a
+ * quorum of two providers, so that one provider alone cannot confirm a payment early. Maintenance reads the tags; the
+ * doctor uses `findTagged`.
+ */
 import { Clock, Duration, Effect, Either } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { type FinalityTag, requirementOf } from "../../Domain/Finality.ts"
@@ -11,14 +17,14 @@ import { type BlockHeader, getTagged, sendBatch } from "../rpc/methods.ts"
 import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 
-/** How a node says that it does not know a tag. */
+/** Reasons with which a node rejects a tag that it does not know. */
 const unknownTag: ReadonlySet<RpcReason> = new Set(["unsupported", "refused", "missing", "garbage"])
-/** A tag that is further behind the head than this stands still. Seconds of the chain's clock. */
+/** A tag that is further behind the head than this stalls. Seconds of the chain's clock. */
 const usualDelay = Duration.toSeconds("1 hour")
-/** How often the log is told of a tag that stands still. */
+/** How often a stalled tag is logged. */
 const stallInterval = Duration.toMillis("1 hour")
 
-/** The newest block with the tag; undefined where the chain or its node knows no such thing. */
+/** The newest block with the tag; undefined where the chain or its node does not know the tag. */
 export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTag) =>
   sendBatch(client, [getTagged(tag)]).pipe(
     Effect.map(([header]): BlockHeader | undefined => header),
@@ -28,24 +34,24 @@ export const findTagged = ({ client }: Pick<Provider, "client">, tag: FinalityTa
     )
   )
 
-/** A block with a tag, by a provider. */
-interface Claim {
+/** A block with a tag, as a provider reports it. */
+interface ReportedTag {
   readonly by: Provider
   readonly block: BlockHeader
 }
 
-/** The chain's tags, and whether the payments that wait for one can ever get it. */
+/** The chain's finality tags, and whether payments that require one can be confirmed. */
 export interface Finality {
-  /** Asks for the tags and stores them. Gives the newest block that this provider calls final, if it knows the tag. */
+  /** Reads the tags and stores them. Returns the newest block that this provider calls final, if it knows the tag. */
   readonly read: (
     provider: Provider,
     head: BlockRef
   ) => Effect.Effect<BlockHeader | undefined, RpcError | StoreUnavailable>
-  /** What is not as it should be, as of the last `read`. */
+  /** What is wrong, as of the last `read`. */
   readonly trouble: () => { readonly reason: string; readonly ready: boolean } | undefined
 }
 
-/** Asks for one chain's tags: of another provider too where a policy needs one that the serving provider refuses. */
+/** Makes the reader of one chain's tags. Those that a policy requires are read from the other providers too. */
 export const makeFinality = (watch: WatchContext): Finality => {
   const { chain, network, providers, reader, writer } = watch
   const needed = new Set<FinalityTag>(chain.policies.map((policy) => policy.require))
@@ -54,14 +60,14 @@ export const makeFinality = (watch: WatchContext): Finality => {
   let lacking: string | undefined
   let sole: string | undefined
   let stalled: string | undefined
-  let told = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
 
-  /** Who alone tells a tag, and for how long. */
-  const soles = new Map<FinalityTag, { readonly by: Provider; readonly alone: ObservedDuration }>()
+  /** The only provider that reports a tag, and for how long it has been the only one. */
+  const soleReporters = new Map<FinalityTag, { readonly by: Provider; readonly alone: ObservedDuration }>()
 
-  /** The tag as the other providers have it. */
-  const elsewhere = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
-    const known: Array<Claim> = []
+  /** The tag as the other providers report it. */
+  const reportedByOthers = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
+    const known: Array<ReportedTag> = []
     for (const other of yield* providers.others(provider)) {
       const found = yield* Effect.either(findTagged(other, tag))
       if (Either.isLeft(found)) yield* providers.failed(other, found.left)
@@ -70,32 +76,32 @@ export const makeFinality = (watch: WatchContext): Finality => {
     return known
   })
 
-  /** Whether one provider alone has told the tag for as long as others are waited for. */
-  const isLeftToIt = Effect.fnUntraced(function* (tag: FinalityTag, by: Provider) {
+  /** Whether one provider has been the only one to report the tag for the whole patience. */
+  const isPatienceOver = Effect.fnUntraced(function* (tag: FinalityTag, by: Provider) {
     const now = yield* Clock.currentTimeMillis
-    const before = soles.get(tag)
+    const before = soleReporters.get(tag)
     const alone = before?.by === by ? before.alone : new ObservedDuration()
     alone.seen(now)
-    soles.set(tag, { by, alone })
+    soleReporters.set(tag, { by, alone })
     return alone.millis >= watch.soleProviderPatience
   })
 
   /**
-   * A tag that a policy requires is the second highest that the providers know: one alone may claim too much. Of one that
-   * only one provider tells, its word counts after the patience for a sole one, whether the others are silent or say for
-   * the moment that they know no such tag.
+   * A tag that a policy requires is the second highest block that the providers report: a single provider may claim too
+   * much. A tag that only one provider reports counts after `payments.sole_provider_patience`, whether the others are
+   * silent or do not know the tag at the moment.
    */
   const find = Effect.fnUntraced(function* (provider: Provider, tag: FinalityTag) {
     const own = yield* findTagged(provider, tag)
     if (!needed.has(tag) || isOnlyProvider(watch)) return { own, any: own, awaits: false }
-    const known = yield* elsewhere(provider, tag)
+    const known = yield* reportedByOthers(provider, tag)
     if (own !== undefined) known.push({ by: provider, block: own })
     const [highest, second] = known.sort((a, b) => b.block.number - a.block.number)
     if (highest !== undefined && second === undefined) {
-      const counts = yield* isLeftToIt(tag, highest.by)
+      const counts = yield* isPatienceOver(tag, highest.by)
       return { own, any: counts ? highest.block : undefined, awaits: !counts }
     }
-    soles.delete(tag)
+    soleReporters.delete(tag)
     return { own, any: second?.block, awaits: false }
   })
 
@@ -112,7 +118,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
     }
   })
 
-  /** Whether a payment waits for the tag, with receipts that have their confirmations above block `number`. */
+  /** Whether a payment waits for the tag: with receipts above block `number` that have their confirmations. */
   const isWaitedFor = (tag: FinalityTag, number: number, head: BlockRef) =>
     Effect.map(Watched.deepAbove(reader, network, number, head.number - chain.confirmations + 1), (values) =>
       values.some((value) => requirementOf(chain.policies, value) === tag)
@@ -129,8 +135,8 @@ export const makeFinality = (watch: WatchContext): Finality => {
     const hours = Math.floor((head.time - at) / 3600)
     stalled = `finality stalls: the newest ${tag} block ${number} is ${hours} h behind the head, and a payment waits for the tag by ${policy}`
     const now = yield* Clock.currentTimeMillis
-    if (now >= told && now - told < stallInterval) return
-    told = now
+    if (now >= loggedAt && now - loggedAt < stallInterval) return
+    loggedAt = now
     yield* Effect.logError("finality stalls, and a payment waits for it").pipe(Effect.annotateLogs({ reason: stalled }))
   })
 
@@ -138,7 +144,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
     const finalized = yield* find(provider, "finalized")
     const safe = needed.has("safe") ? yield* find(provider, "safe") : { own: undefined, any: undefined, awaits: false }
     if (finalized.any !== undefined || safe.any !== undefined) {
-      // Stored tags only grow: what has not been read yet is nobody's to call final.
+      // Stored tags only grow, so a tag above the blocks that have been read is not stored yet.
       const upTo = (tag: BlockRef | undefined) => tag && Math.min(tag.number, head.number)
       yield* writer.write(Ledger.setTags(network, { safe: upTo(safe.any), finalized: upTo(finalized.any) }))
     }
@@ -150,7 +156,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
         ? undefined
         : `only one provider tells the tag ${named(awaited)}, which ${policy} requires: payments above its amount wait for another one, up to payments.sole_provider_patience. Remedy: add a provider to rpc_urls that serves it`
     const scan = yield* Ledger.scan(reader, network)
-    // What has been known once is there, and only not told of now.
+    // A tag that was stored once exists, and is only unavailable at the moment.
     yield* noteLack(
       Array.from(needed).filter((tag) => found[tag] === undefined && !awaits[tag] && scan?.[tag] === undefined)
     )

@@ -1,3 +1,9 @@
+/**
+ * The recurring work of a watcher besides reading new blocks, each task at an interval of its own: compare balances,
+ * read finality tags and verify final blocks, search for payments that are about to end, sweep the addresses of ended
+ * payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and does not
+ * stop the others. The watcher runs what is due after each tick that reached the head.
+ */
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { SettingsShape } from "../../Settings.ts"
@@ -17,35 +23,35 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import { makeFinality } from "./finalityTags.ts"
 import { compareBalances } from "./reconcileRound.ts"
 
-/** How often the chain's tags are asked for, and with them the second pass goes on: while no payment is open, and else. */
+/** How often finality tags are read and the verification pass continues: while no payment is open, and otherwise. */
 export const idleTagInterval = Duration.toMillis("30 minutes")
 export const tagInterval = Duration.toMillis("1 minute")
-/** Where a payment may wait for a tag. */
+/** The same where a policy requires a tag, so that a payment may wait for it. */
 export const policyTagInterval = Duration.toMillis("12 seconds")
-/** Spans that the second pass reads between two ticks. */
+/** Block ranges that the verification pass reads between two ticks. */
 const passParts = 16
-/** All addresses that are still watched are looked at once in this time, whatever became of their payments. */
+/** The balances of all watched addresses are compared once in this time, also those of ended payments. */
 const sweepInterval = Duration.toMillis("1 day")
-/** Addresses that one tick looks at for that. */
+/** Addresses that the sweep compares in one tick. */
 const sweepPage = 1000
-/** How often skipped addresses are looked for that are new, and how many one tick looks at. */
+/** How often new skipped addresses are looked up, and how many of them one tick searches. */
 const gapInterval = Duration.toMillis("5 seconds")
 const gapPage = 500
-/** Blocks below the final ones that are kept for reorgs that nobody expects. */
+/** Blocks below the final ones that are kept, for reorgs of final blocks. */
 const keptBelow = 10_000
-/** How often older ones are dropped, and how many one tick goes through. */
+/** How often older blocks are dropped, and how many of them one tick examines. */
 const dropInterval = Duration.toMillis("1 hour")
 const dropPage = 1000
 
-/** What is not as it should be. `ready`: the chain's payments come to their end all the same. */
+/** A problem for /readyz. `ready`: payments of the chain can still be completed. */
 export interface Trouble {
   readonly reason: string
   readonly ready: boolean
 }
 
-/** What is to be done besides reading new blocks, each at a pace of its own. */
+/** The maintenance of one watcher. */
 export interface Maintenance {
-  /** Does what is due with the chain read up to `head`. Gives what could not be done, and what is not as it should be. */
+  /** Runs the tasks that are due, with the chain read up to `head`. Returns what failed and what is wrong. */
   readonly run: (
     provider: Provider,
     head: BlockRef,
@@ -53,36 +59,36 @@ export interface Maintenance {
   ) => Effect.Effect<ReadonlyArray<Trouble>, StoreUnavailable>
 }
 
-/** When each was last done, Unix milliseconds by the clock. */
-interface Done {
+/** When each task was last done. Unix milliseconds. */
+interface LastDone {
   balances: number
   tags: number
-  /** The second pass had somebody to read from. */
+  /** When the verification pass last had another provider to read from. */
   pass: number
   sweep: number
   gaps: number
   drop: number
-  /** Up to this block, old blocks have been gone through. */
+  /** Old blocks have been examined up to this number. */
   droppedTo: number
-  /** What the sweep under way goes on with; undefined between two. */
+  /** The next page of the sweep under way; undefined between two sweeps. */
   next: Sweep | undefined
 }
 
-/** First the addresses of payments that have ended, then those that a lost copy of the database may have handed out. */
+/** First the addresses of ended payments, then skipped ones, which a lost copy of the database may have handed out. */
 type Sweep =
   | { readonly of: "ended"; readonly after: Balances.Cursor | undefined }
   | { readonly of: "gaps"; readonly after: string | undefined }
 
-/** Whether it is time again for what was last done at `last`, Unix milliseconds: also where the clock was set back since. */
-const isTime = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
+/** Whether a task last done at `last`, Unix milliseconds, is due: also after the clock was set back. */
+const isDue = (last: number, interval: number, now: number): boolean => now < last || now - last >= interval
 
-/** The chores of one watcher. */
+/** Makes the maintenance of one watcher. */
 export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["payments"]): Maintenance => {
   const { chain, network, reader, settlement, writer } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
   const never = Number.NEGATIVE_INFINITY
-  const done: Done = {
+  const done: LastDone = {
     balances: never,
     tags: never,
     pass: never,
@@ -99,7 +105,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   let unsearched: string | undefined
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (!isTime(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
+    if (!isDue(done.balances, balanceInterval, now) && !(yield* Balances.due(reader, network, head, grace))) return
     done.balances = now
     const scan = yield* Ledger.scan(reader, network)
     const final = finalBlockOf(watch, head.number, scan?.finalized)
@@ -109,16 +115,16 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   })
 
   /**
-   * Where the end of a payment's time lies between two stored blocks, the one that has just got all its confirmations is
-   * stored too: else the payment would wait for the next end of a range.
+   * Where the end of a payment's time lies between two stored blocks, also stores the block that has just got all its
+   * confirmations: otherwise the payment would wait for the next stored block.
    */
-  const settled = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
+  const settleEnded = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
     const number = head.number - chain.confirmations + 1
     const stored = yield* Ledger.newestBlockAt(reader, network, number)
     if (stored === undefined || stored.number === number) return
     if (!(yield* Watched.anyOver(reader, network, stored, head, grace))) return
     const [block, now] = yield* sendBatch(provider.client, [getHeader(number), getHeader(head.number)])
-    // Of another branch it would be taken for an ancestor of the head.
+    // A block of another branch must not be stored as an ancestor of the head.
     if (now.hash !== head.hash) return
     yield* writer.write(
       Effect.gen(function* () {
@@ -132,7 +138,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const tags = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number, idle: boolean) {
     const interval = chain.policies.length > 0 ? policyTagInterval : tagInterval
-    if (!isTime(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
+    if (!isDue(done.tags, idle && finality.trouble() === undefined ? idleTagInterval : interval, now)) return
     done.tags = now
     if (done.pass === never || done.pass > now) done.pass = now
     const finalized = yield* finality.read(provider, head)
@@ -147,7 +153,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
       if (passed !== "waits") done.pass = now
       if (passed !== "more") return
     }
-    // A provider that gives few blocks at once may be slower than the chain at the pace of tags.
+    // With a small block range, one round in each tag interval may be slower than the chain: go on at the next tick.
     done.tags = never
   })
 
@@ -164,7 +170,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   const sweep = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
     if (done.next === undefined) {
-      if (!isTime(done.sweep, sweepInterval, now)) return
+      if (!isDue(done.sweep, sweepInterval, now)) return
       done.sweep = now
       done.next = { of: "ended", after: undefined }
     }
@@ -173,13 +179,13 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     done.next = next
   })
 
-  const searched = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
+  const searchEnding = Effect.fnUntraced(function* (provider: Provider, head: BlockRef) {
     unsearched = yield* search.run(provider, head)
   })
 
-  /** Once for each skipped address: what came before it was watched. */
+  /** Searches each skipped address once, for transfers from before it was watched. */
   const gaps = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
-    if (!isTime(done.gaps, gapInterval, now)) return
+    if (!isDue(done.gaps, gapInterval, now)) return
     const addresses = yield* Gaps.unsearched(reader, network, gapPage)
     if (addresses.length < gapPage) done.gaps = now
     if (addresses.length === 0) return
@@ -197,7 +203,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
 
   /** Drops stored blocks that no reorg can reach, that no receipt is in, and that no open payment counts from. */
   const drop = Effect.fnUntraced(function* (_provider: Provider, _head: BlockRef, now: number) {
-    if (!isTime(done.drop, dropInterval, now)) return
+    if (!isDue(done.drop, dropInterval, now)) return
     const scan = yield* Ledger.scan(reader, network)
     if (scan === undefined) return
     const before = Math.min(scan.verified, scan.finalized ?? scan.verified) - keptBelow
@@ -210,14 +216,15 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
     const now = yield* Clock.currentTimeMillis
     const troubles: Array<Trouble> = []
-    // Nothing can have come to nobody; but whether a policy can be kept must be known before somebody pays.
+    // Without watched addresses there is nothing to do, except to find out in time whether a policy's tag is available.
     const unwatched = chain.policies.length > 0 ? [tags] : []
-    for (const chore of watch.watched.size === 0 ? unwatched : [balances, settled, searched, tags, sweep, gaps, drop]) {
-      yield* chore(provider, head, now, idle).pipe(
+    const all = [balances, settleEnded, searchEnding, tags, sweep, gaps, drop]
+    for (const task of watch.watched.size === 0 ? unwatched : all) {
+      yield* task(provider, head, now, idle).pipe(
         Effect.catchTag("RpcError", (error: RpcError) => {
           troubles.push({ reason: error.summary, ready: true })
           return Effect.zipRight(
-            Effect.logDebug("a chore could not be done").pipe(Effect.annotateLogs({ reason: error.message })),
+            Effect.logDebug("a maintenance task failed").pipe(Effect.annotateLogs({ reason: error.message })),
             providerTrouble.has(error.reason) ? watch.providers.failed(provider, error) : Effect.void
           )
         })

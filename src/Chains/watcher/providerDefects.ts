@@ -3,30 +3,31 @@ import type { Writer } from "../../Sql.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 
-/** A defect inside a command to the store: not of a provider's making. */
-class InStore extends Data.Error<{ readonly cause: unknown }> {}
+/** A defect inside a database command: not caused by a provider. */
+class StoreDefect extends Data.Error<{ readonly cause: unknown }> {}
 
-/** The writer, whose defects end the process whatever they are. */
+/** The writer, with its defects marked: they end the process, whatever they are. */
 export const storeDefectsAsDefects = (writer: Context.Tag.Service<Writer>): Context.Tag.Service<Writer> => ({
-  write: (command) => Effect.catchAllDefect(writer.write(command), (cause) => Effect.die(new InStore({ cause })))
+  write: (command) => Effect.catchAllDefect(writer.write(command), (cause) => Effect.die(new StoreDefect({ cause })))
 })
 
-/** What the log has of it, so that it can be told from a provider's usual failures. */
+/** The log message, which tells this from a provider's usual failures. */
 export const defectMessage = "an answer could not be handled"
 
-/** What the language throws where a value is not what code takes it for. */
-const isOfValues = (defect: unknown): boolean =>
+/** What JavaScript throws where a value is not of the expected kind. */
+const isValueError = (defect: unknown): boolean =>
   defect instanceof RangeError || defect instanceof TypeError || defect instanceof SyntaxError
 
 /**
- * Reads from a provider. Every answer is checked before it is used; should one get through that code cannot handle, that
- * is the provider's failure and the log's matter, and neither other chains nor other providers have any harm of it.
+ * Turns defects of work on a provider's responses into errors of that provider. Every response is checked before it is
+ * used. If one still breaks the code, it is logged and counts as the provider's failure: other chains and providers go
+ * on.
  */
 export const providerDefectsAsErrors =
   (client: RpcClient) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | RpcError, R> =>
     Effect.catchAllDefect(work, (defect) =>
-      isOfValues(defect)
+      isValueError(defect)
         ? Effect.zipRight(
             Effect.logError(defectMessage).pipe(
               Effect.annotateLogs({ provider: client.host, cause: Cause.pretty(Cause.die(defect)) })

@@ -8,10 +8,10 @@ import type { Provider } from "../providers/Providers.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
 import { isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
 
-/** Rounds that an address may fail in until it holds up the others no longer. */
+/** Rounds in which an address may fail before it no longer holds up the others. */
 const failingRounds = 3
 
-/** Reads balances from one provider, and from another one what the first cannot tell of. */
+/** Reconciles balances with one provider, and what fails there with another one. */
 const readBoth = Effect.fnUntraced(function* (
   { chain, providers }: WatchContext,
   provider: Provider,
@@ -24,7 +24,7 @@ const readBoth = Effect.fnUntraced(function* (
   const second = (part: ReadonlyArray<BalanceQuery>) =>
     reconcileBalances({ provider: other, others: [provider], chain }, head, part, hopeless)
   const first = yield* reconcileBalances({ provider, others: [other], chain }, head, asked).pipe(
-    // What this one refuses for good may be all that keeps payments from ending.
+    // What this provider keeps refusing would otherwise keep payments from ending.
     Effect.catchIf(
       ({ reason }) => !providerTrouble.has(reason),
       () => second(asked)
@@ -32,16 +32,16 @@ const readBoth = Effect.fnUntraced(function* (
   )
   if (first.failed.length === 0) return first
   const left = new Set(first.failed.map(({ address }) => address))
-  // What has been told of is not asked about again: a part that stays unattributed would be added twice.
-  const isTold = (address: string, blockHash: string) =>
+  // Income that is replaced already is not asked about again: a part that stays unattributed would be added twice.
+  const isReplaced = (address: string, blockHash: string) =>
     first.replaced.some((one) => one.address === address && one.blockHash === blockHash)
-  const untold = asked
+  const unresolved = asked
     .filter(({ address }) => left.has(address))
-    .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isTold(one.address, credit.blockHash)) }))
-  const again = yield* second(untold).pipe(
+    .map((one) => ({ ...one, doubts: one.doubts.filter(({ credit }) => !isReplaced(one.address, credit.blockHash)) }))
+  const again = yield* second(unresolved).pipe(
     Effect.tapError((error) => (providerTrouble.has(error.reason) ? providers.failed(other, error) : Effect.void)),
-    // One that tells of nothing at all keeps nobody from being given up.
-    Effect.orElse(() => reconcileBalances({ provider, others: [other], chain }, head, untold, hopeless)),
+    // Where the other provider fails as a whole, addresses are still given up after their failing rounds.
+    Effect.orElse(() => reconcileBalances({ provider, others: [other], chain }, head, unresolved, hopeless)),
     Effect.either
   )
   if (Either.isLeft(again)) return first
@@ -55,10 +55,10 @@ const readBoth = Effect.fnUntraced(function* (
   }
 })
 
-/** How many rounds running each address has failed in. */
+/** Consecutive rounds in which each address has failed. */
 type Failures = Map<string, number>
 
-/** Counts who has failed, and tells the log of it. */
+/** Counts the addresses that failed, and logs them. */
 const noteFailed = (failures: Failures, asked: ReadonlyArray<BalanceQuery>, failed: ReadonlyArray<FailedAddress>) => {
   const now = new Set(failed.map(({ address }) => address))
   for (const { address } of asked) if (!now.has(address)) failures.delete(address)
@@ -68,9 +68,9 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<BalanceQuery>, fail
       const rounds = (failures.get(address) ?? 0) + 1
       failures.set(address, rounds)
       const logged = Effect.annotateLogs({ address, reason: error.message })
-      if (rounds === 1) return Effect.logWarning("what came to an address cannot be told").pipe(logged)
+      if (rounds === 1) return Effect.logWarning("the income of an address cannot be attributed").pipe(logged)
       return givenUp && rounds === failingRounds
-        ? Effect.logError("what came to an address cannot be told, and is kept as unattributed").pipe(logged)
+        ? Effect.logError("the income of an address cannot be attributed, and is stored as unattributed").pipe(logged)
         : Effect.void
     },
     { concurrency: 1, discard: true }
@@ -78,8 +78,8 @@ const noteFailed = (failures: Failures, asked: ReadonlyArray<BalanceQuery>, fail
 }
 
 /**
- * Compares what addresses hold at the scanned head with the ledger, and stores what came, but for what another provider
- * denies.
+ * Compares the balances of addresses at the scanned head with the ledger, and stores the income found, except what
+ * another provider denies.
  */
 export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   watch: WatchContext,
@@ -91,8 +91,8 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
 ) {
   const { settlement, writer } = watch
   const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))
-  const told = yield* readBoth(watch, provider, head, asked, hopeless)
-  const reading = yield* withoutDenied(watch, provider, told, disputed)
+  const reported = yield* readBoth(watch, provider, head, asked, hopeless)
+  const reading = yield* withoutDenied(watch, provider, reported, disputed)
   yield* noteFailed(failures, asked, reading.failed)
   yield* writer.write(commitBalances(settlement, { ...reading, of, corroborated: isOnlyProvider(watch) }))
 })

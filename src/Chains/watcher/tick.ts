@@ -1,3 +1,8 @@
+/**
+ * One tick of a watcher: one look at the chain's head and one step towards it. A tick starts the scan, reads the next
+ * range of blocks, or replaces the blocks that a reorg orphaned; a step is stored whole in one transaction, or not at
+ * all. `Watcher` calls it until the head is reached, then at its poll interval.
+ */
 import { Effect } from "effect"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { Tx } from "../../Sql.ts"
@@ -16,8 +21,8 @@ import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContex
 import { commitReading, commitStart } from "./commit.ts"
 
 /**
- * `CaughtUp`: the chain's head has been read. `More`: go on at once. `Waiting`: nothing can be read yet, and why.
- * `Behind`: this provider's node lacks what another has shown.
+ * `CaughtUp`: the chain's head has been read. `More`: tick again at once. `Waiting`: nothing can be read yet, and why.
+ * `Behind`: this provider lacks a block that has been read already.
  */
 type Step =
   | { readonly _tag: "CaughtUp"; readonly scanned: number; readonly head: BlockRef }
@@ -25,15 +30,15 @@ type Step =
   | { readonly _tag: "Waiting"; readonly scanned: number | undefined; readonly reason: string }
   | { readonly _tag: "Behind"; readonly scanned: number; readonly error: RpcError }
 
-/** What a tick has come to. */
+/** The result of a tick. */
 export type TickOutcome = Step & {
   /** Number of the chain's head. */
   readonly newest: number
-  /** What is wrong with this machine's clock. */
+  /** Why this machine's clock is wrong, where it is. */
   readonly clock: string | undefined
 }
 
-/** Fixes where reading starts, at the first head that is seen. */
+/** Stores where reading starts, at the first head that is seen. */
 const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provider: Provider, head: BlockHeader) {
   const { chain, network, providers, reader, writer } = watch
   const { client } = provider
@@ -47,7 +52,7 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   if ("doubt" in corroborated) return waiting(corroborated.doubt)
   yield* watch.implausibleHeads.check(provider, head)
   const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
-  // With the head once more: else the checkpoint may be another chain's, or another branch's.
+  // In one batch with the head, so that both are of the same chain and branch.
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
     const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
@@ -61,10 +66,10 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   return { _tag: "More", scanned: checkpoint.number } satisfies Step
 })
 
-/** A reorg up to this deep is read in one piece where it can be, however small the provider's errors have made the span. */
+/** A reorg of up to this many blocks is read in one range where possible, however small the block range has become. */
 const oneReorg = 32
 
-/** Reads what follows `after`: a span of it, and at least up to `reorgedTo`. */
+/** Reads the blocks after `after`: one block range, and at least up to `reorgedTo`. */
 const read = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
@@ -73,12 +78,12 @@ const read = Effect.fnUntraced(function* (
   reorgedTo: number
 ): Effect.fn.Return<ReadRange, RpcError> {
   yield* watch.implausibleHeads.check(provider, head, after)
-  // Addresses are added before anybody can know them. What is mined by now pays none that is added from here on.
+  // An address is watched before anybody knows it, so no block up to this head can pay an address that is added later.
   if (watch.watched.size === 0) return { end: head, transfers: [], unwatched: true } satisfies ReadRange
-  const { client, blockRange: span } = provider
-  const blocks = Math.max(span.blocks, Math.min(reorgedTo - after.number, oneReorg))
+  const { client, blockRange } = provider
+  const blocks = Math.max(blockRange.blocks, Math.min(reorgedTo - after.number, oneReorg))
   const to = Math.min(head.number, after.number + blocks)
-  // The head was read together with what is in the place of `after`. So is any other end: both are of one branch.
+  // The head was read in one batch with the block at `after`. So is any other end: both are of one branch.
   const [last, below] = to === head.number ? [head] : yield* sendBatch(client, [getHeader(to), getHeader(after.number)])
   if (below !== undefined && below.hash !== after.hash) {
     const detail = `block ${after.number} was ${after.hash} and is ${below.hash}`
@@ -86,33 +91,33 @@ const read = Effect.fnUntraced(function* (
   }
   return yield* readRange(sourceOf(watch, provider), after, last).pipe(
     Effect.tapBoth({
-      onFailure: (error) => Effect.sync(() => span.failed(error, last.number - after.number)),
-      onSuccess: ({ end }) => Effect.sync(() => span.succeeded(end.number - after.number))
+      onFailure: (error) => Effect.sync(() => blockRange.failed(error, last.number - after.number)),
+      onSuccess: ({ end }) => Effect.sync(() => blockRange.succeeded(end.number - after.number))
     }),
     Effect.catchIf(
       ({ reason }) => reorgedTo > after.number && rangeErrors.has(reason),
-      // A limit below the reorg's depth would refuse that for ever.
+      // With a limit below the reorg's depth, the whole range would be refused for ever.
       () => read(watch, provider, after, head, to > reorgedTo ? reorgedTo : after.number)
     )
   )
 })
 
 /**
- * Coins that a reorg takes back and the new branch has again, up to `end`, where nothing but balances tells of them: found
- * now, so that both become known in one transaction and the payment is where it was.
+ * Native transfers that a reorg orphaned and the new branch has again, up to `end`, where only balances show them. They
+ * are found now, so that one transaction stores both and the payment does not lose them in between.
  */
-const regained = Effect.fnUntraced(function* (
+const replacedIncome = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   ancestor: BlockRef,
   end: BlockRef
 ) {
-  const asked = yield* Balances.orphanedQueries(watch.reader, watch.network, ancestor.number)
-  if (asked.length === 0) return []
-  return yield* reconcileBalances({ provider, others: [], chain: watch.chain }, end, asked).pipe(
+  const queries = yield* Balances.orphanedQueries(watch.reader, watch.network, ancestor.number)
+  if (queries.length === 0) return []
+  return yield* reconcileBalances({ provider, others: [], chain: watch.chain }, end, queries).pipe(
     Effect.map(({ transfers }) => transfers.filter(({ txHash }) => txHash !== undefined)),
     Effect.catchTag("RpcError", (error) =>
-      // The next round finds them.
+      // The next comparison of balances finds them.
       Effect.as(
         Effect.logDebug("balances after a reorg could not be read").pipe(
           Effect.annotateLogs({ reason: error.message })
@@ -123,7 +128,7 @@ const regained = Effect.fnUntraced(function* (
   )
 })
 
-/** One commit from the scanned head towards the chain's; `atLast` is what the chain has in the place of the former. */
+/** One commit from the scanned head towards the chain's. `atLast` is the chain's block at the scanned head's number. */
 const advance = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
@@ -139,16 +144,16 @@ const advance = Effect.fnUntraced(function* (
   const ancestor = replacement && (yield* commonAncestor(watch, provider, scan, replacement))
   const after = ancestor ?? from
   if (after.number === head.number) {
-    // The reorg goes below the first block that was stored, and the chain has nothing above it yet.
+    // The reorg goes below the first stored block, and the chain has no block above it yet.
     const reason = `block ${head.number} was replaced and none has followed yet`
     return { _tag: "Waiting", scanned: from.number, reason } satisfies Step
   }
   const range = yield* read(watch, provider, after, head, ancestor === undefined ? after.number : from.number)
-  const again = ancestor === undefined ? [] : yield* regained(watch, provider, ancestor, range.end)
+  const balanceTransfers = ancestor === undefined ? [] : yield* replacedIncome(watch, provider, ancestor, range.end)
   const stored = yield* watch.writer.write(
     commitReading(watch.settlement, {
       ...range,
-      transfers: [...range.transfers, ...again].map((one) => ({ ...one, reportedBy: provider.client.host })),
+      transfers: [...range.transfers, ...balanceTransfers].map((one) => ({ ...one, reportedBy: provider.client.host })),
       network: watch.network,
       from,
       ancestor,
@@ -156,7 +161,7 @@ const advance = Effect.fnUntraced(function* (
     })
   )
   if (!stored) return { _tag: "More", scanned: from.number } satisfies Step
-  yield* Effect.logDebug("read").pipe(
+  yield* Effect.logDebug("blocks were read").pipe(
     Effect.annotateLogs({
       number: range.end.number,
       hash: range.end.hash,
@@ -172,7 +177,7 @@ const advance = Effect.fnUntraced(function* (
   return step
 })
 
-/** The chain's head where it is the block `last` or its child, whose parent's hash tells so. */
+/** The chain's head if it is the block `last` or its child, which the parent hash proves; else undefined. */
 const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: BlockRef) {
   const [head] = yield* sendBatch(client, [getHead])
   const isSame = head.number === last.number && head.hash === last.hash
@@ -181,8 +186,8 @@ const findNext = Effect.fnUntraced(function* (client: Provider["client"], last: 
 })
 
 /**
- * Notes how far the clock is behind the chain's, for payments that are made from now on. Those that have been made since
- * the start, before anybody had looked, are given as much more time.
+ * Notes how far the clock is behind the chain's, for payments made from now on. Payments made between the start of the
+ * process and this first look get that much more time.
  */
 const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: WatchContext, time: number) {
   const clock = yield* Effect.clock
@@ -201,11 +206,11 @@ const noteClock = Effect.fnUntraced(function* ({ headClock, network, writer }: W
 /**
  * One look at the chain, and one step towards its head.
  *
- * The look is one batch: the head, and the header in the place of the last scanned block, which must be the stored one.
- * While nothing is watched the second is left out, since no reorg can matter.
+ * The look is one batch: the head, and the header at the last scanned block's number, whose hash must be the stored
+ * one. While no address is watched the header is left out, since no reorg can matter.
  *
- * @param oneAhead the head is likely to be the last scanned block or its child: its own hash or its parent's tells that the
- * former is still the chain's, for half the calls. Where it is not, the whole look follows.
+ * @param oneAhead the head is likely to be the last scanned block or its child: its own hash or its parent's proves
+ * that the scanned block is still on the chain, with half the calls. Otherwise the whole look follows.
  */
 export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, provider: Provider, oneAhead = false) {
   const { watched } = watch
@@ -216,7 +221,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
   const look = sendBatch(client, [
     getHead,
     watching ? findHeader(scan.head.number) : undefined,
-    // Where no block is compared with a stored one, another chain's head would be taken for this one's.
+    // Without a stored block to compare with, another chain's head would be taken for this one's.
     watching ? undefined : getChainId
   ])
   const [head, atLast, chainId] = next === undefined ? yield* look : [next, scan?.head, undefined]
@@ -226,14 +231,14 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
   const step: Step = yield* Effect.gen(function* () {
     if (scan === undefined) return yield* begin(watch, provider, head)
     const { number } = scan.head
-    // Watched since the batch was put together: the last scanned block must be looked at first.
+    // An address was added after the batch was built: the last scanned block must be compared first.
     if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
     const isBelow = head.number < number || (watching && atLast === undefined)
     if (isBelow && watching && (yield* isMadeUp(watch, provider, scan, head))) {
       return yield* advance(watch, provider, scan, head, head)
     }
     if (isBelow) {
-      // A node that still syncs, or that a balancer has picked. A reorg is one when its branch is as long.
+      // The node still syncs, or a balancer picked another one. A reorg counts once its branch is as long.
       const detail = `its head is ${head.number}, and ${number}, which it lacks, has been read`
       const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
       return { _tag: "Behind", scanned: number, error } as const

@@ -1,3 +1,7 @@
+/**
+ * What a watcher knows besides the database, and the chain's health on /readyz that follows from it. The functions that
+ * change a `State` are called by its watcher alone; `chainHealthOf` only reads.
+ */
 import { Duration } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -5,88 +9,93 @@ import type { WatchContext } from "../scan/WatchContext.ts"
 import { NextTick } from "./NextTick.ts"
 import type { TickOutcome } from "./tick.ts"
 
-/** Pace while no payment of the mode is open. */
+/** Interval between ticks while no payment of the mode is open. */
 export const idleInterval = Duration.minutes(4)
-/** While payments are open, and all of them on other chains: only money gone astray can come. */
+/** While payments are open on other chains only: a transfer here would be one on the wrong chain. */
 const elsewhereInterval = Duration.minutes(2)
-/** Where nothing can be read yet, so that what is missing is soon seen. */
+/** While nothing can be read yet, so that reading starts soon after it can. Milliseconds. */
 export const waitingInterval = Duration.toMillis("1 minute")
 /**
- * How long a watcher may hear and finish nothing: four deadlines of an RPC call, so that a provider which is slow but
- * answers, or gives way to another one, does not make a chain ready and not ready by turns.
+ * How long a watcher may receive no response and finish nothing: four deadlines of an RPC call, so that readiness does
+ * not flap while a provider is slow, or is replaced by another one. Milliseconds.
  */
 const longestSilence = Duration.toMillis("20 seconds")
-/** The same in polls, where these are long. */
+/** The same in poll intervals, where these are long. */
 const missedPolls = 3
-/** How long one tick may take while it is answered: the part of a long catch-up, or chores with many questions. */
+/** How long one tick may take while responses arrive: a part of a long catch-up, or maintenance with many calls. */
 const longestTick = Duration.toMillis("2 minutes")
 
-/** Milliseconds since `at`. What the clock says is yet to come is of unknown age: the clock was set back. */
+/** Milliseconds since `at`; infinite where `at` is in the future, since the clock was set back. */
 export const age = (at: number, now: number): number => (at > now ? Number.POSITIVE_INFINITY : now - at)
 
+/** The health of a network, as /readyz and the metrics show it. */
 export interface ChainHealth extends Network {
-  /** The first head is stored, the watcher does not stand still, and the tags that policies require are known. */
+  /** The first head is stored, the watcher makes progress, and the tags that policies require are known. */
   readonly ready: boolean
   /** Every block up to this number has been read. */
   readonly head?: number
-  /** Blocks that the chain is ahead of that. */
+  /** Blocks from `head` to the chain's head. */
   readonly lagBlocks?: number
-  /** Why the chain is not read, or what is not as it should be. */
+  /** Why the chain is not read, or what else is wrong. */
   readonly reason?: string
-  /** Each provider of the chain, by its host; the reason is why it is put aside. */
+  /** Each provider of the chain, by its host; the reason says why it is unhealthy. */
   readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
 }
 
-/** Whether a payment is open on this chain, or a reorg may undo one; whether one is open on another of the mode; or none. */
+/**
+ * `busy`: a payment is open on this chain, or a reorg may undo one. `aside`: payments are open on other chains of the
+ * mode only. `idle`: none is open.
+ */
 export type Activity = "busy" | "aside" | "idle"
 
-/** Milliseconds from tick to tick. */
+/** Milliseconds from one tick to the next. */
 export const intervalOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
   const poll = Duration.toMillis(pollInterval)
   if (activity === "idle") return Duration.toMillis(idleInterval)
   return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(elsewhereInterval))
 }
 
-/** What a watcher knows besides the store. It belongs to one watcher, which alone changes it. */
+/** The state of one watcher, which alone changes it. */
 export interface State {
   /** Errors since the last good tick. */
   failures: number
   activity: Activity
   scanned: number | undefined
   newest: number | undefined
-  /** Blocks by which the head had moved when it was last looked at. */
+  /** Blocks by which the head had moved at the last tick. */
   step: number
-  /** When the head was seen to move, or compared with another provider's. */
+  /** When the head last moved, or was compared with another provider's. Unix milliseconds. */
   movedAt: number
-  /** Whether the last tick was a good one; undefined before the first good one. */
+  /** Whether the last tick succeeded; undefined before the first success. */
   good: boolean | undefined
-  /** When the chain was last read or looked after, Unix milliseconds. */
+  /** When a read or maintenance was last finished. Unix milliseconds. */
   progressAt: number
-  /** When the tick under way began, or was last answered; undefined between two ticks. */
+  /** When the tick under way began, or last received a response; undefined between two ticks. */
   busySince: number | undefined
   readonly look: NextTick
   reason: string | undefined
-  /** What keeps the chain's payments from their end, though it is read. */
+  /** A trouble keeps payments from being completed, although the chain is read. */
   unfit: boolean
-  /** The last reason that the log was warned of, until the chain is read again. */
+  /** The last reason that was logged as a warning; undefined once the chain is read again. */
   warned: string | undefined
 }
 
-/** A tick begins, or has been answered. */
+/** Notes that a tick begins, or has received a response. */
 export const busy = (state: State, now: number): void => {
   state.busySince = now
 }
 
-/** The tick has ended, well or not. */
+/** Notes that the tick has ended, successful or not. */
 export const rest = (state: State): void => {
   state.busySince = undefined
 }
 
-/** A look, and what it led to, has ended: the chain is read up to its head, or on the way there. */
+/** Notes that blocks were read: the watcher is at the head, or on its way there. */
 export const noteLook = (state: State, { _tag }: TickOutcome, now: number): void => {
   if (_tag === "CaughtUp" || _tag === "More") state.progressAt = now
 }
 
+/** Notes the outcome of a tick. */
 export const note = (state: State, outcome: TickOutcome, now: number): void => {
   state.newest = outcome.newest
   state.scanned = outcome.scanned
@@ -100,7 +109,7 @@ export const note = (state: State, outcome: TickOutcome, now: number): void => {
   if (state.reason !== undefined) noteBad(state)
 }
 
-/** The tick has read nothing. */
+/** Notes that the tick has read nothing. */
 export const noteBad = (state: State): void => {
   if (state.good !== undefined) state.good = false
 }
@@ -123,35 +132,37 @@ export const startState = (): State => ({
 })
 
 /**
- * Whether the watcher has finished nothing for too long, or the tick under way is not answered. A tick after a good one has
- * more time as long as it is answered; between two, a watcher that looks seldom may rest.
+ * Whether the watcher has finished nothing for too long, or the tick under way receives no response. A tick after a
+ * successful one has more time as long as responses arrive; the pause between two ticks does not count.
  */
-const standsStill = (chain: ChainSettings, state: State, now: number): boolean => {
+const isStalled = (chain: ChainSettings, state: State, now: number): boolean => {
   const { activity, busySince, good, progressAt } = state
   const poll = Duration.toMillis(chain.pollInterval)
   const limit = Math.max(missedPolls * poll, longestSilence)
   if (busySince !== undefined && age(busySince, now) > limit) return true
-  const rests = Math.max(0, intervalOf(chain, activity) - poll)
+  const pause = Math.max(0, intervalOf(chain, activity) - poll)
   const isAnswered = busySince !== undefined && good === true
-  return age(progressAt, now) > rests + (isAnswered ? Math.max(limit, longestTick) : limit)
+  return age(progressAt, now) > pause + (isAnswered ? Math.max(limit, longestTick) : limit)
 }
 
-/** Why a chain is not ready whose last tick had nothing to complain of; undefined where no tick has had its time yet. */
-const stillFor = ({ busySince, progressAt }: State, now: number): string | undefined => {
+/**
+ * Why a stalled chain is not ready although its last tick succeeded; undefined before the first tick can have ended.
+ */
+const stallReason = ({ busySince, progressAt }: State, now: number): string | undefined => {
   const silence = age(Number.isFinite(progressAt) ? progressAt : (busySince ?? now), now)
   return silence >= longestSilence && Number.isFinite(silence)
     ? `nothing has been finished for ${Math.floor(silence / 1000)} seconds`
     : undefined
 }
 
-/** What there is to be said of a chain at `now`, Unix milliseconds. */
+/** The health of a chain at `now`, Unix milliseconds. */
 export const chainHealthOf = (watch: WatchContext, state: State, now: number): ChainHealth => {
   const { good, newest, scanned, unfit } = state
-  const isStill = standsStill(watch.chain, state, now)
-  const reason = state.reason ?? (isStill ? stillFor(state, now) : undefined)
+  const stalled = isStalled(watch.chain, state, now)
+  const reason = state.reason ?? (stalled ? stallReason(state, now) : undefined)
   return {
     ...watch.network,
-    ready: scanned !== undefined && good !== undefined && !isStill && !unfit,
+    ready: scanned !== undefined && good !== undefined && !stalled && !unfit,
     ...(scanned === undefined ? {} : { head: scanned }),
     ...(scanned === undefined || newest === undefined ? {} : { lagBlocks: Math.max(0, newest - scanned) }),
     ...(reason === undefined ? {} : { reason }),

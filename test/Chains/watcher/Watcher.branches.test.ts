@@ -57,7 +57,7 @@ describe("a reorg", () => {
     }).pipe(aroundReal(chain, { ...withTokens, confirmations: 30 }))
   })
 
-  it.scoped("that mines coins again of which only balances tell takes nothing back", () => {
+  it.scoped("that mines coins again which only balances show orphans nothing", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     withReceipts(chain)

@@ -53,7 +53,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("by no answer of a time that the clock, once it is set back, has yet to come to", () => {
+  it.scoped("not because of a response from before the clock was set back", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const chains = yield* Chains
@@ -83,7 +83,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("only while its looks end: one that hangs is told of after twenty seconds", () => {
+  it.scoped("only while its ticks end: one that hangs is reported after twenty seconds", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -96,7 +96,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("only while what follows its looks ends, though its head has been read", () => {
+  it.scoped("only while maintenance ends too, though its head has been read", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -133,7 +133,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("all the time that a provider takes most of its 5 seconds for each answer", () => {
+  it.scoped("all the time while a provider takes most of its 5 seconds for each response", () => {
     const chain = new ModelChain(10)
     chain.finalized = 5
     return Effect.gen(function* () {

@@ -9,8 +9,8 @@ import { choring, kept } from "./maintaining.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
-describe("what one provider cannot tell of an address", () => {
-  it.scoped("is had from another one, and what both have told is kept", () =>
+describe("the income of an address that one provider cannot attribute", () => {
+  it.scoped("is read from another one, and the reports of both are stored", () =>
     Effect.gen(function* () {
       const model = yield* owing("both", alice, bob)
       const { next } = yield* choring(
@@ -57,7 +57,7 @@ describe("what one provider cannot tell of an address", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("does not hold up the others for ever where the other one tells of nothing at all", () =>
+  it.scoped("does not hold up other addresses for ever where the other provider fails too", () =>
     Effect.gen(function* () {
       const model = yield* owing("useless", alice, bob)
       const useless: RpcClient = { ...model.client, send: () => errorOf("useless", "refused") }

@@ -19,7 +19,7 @@ const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
 describe("a round", () => {
-  it.scoped("waits for an address that nobody can tell of, for two rounds, and then keeps it once", () =>
+  it.scoped("waits for an address whose income cannot be attributed, for two rounds, and then stores it once", () =>
     Effect.gen(function* () {
       const model = yield* owing("third", alice, bob)
       const bad = refusing(model, () => [1])
