@@ -9,8 +9,8 @@ import { committedTo, pay, watch } from "../world.ts"
 const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
   Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
 
-describe("the next look", () => {
-  it.scoped("is waited for by all that ask before it ends, and by who asks later till the one after", () =>
+describe("the end of the next tick", () => {
+  it.scoped("ends the wait of all that asked before it; later ones wait for the tick after", () =>
     Effect.gen(function* () {
       const look = new NextTick()
       const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
@@ -34,7 +34,7 @@ describe("the next look", () => {
     })
   )
 
-  it.scoped("on a chain that is seldom looked at comes with the payment that is about to be made there", () => {
+  it.scoped("comes at once on an idle chain when a payment is about to be made there", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch

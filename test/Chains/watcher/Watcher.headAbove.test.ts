@@ -20,7 +20,7 @@ const paidAfterwards = (chain: ModelChain) =>
     expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
   })
 
-it.scoped("one head that is far above the chain's does not keep all others behind it", () => {
+it.scoped("a single head far above the chain's does not make all later heads lag behind it", () => {
   const chain = new ModelChain(10)
   let told = 0
   chain.distort = ({ method, params: [tag] }, answer) =>
@@ -29,7 +29,7 @@ it.scoped("one head that is far above the chain's does not keep all others behin
   return paidAfterwards(chain).pipe(around(chain))
 })
 
-it.scoped("nor does a provider that has such a head each time it is asked", () => {
+it.scoped("a provider that reports such a head each time does not either", () => {
   const liar = new ModelChain(10)
   const other = liar.twin()
   let told = 0

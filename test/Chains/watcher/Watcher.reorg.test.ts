@@ -12,7 +12,7 @@ const storedBlocks = Effect.flatMap(Reader, (reader) =>
 const counted = Effect.map(ledger, (rows) => rows.map((row) => [row.block_number, row.tx_hash, row.canonical]))
 
 describe("a reorg", () => {
-  it.scoped("takes back what it drops, and counts again what comes back", () => {
+  it.scoped("orphans the receipts that it drops, and counts again those that come back", () => {
     const chain = new ModelChain(10)
     const [first, later] = [coin(alice, 1n), token(usdc, alice, 2n)]
     return Effect.gen(function* () {
@@ -197,7 +197,7 @@ describe("a reorg, settled for real", () => {
     }).pipe(aroundReal(chain))
   })
 
-  it.scoped("that drops the payment takes it back without a word, and announces it when it comes again", () => {
+  it.scoped("that drops the payment's receipt sends no event, and sends one when the receipt is back", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {

@@ -13,8 +13,8 @@ const without = (still: ModelChain) =>
     still.behind++
   })
 
-describe("a provider whose head stands still", () => {
-  it.scoped("while another one goes on is put aside, after 15 seconds, and what came meanwhile is read", () => {
+describe("a provider whose head is stalled", () => {
+  it.scoped("while another one goes on is in cooldown after 15 seconds, and the blocks since are read", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -33,7 +33,7 @@ describe("a provider whose head stands still", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("goes on where the other one is no more than a block ahead, or does not answer", () => {
+  it.scoped("goes on serving where the other one is at most a block ahead, or does not respond", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {

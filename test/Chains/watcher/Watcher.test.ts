@@ -74,7 +74,7 @@ describe("reading", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("skips nothing when an address comes between the head and the range", () => {
+  it.scoped("skips nothing when an address is added between the head and the range", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -197,7 +197,7 @@ it.scoped("a head that follows the last scanned block is looked at by one call, 
 })
 
 describe("the gas price", () => {
-  it.scoped("is asked for when somebody wants it, at most twice a minute, and kept for two minutes", () => {
+  it.scoped("is read on demand, at most twice a minute, and kept for two minutes", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const chains = yield* Chains

@@ -32,7 +32,7 @@ import {
 } from "../world.ts"
 
 describe("a provider in trouble", () => {
-  it.scoped("is asked again, and everything is caught up with in parts", () => {
+  it.scoped("is asked again, and the watcher catches up in parts", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -70,7 +70,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that begins to serve another chain is put aside, and the other one goes on", () => {
+  it.scoped("that begins to serve another chain goes into cooldown, and the other one serves", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -87,7 +87,7 @@ describe("a provider in trouble", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("that is behind is waited for: nothing goes backwards", () => {
+  it.scoped("that lags is waited for: nothing is orphaned", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -106,7 +106,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that is behind takes back nothing while nothing is watched", () => {
+  it.scoped("that lags orphans nothing while no address is watched", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -175,7 +175,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is no reason to go on after a defect", () => {
+  it.scoped("does not hide a defect", () => {
     const chain = new ModelChain(10)
     chain.intercept = () => {
       throw new Error("a bug")
@@ -186,7 +186,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("holds up no other chain", () => {
+  it.scoped("does not hold up other chains", () => {
     const [broken, sound] = [new ModelChain(10), new ModelChain(10)]
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
     broken.failure = "timeout"
@@ -212,7 +212,7 @@ describe("a provider in trouble", () => {
   })
 })
 
-it.scoped("a store that cannot be written to is tried again, and nothing is half stored", () => {
+it.scoped("a database that cannot be written to is tried again, and nothing is half stored", () => {
   const chain = new ModelChain(10)
   let full = false
   const settlement = Layer.map(notingSettlement, (context) => {

@@ -4,7 +4,7 @@ import { alice, around, upTo, watchedPayment } from "../around.ts"
 import { ModelChain } from "../ModelChain.ts"
 import { pass } from "../world.ts"
 
-it.scoped("a bad answer now and then is no reason to warn; several in a row are, once, as is their end", () => {
+it.scoped("a bad response now and then is not logged as a warning; several in a row are, once, and so is their end", () => {
   const chain = new ModelChain(10)
   const said: Array<string> = []
   const noting = Logger.add(

@@ -49,7 +49,7 @@ it.scoped("stores a reading whole, or not at all when the scan has moved since i
   }).pipe(inWorld)
 )
 
-it.scoped("keeps the blocks that later reorgs are measured against, newest first", () =>
+it.scoped("stores the blocks that later reorgs are compared with, newest first", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -65,7 +65,7 @@ it.scoped("keeps the blocks that later reorgs are measured against, newest first
   }).pipe(inWorld)
 )
 
-it.scoped("a reorg takes back every mark of the scan that was above the common ancestor, and none below it", () =>
+it.scoped("a reorg lowers every number of the scan that was above the common ancestor, and none below it", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader
@@ -96,7 +96,7 @@ it.scoped("a reorg takes back every mark of the scan that was above the common a
   }).pipe(inWorld)
 )
 
-it.scoped("passes over a watched address that no payment of the mode has", () =>
+it.scoped("skips a watched address that no payment of the mode has", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -110,7 +110,7 @@ it.scoped("passes over a watched address that no payment of the mode has", () =>
   }).pipe(inWorld)
 )
 
-it.scoped("a second pass has nothing to find below the start, nor in what was read while nobody was watched", () =>
+it.scoped("a verification pass has nothing to read below the start, nor in blocks read while no address was watched", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader
@@ -127,7 +127,7 @@ it.scoped("a second pass has nothing to find below the start, nor in what was re
   }).pipe(inWorld)
 )
 
-it.scoped("a reorg below every stored block leaves the chain's own block to measure the next one by", () =>
+it.scoped("a reorg below every stored block stores the chain's own block, to compare the next reorg with", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader

@@ -18,7 +18,7 @@ import {
 import { ModelChain, modelRpc, token } from "../ModelChain.ts"
 import { ledger, notingSettlement, pass, scanned, until, world } from "../world.ts"
 
-describe("a reorg too deep to be one", () => {
+describe("a reorg that is implausibly deep", () => {
   const logHashes = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
   const deep = (chain: ModelChain) =>
     Effect.gen(function* () {
@@ -32,7 +32,7 @@ describe("a reorg too deep to be one", () => {
     chain.mineMany(8)
   }
 
-  it.scoped("is not believed of one provider while another has the old blocks", () => {
+  it.scoped("is refused from one provider while another has the old blocks", () => {
     const first = new ModelChain(10)
     const other = new ModelChain(-1, [...first.blocks])
     return Effect.gen(function* () {
@@ -48,7 +48,7 @@ describe("a reorg too deep to be one", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("is not believed because another provider is silent while a third one has the old blocks", () => {
+  it.scoped("is refused while another provider is silent and a third one has the old blocks", () => {
     const first = new ModelChain(10)
     const third = new ModelChain(-1, [...first.blocks])
     const silent = first.twin()
@@ -83,7 +83,7 @@ describe("a reorg too deep to be one", () => {
     }).pipe(aroundTwo(first, first.twin()))
   })
 
-  it.scoped("is a sole provider's to say", () => {
+  it.scoped("is followed where there is only one provider", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -97,7 +97,7 @@ describe("a reorg too deep to be one", () => {
   })
 })
 
-it.scoped("a reorg as deep as the confirmations is followed at once, whoever has seen it", () => {
+it.scoped("a reorg as deep as the confirmations is followed at once, from any provider", () => {
   const first = new ModelChain(10)
   const lagging = new ModelChain(-1, [...first.blocks])
   return Effect.gen(function* () {
@@ -116,7 +116,7 @@ it.scoped("a reorg as deep as the confirmations is followed at once, whoever has
   }).pipe(aroundTwo(first, lagging))
 })
 
-it.scoped("a reorg that is longer than what the provider gives at once, and than 32 blocks, is read in parts", () => {
+it.scoped("a reorg that is longer than the block range, and than 32 blocks, is read in parts", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
@@ -178,11 +178,11 @@ describe("a reorg of one block", () => {
     reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
   )
 
-  it.scoped("above the final ones is followed at once, whoever has seen it", () =>
+  it.scoped("above the final blocks is followed at once, from any provider", () =>
     Effect.map(replacedAbove(11), (found) => expect(found).toEqual({ healthy: true, ledger: [0] }))
   )
 
-  it.scoped("that the chain had called final is not believed of one provider alone", () =>
+  it.scoped("of a final block is refused from one provider alone", () =>
     Effect.map(replacedAbove(12), (found) => expect(found).toEqual({ healthy: false, ledger: [1] }))
   )
 })

@@ -9,7 +9,7 @@ import { committedTo, ledger } from "../world.ts"
 const turnOf = Effect.map(Chains, (chains) => chains.exclusively({ chain: "ethereum", mode: "test" }))
 
 describe("work on the rows of a network", () => {
-  it.scoped("has them to itself: its watcher waits until it is done", () => {
+  it.scoped("has exclusive access: the watcher waits until it is done", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const turn = yield* turnOf
@@ -32,7 +32,7 @@ describe("work on the rows of a network", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that a provider fails puts it aside, and the next work is given another one", () => {
+  it.scoped("that fails by a provider puts it into cooldown, and the next work gets another one", () => {
     const first = new ModelChain(10)
     return Effect.gen(function* () {
       const turn = yield* turnOf

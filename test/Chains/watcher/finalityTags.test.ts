@@ -14,7 +14,7 @@ const finalized = Effect.flatMap(Reader, (reader) =>
 const hours = (count: number) => count * 360
 
 describe("a tag that a policy requires", () => {
-  it.scoped("is asked of the other provider where the one that serves refuses it, and counts after ten minutes", () => {
+  it.scoped("is read from the other provider where the serving one refuses it, and counts after ten minutes", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     other.finalized = 7
@@ -110,7 +110,7 @@ describe("a tag that a policy requires", () => {
     }
   )
 
-  it.scoped("and that was known once is not missing because nobody tells of it for a while", () => {
+  it.scoped("and that was known once is not missing because no provider reports it for a while", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     first.finalized = 7
@@ -127,7 +127,7 @@ describe("a tag that a policy requires", () => {
     }).pipe(aroundTwo(first, other, settings))
   })
 
-  it.scoped("and that stands still while a payment waits for it: health says so", () => {
+  it.scoped("and that stalls while a payment waits for it is reported by health", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     for (const node of [first, other]) node.finalized = 7

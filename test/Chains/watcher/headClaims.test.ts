@@ -29,7 +29,7 @@ const minutes = (count: number, work: () => void) =>
   )
 
 describe("a serving provider whose head moves at half the pace of the chain", () => {
-  it.scoped("is put aside as behind, once it lags for more than two minutes and twice the confirmations", () => {
+  it.scoped("goes into cooldown as lagging, once it lags by more than two minutes and twice the confirmations", () => {
     const slow = new ModelChain(10)
     const other = slow.twin()
     return Effect.gen(function* () {
@@ -51,7 +51,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
     }).pipe(aroundTwo(slow, other, tenSeconds))
   })
 
-  it.scoped("goes on serving where its newest block is of now, whatever head the other one claims", () => {
+  it.scoped("goes on serving while its newest block is recent, whatever head the other one claims", () => {
     const first = new ModelChain(10)
     const liar = first.twin()
     liar.distort = ({ method, params: [tag] }, answer) =>
@@ -66,7 +66,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
     }).pipe(aroundTwo(first, liar, tenSeconds))
   })
 
-  it.scoped("costs the other one a call a minute, and none while its newest block is of now", () => {
+  it.scoped("costs the other one a call a minute, and none while its newest block is recent", () => {
     const slow = new ModelChain(10)
     const other = slow.twin()
     const heads = () => other.batches.flat().filter(({ params: [tag] }) => tag === "latest").length
@@ -141,7 +141,7 @@ it.effect(
     })
 )
 
-it.scoped("a new chain is not begun at a head that another provider has not nearly reached", () => {
+it.scoped("a new chain does not start at a head far above another provider's", () => {
   const liar = new ModelChain(10)
   claiming(liar, 1_000_000, 0)
   return Effect.gen(function* () {

@@ -37,7 +37,7 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("begins to count anew when it could be told what came to the address", () =>
+  it.scoped("begins to count anew when the income of the address could be attributed", () =>
     Effect.gen(function* () {
       const model = yield* owing("anew", alice)
       let bad = [1]
@@ -62,7 +62,7 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("keeps what the first has told where the other one is in trouble, and puts that one aside", () =>
+  it.scoped("stores what the first provider reports where the other one fails, and that one goes into cooldown", () =>
     Effect.gen(function* () {
       const model = yield* owing("trouble", alice, bob)
       const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
@@ -79,7 +79,7 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("is made at once when a payment's time is over, and else at its own pace", () =>
+  it.scoped("runs at once when a payment's time is over, otherwise at its interval", () =>
     Effect.gen(function* () {
       const model = yield* owing("pace")
       yield* owe(alice, { expiresAt: 100 })
@@ -125,7 +125,7 @@ describe("an error", () => {
   )
 })
 
-it.scoped("what is done at a pace is done at once, and then at its pace, where the clock was set back", () =>
+it.scoped("a task that is done at an interval is done at once, and then at its interval, after the clock was set back", () =>
   Effect.gen(function* () {
     const model = yield* owing("clock", alice)
     const day = 86_400_000
@@ -162,7 +162,7 @@ it.scoped("what is done at a pace is done at once, and then at its pace, where t
 )
 
 describe("stored blocks", () => {
-  it.scoped("are kept ten thousand below the last that is final and has been read twice", () =>
+  it.scoped("are kept down to ten thousand below the last one that is final and verified", () =>
     Effect.gen(function* () {
       const model = yield* owing("old")
       for (const [verified, finalized] of [
@@ -206,7 +206,7 @@ describe("stored blocks", () => {
   )
 })
 
-describe("the daily look at all that is watched", () => {
+describe("the daily sweep of all watched addresses", () => {
   const address = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
   const lost = (which: string) =>
     Effect.flatMap(Writer, (writer) =>
@@ -220,7 +220,7 @@ describe("the daily look at all that is watched", () => {
       )
     )
 
-  it.scoped("goes on with the page that failed, and then with what a lost copy may have handed out", () =>
+  it.scoped("goes on with the page that failed, and then with skipped addresses", () =>
     Effect.gen(function* () {
       const model = yield* owing("sweep")
       const day = 86_400_000

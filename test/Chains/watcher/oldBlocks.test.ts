@@ -12,7 +12,7 @@ const numbers = Effect.flatMap(Reader, (reader) =>
   )
 )
 
-it.scoped("stored blocks that no reorg can reach are dropped, but for those that something counts from", () => {
+it.scoped("stored blocks that no reorg can reach are dropped, except those that a receipt or payment needs", () => {
   const chain = new ModelChain(30_000)
   const read = Effect.gen(function* () {
     yield* TestClock.setTime(hourAfter(chain))

@@ -28,7 +28,7 @@ describe("a defect in what reads from a provider", () => {
     })
   )
 
-  it.effect("ends the process where it is the store's, whatever it is", () =>
+  it.effect("ends the process where it is in the database, whatever it is", () =>
     Effect.gen(function* () {
       const bug = new TypeError("a bug in a command")
       const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })

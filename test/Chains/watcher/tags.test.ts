@@ -7,7 +7,7 @@ import { alice, upTo, withTokens } from "../around.ts"
 import { ModelChain } from "../ModelChain.ts"
 import { notingSettlement, pass, pay, until, watch, world } from "../world.ts"
 
-it.scoped("a block that has not been read is not kept as final, whatever the node says", () => {
+it.scoped("a block that has not been read is not stored as final, whatever the node reports", () => {
   const chain = new ModelChain(30)
   const ahead = {
     number: "0x64",
@@ -40,7 +40,7 @@ it.scoped("a block that has not been read is not kept as final, whatever the nod
   )
 })
 
-it.scoped("each of the two tags is kept as the node tells it", () => {
+it.scoped("each of the two tags is stored as the node reports it", () => {
   const chain = new ModelChain(10)
   const tags: Readonly<Record<string, string>> = { safe: "0x9", finalized: "0x7" }
   const client = makeClient({
