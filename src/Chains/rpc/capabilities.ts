@@ -41,7 +41,7 @@ export const mayBeCapable = (client: RpcClient, ability: Capability) =>
 /** Notes that a provider serves or refuses a capability. */
 export const noteCapability = (client: RpcClient, ability: Capability, able: boolean) =>
   Effect.map(Clock.currentTimeMillis, (at) => {
-    const abilities = observations.get(client) ?? new Map<Capability, Learnt>()
+    const abilities = observations.get(client) ?? new Map<Capability, Observation>()
     observations.set(client, abilities.set(ability, { able, at }))
   })
 

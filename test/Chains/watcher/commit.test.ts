@@ -110,21 +110,23 @@ it.scoped("skips a watched address that no payment of the mode has", () =>
   }).pipe(inWorld)
 )
 
-it.scoped("a verification pass has nothing to read below the start, nor in blocks read while no address was watched", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const reader = yield* Reader
-    const settlement = yield* Settlement
-    const verified = Effect.map(Ledger.scan(reader, network), (scan) => scan?.verified)
-    yield* writer.write(commitStart(network, block(10), undefined))
-    expect(yield* verified).toBe(10)
-    const nobody = { ...reading, from: block(10), end: block(12), unwatched: true }
-    expect(yield* writer.write(commitReading(settlement, nobody))).toBe(true)
-    expect(yield* verified).toBe(12)
-    const somebody = { ...reading, from: block(12), end: block(14) }
-    expect(yield* writer.write(commitReading(settlement, somebody))).toBe(true)
-    expect(yield* verified).toBe(12)
-  }).pipe(inWorld)
+it.scoped(
+  "a verification pass has nothing to read below the start, nor in blocks read while no address was watched",
+  () =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      const reader = yield* Reader
+      const settlement = yield* Settlement
+      const verified = Effect.map(Ledger.scan(reader, network), (scan) => scan?.verified)
+      yield* writer.write(commitStart(network, block(10), undefined))
+      expect(yield* verified).toBe(10)
+      const nobody = { ...reading, from: block(10), end: block(12), unwatched: true }
+      expect(yield* writer.write(commitReading(settlement, nobody))).toBe(true)
+      expect(yield* verified).toBe(12)
+      const somebody = { ...reading, from: block(12), end: block(14) }
+      expect(yield* writer.write(commitReading(settlement, somebody))).toBe(true)
+      expect(yield* verified).toBe(12)
+    }).pipe(inWorld)
 )
 
 it.scoped("a reorg below every stored block stores the chain's own block, to compare the next reorg with", () =>

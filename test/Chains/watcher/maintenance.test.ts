@@ -125,40 +125,42 @@ describe("an error", () => {
   )
 })
 
-it.scoped("a task that is done at an interval is done at once, and then at its interval, after the clock was set back", () =>
-  Effect.gen(function* () {
-    const model = yield* owing("clock", alice)
-    const day = 86_400_000
-    yield* owe(bob, { endedAt: 49 * day })
-    yield* TestClock.setTime(50 * day)
-    const asked: Array<unknown> = []
-    const { client } = model
-    const noting: RpcClient = {
-      ...client,
-      send: (calls) => {
-        asked.push(...calls.map(({ params: [first] }) => first))
-        return client.send(
-          calls.map((call) => (call.params[0] === "finalized" ? { ...call, params: ["latest"] } : call))
-        )
+it.scoped(
+  "a task that is done at an interval is done at once, and then at its interval, after the clock was set back",
+  () =>
+    Effect.gen(function* () {
+      const model = yield* owing("clock", alice)
+      const day = 86_400_000
+      yield* owe(bob, { endedAt: 49 * day })
+      yield* TestClock.setTime(50 * day)
+      const asked: Array<unknown> = []
+      const { client } = model
+      const noting: RpcClient = {
+        ...client,
+        send: (calls) => {
+          asked.push(...calls.map(({ params: [first] }) => first))
+          return client.send(
+            calls.map((call) => (call.params[0] === "finalized" ? { ...call, params: ["latest"] } : call))
+          )
+        }
       }
-    }
-    const { mined } = yield* choring(model, noting)
-    yield* mined([])
-    // What a lost copy may have handed out is looked at last.
-    yield* mined([])
-    yield* TestClock.setTime(45 * day)
-    asked.splice(0)
-    yield* mined([direct(alice, 5n), direct(bob, 6n)])
-    expect(yield* kept).toEqual([
-      [alice, "tx:0", "5"],
-      [bob, "tx:1", "6"]
-    ])
-    expect(asked).toContain("finalized")
-    yield* mined([])
-    asked.splice(0)
-    yield* mined([direct(alice, 7n), direct(bob, 8n)])
-    expect(asked).toEqual([])
-  }).pipe(quiet, inStore)
+      const { mined } = yield* choring(model, noting)
+      yield* mined([])
+      // What a lost copy may have handed out is looked at last.
+      yield* mined([])
+      yield* TestClock.setTime(45 * day)
+      asked.splice(0)
+      yield* mined([direct(alice, 5n), direct(bob, 6n)])
+      expect(yield* kept).toEqual([
+        [alice, "tx:0", "5"],
+        [bob, "tx:1", "6"]
+      ])
+      expect(asked).toContain("finalized")
+      yield* mined([])
+      asked.splice(0)
+      yield* mined([direct(alice, 7n), direct(bob, 8n)])
+      expect(asked).toEqual([])
+    }).pipe(quiet, inStore)
 )
 
 describe("stored blocks", () => {
