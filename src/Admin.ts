@@ -2,9 +2,9 @@ import { Context, Effect, Layer } from "effect"
 import { AdminApi } from "./Admin/Api.ts"
 import { operatorHealthHandlers } from "./Admin/health.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
+import { type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { type ListenAddress, ListenFailed, serveHttp } from "./Http/server.ts"
 
 /**
  * How long a shutdown waits for requests in flight, in milliseconds. This listener stops after the API's, which takes up

@@ -10,11 +10,11 @@ import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { migrateFile } from "./Sql/migrate.ts"
-import { orUnusable } from "./Sql/unusable.ts"
+import { orUnusable } from "./Sql/StoreUnusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 
 export { type CommitWith, type Db, type Param, Reader, StoreUnavailable, Tx } from "./Sql/Db.ts"
-export { StoreUnusable } from "./Sql/unusable.ts"
+export { StoreUnusable } from "./Sql/StoreUnusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"
 
 // Set on every open, and read back: better-sqlite3's build falls back to synchronous=NORMAL on a file that it has not

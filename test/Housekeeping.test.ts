@@ -4,7 +4,7 @@ import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
 import * as QuotesRepo from "../src/Quotes/QuotesRepo.ts"
 import { Reader, Tx, Writer } from "../src/Sql.ts"
-import * as RetentionRepo from "../src/Webhooks/queue/RetentionRepo.ts"
+import * as RetentionRepo from "../src/Webhooks/queue/DeliveryRetentionRepo.ts"
 import { Webhooks } from "../src/Webhooks.ts"
 import { temporaryDatabase } from "./lib/store.ts"
 import {

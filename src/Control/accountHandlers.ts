@@ -14,8 +14,8 @@ import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { type DefaultSecrets, defaultSecrets } from "../Webhooks/DefaultSecrets.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
-import { administering, reading } from "./handler.ts"
-import * as Requests from "./requests.ts"
+import { administering, reading } from "./controlHandler.ts"
+import * as Requests from "./controlRequests.ts"
 
 const accountView = ({ createdAt, id, name, ownWallets }: Account) => ({
   id,

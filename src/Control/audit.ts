@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
 import * as AuditRepo from "../Auth/AuditRepo.ts"
-import { isClaimed } from "../Auth/audit.ts"
+import { isClaimed } from "../Auth/auditLog.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import { Reader } from "../Sql.ts"
-import { reading } from "./handler.ts"
-import { Moment, NotFound, PageLimit } from "./requests.ts"
+import { reading } from "./controlHandler.ts"
+import { Moment, NotFound, PageLimit } from "./controlRequests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

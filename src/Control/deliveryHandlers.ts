@@ -7,11 +7,11 @@ import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../Webhooks/queue/EndpointsRepo.ts"
 import * as RedeliveryRepo from "../Webhooks/queue/RedeliveryRepo.ts"
-import * as Tests from "../Webhooks/testSend.ts"
+import * as Tests from "../Webhooks/testDelivery.ts"
+import { administering, reading } from "./controlHandler.ts"
+import { NotFound } from "./controlRequests.ts"
 import * as Requests from "./deliveryRequests.ts"
 import { deliveryView } from "./deliveryView.ts"
-import { administering, reading } from "./handler.ts"
-import { NotFound } from "./requests.ts"
 
 const noEndpoint = (id: string) =>
   new NotFound({ message: `There is no endpoint ${id}: GET /v1/webhooks names those of an account` })

@@ -3,8 +3,8 @@ import { Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
+import { Modes, Moment, NotFound, PageLimit } from "./controlRequests.ts"
 import { DeliveryView } from "./deliveryView.ts"
-import { Modes, Moment, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

@@ -1,16 +1,16 @@
 import { Effect } from "effect"
 import type { PaymentException } from "../Domain/Exception.ts"
-import { Jumps } from "../Payments/addresses/jumps.ts"
+import { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
 import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
 import { Reader } from "../Sql.ts"
-import { administering, reading } from "./handler.ts"
+import { administering, reading } from "./controlHandler.ts"
+import * as Requests from "./controlRequests.ts"
 import { decisionView, exceptionView, paymentHistoryOf, paymentView } from "./paymentHistory.ts"
 import * as PaymentRequests from "./paymentRequests.ts"
-import * as Requests from "./requests.ts"
 
 export const listPayments = reading(
   PaymentRequests.ListPayments,

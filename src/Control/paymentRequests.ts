@@ -11,8 +11,8 @@ import {
 import { AccountId } from "../Domain/Ids.ts"
 import { PaymentObject, PaymentStatus, StatusFilter } from "../Domain/Payment.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
+import { Modes, NotFound, PageLimit } from "./controlRequests.ts"
 import { DeliveryView } from "./deliveryView.ts"
-import { Modes, NotFound, PageLimit } from "./requests.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

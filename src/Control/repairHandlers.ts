@@ -5,8 +5,8 @@ import { rescan } from "../Chains/repair/rescan.ts"
 import { Chains } from "../Chains.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { StoreUnavailable } from "../Sql.ts"
-import { administering } from "./handler.ts"
-import * as Requests from "./requests.ts"
+import { administering } from "./controlHandler.ts"
+import * as Requests from "./controlRequests.ts"
 
 /** Why a repair failed, for the operator. */
 const refused = <E extends { readonly message: string }>(error: E | StoreUnavailable | RepairRefused) =>

@@ -3,7 +3,7 @@ import { Data, Schema } from "effect"
 import type { QuotaExceeded } from "./AccountErrors.ts"
 import { ChainName } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
-import { idPattern, text } from "./text.ts"
+import { idPattern, text } from "./textSchemas.ts"
 
 /** Every code that an error body can carry, and the HTTP status it comes with. */
 export const statusOf = {

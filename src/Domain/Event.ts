@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { EventId } from "./Ids.ts"
 import type { PaymentStatus } from "./Payment.ts"
 import { PaymentObject } from "./Payment.ts"
-import { idPattern, text, timestamp } from "./text.ts"
+import { idPattern, text, timestamp } from "./textSchemas.ts"
 
 export const EventKind = Schema.Literal(
   "payment.created",

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { ChainName, type Mode } from "./Chain.ts"
 import type { PaymentId } from "./Ids.ts"
 import { iso } from "./Timestamp.ts"
-import { text, timestamp } from "./text.ts"
+import { text, timestamp } from "./textSchemas.ts"
 
 /**
  * The kinds of money that need a person's decision.

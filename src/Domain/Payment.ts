@@ -3,7 +3,7 @@ import { ChainName, type Mode } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
 import type { AccountId, PaymentId, QuoteId } from "./Ids.ts"
 import { iso } from "./Timestamp.ts"
-import { idPattern, text, timestamp } from "./text.ts"
+import { idPattern, text, timestamp } from "./textSchemas.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type

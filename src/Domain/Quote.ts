@@ -1,7 +1,7 @@
 import { Data, Schema } from "effect"
 import { ChainName } from "./Chain.ts"
 import { Fiat, Token } from "./Currency.ts"
-import { idPattern, text, timestamp } from "./text.ts"
+import { idPattern, text, timestamp } from "./textSchemas.ts"
 
 /** The currencies that can be priced. */
 export const QuoteCurrency = Schema.Literal(...Fiat.literals, ...Token.literals)

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
 import { ChainName, Mode } from "../Domain/Chain.ts"
-import { text } from "../Domain/text.ts"
+import { text } from "../Domain/textSchemas.ts"
 import { withStatus } from "../Domain/withStatus.ts"
 
 const flag = (description: string) => Schema.Boolean.annotations({ description })

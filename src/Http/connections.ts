@@ -3,7 +3,7 @@
  * waits for its client: it is idle, or a request is arriving. At a limit the connection that has waited longest is closed
  * in favour of a new one, so that neither idle connections nor slow requests keep others out. A connection whose request
  * is being worked on is never closed; one whose request is held back to slow its client down counts as waiting. A pure
- * data structure: `server.ts` and `requests.ts` report events to it and close what it evicts.
+ * data structure: `listener.ts` and `requests.ts` report events to it and close what it evicts.
  */
 import { networkOf } from "./clientAddress.ts"
 

@@ -3,7 +3,7 @@ import { Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST 
 import { CurrentKey } from "../Auth/Api.ts"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { type Fields, problemsOf } from "./problems.ts"
+import { type Fields, problemsOf } from "./validationProblems.ts"
 
 /**
  * Decodes one part of a request, or fails with all its problems. The effect is an `Either` when decoding is synchronous:

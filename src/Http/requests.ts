@@ -1,7 +1,7 @@
 /**
  * Runs a fiber for each request: receives the body, calls `respond`, writes the reply, and follows a streamed body to its
  * end. Interrupts a fiber when its client goes away, drops clients that do not read their reply, refuses pipelined
- * floods, and replies 503 at a shutdown. `server.ts` connects it to Node's listener; `connections.ts` keeps the limits.
+ * floods, and replies 503 at a shutdown. `listener.ts` connects it to Node's listener; `connections.ts` keeps the limits.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
@@ -9,9 +9,9 @@ import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from
 import { ApiError } from "../Domain/ApiError.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
 import { receive } from "./body.ts"
+import { makeRefusals, tooManyAtOnce } from "./connectionRefusals.ts"
 import type { Connections } from "./connections.ts"
-import { makeRefusals, tooManyAtOnce } from "./refusals.ts"
-import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./reply.ts"
+import { errorReply, type HttpReply, headersOf, newRequestId, type Pieces } from "./HttpReply.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -77,7 +77,7 @@ const writeRest = (response: ServerResponse, rest: Pieces, patience: number) =>
   )
 
 /**
- * Makes the handler of Node's "request" events, with what `server.ts` needs to refuse connections and to shut down.
+ * Makes the handler of Node's "request" events, with what `listener.ts` needs to refuse connections and to shut down.
  *
  * @param patience milliseconds in which a client has to take a reply, or a piece of a stream
  */

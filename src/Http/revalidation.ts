@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
-import type { HttpReply } from "./reply.ts"
+import type { HttpReply } from "./HttpReply.ts"
 
 /** Headers for a text that caches may store but must revalidate each time. The ETag is the text's hash. */
 export const revalidated = (text: string): Readonly<Record<string, string>> => ({

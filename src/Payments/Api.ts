@@ -9,7 +9,7 @@ import { ExceptionObject } from "../Domain/Exception.ts"
 import { Metadata } from "../Domain/Metadata.ts"
 import { alternatives, must } from "../Domain/must.ts"
 import { PaymentObject, StatusFilter } from "../Domain/Payment.ts"
-import { text } from "../Domain/text.ts"
+import { text } from "../Domain/textSchemas.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../Domain/Url.ts"
 import { withStatus } from "../Domain/withStatus.ts"
 

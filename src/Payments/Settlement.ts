@@ -23,10 +23,10 @@ import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { applySteps, receiptsLeft, syncExceptions, syncUnknown } from "./applySteps.ts"
 import type { DustRules } from "./dust.ts"
+import { sumUp } from "./dustSums.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
-import { sumUp } from "./sumUp.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100

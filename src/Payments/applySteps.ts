@@ -11,13 +11,13 @@ import type { Outbox } from "../Events/Outbox.ts"
 import { Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import * as Dust from "./DustRepo.ts"
+import { sumUpLost } from "./dustSums.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
+import { sinceAccepted, withoutAccepted, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { sinceAccepted, withoutAccepted, withoutSentBack } from "./sentBack.ts"
 import type { Rules, Step } from "./statusMachine.ts"
-import { sumUpLost } from "./sumUp.ts"
 
 /** Stores the states that a payment passes through, with their events. Gives the last one. `at` in Unix milliseconds. */
 export const applySteps = Effect.fnUntraced(function* (

@@ -4,7 +4,7 @@
  * the payment like any other money.
  *
  * Pure rules: which receipts are dust, of which kind, and which receipts stand for the sums in the status machine and the
- * exceptions. `sumUp.ts` applies them, `DustRepo.ts` stores the sums.
+ * exceptions. `dustSums.ts` applies them, `DustRepo.ts` stores the sums.
  */
 import { BigDecimal } from "effect"
 import { dustFloor } from "../Domain/Amount.ts"

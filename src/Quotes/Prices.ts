@@ -1,6 +1,6 @@
 /**
  * The USD price of every currency, from memory: a reader never waits for a source. Workers read each source every 30
- * seconds, with back-off after failures, and keep what it last reported; `combine.ts` makes one price of it, or gives the
+ * seconds, with back-off after failures, and keep what it last reported; `combineSources.ts` makes one price of it, or gives the
  * reason why there is none. A price is never too old, and never from sources that contradict each other. Called by quotes,
  * for the worth of payments, and by `tilld doctor`.
  */
@@ -9,11 +9,11 @@ import { Networks } from "../Chains/providers/Networks.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { combine, type MissingPrice, type PriceStatus, type SourcePrice } from "./combine.ts"
+import { combine, type MissingPrice, type PriceStatus, type SourcePrice } from "./combineSources.ts"
 import type { PriceReading, PriceSource, PriceSourceError } from "./sources/PriceSource.ts"
 import { makeSources } from "./sources.ts"
 
-export type { PriceStatus } from "./combine.ts"
+export type { PriceStatus } from "./combineSources.ts"
 
 /** Interval between two reads of a source. */
 export const refreshInterval = Duration.seconds(30)

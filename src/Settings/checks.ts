@@ -1,9 +1,9 @@
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
-import { networks } from "./file.ts"
-import type { Fault } from "./Problem.ts"
+import { networks } from "./configFile.ts"
+import { at, isTree, type Tree } from "./configTree.ts"
 import { presets } from "./presets.ts"
-import { at, isTree, type Tree } from "./tree.ts"
+import type { Fault } from "./SettingsProblem.ts"
 import { walletIdentity } from "./walletKey.ts"
 
 /** Checks across keys. `tree` has its defaults and is not decoded, so that these problems are shown with all others. */

@@ -1,9 +1,9 @@
 import { Either, ParseResult, Schema, SchemaAST } from "effect"
 import { closest } from "../Domain/suggestion.ts"
-import { File } from "./file.ts"
-import type { Fault } from "./Problem.ts"
-import { keysOf, nodeAt } from "./source.ts"
-import { type Path, pathText, type Tree } from "./tree.ts"
+import { File } from "./configFile.ts"
+import { keysOf, nodeAt } from "./configSource.ts"
+import { type Path, pathText, type Tree } from "./configTree.ts"
+import type { Fault } from "./SettingsProblem.ts"
 
 const decoded = Schema.decodeUnknownEither(File, { errors: "all", onExcessProperty: "error" })
 

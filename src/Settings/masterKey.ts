@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Data, Effect, Redacted } from "effect"
-import type { SettingsSource } from "./source.ts"
+import type { SettingsSource } from "./configSource.ts"
 
 const keyBytes = 32
 

@@ -1,12 +1,12 @@
 import { resolve } from "node:path"
 import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
-import { type File, networks, presetOf } from "./file.ts"
+import { type File, networks, presetOf } from "./configFile.ts"
+import type { SettingsSource } from "./configSource.ts"
+import type { Path } from "./configTree.ts"
+import { markFolderOf } from "./indexMarkFolder.ts"
 import { knownBlocks } from "./knownBlocks.ts"
-import { markFolderOf } from "./markFolder.ts"
-import type { ChainSettings, SettingsShape } from "./Shape.ts"
-import type { SettingsSource } from "./source.ts"
-import type { Path } from "./tree.ts"
+import type { ChainSettings, SettingsShape } from "./SettingsShape.ts"
 
 /** The absolute path of the folder that a key's relative path is resolved from. */
 export type BaseOf = (key: Path) => string

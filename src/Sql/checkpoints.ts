@@ -1,6 +1,6 @@
 import { Effect, Queue } from "effect"
 import type { Db } from "./Db.ts"
-import { threadOf } from "./thread.ts"
+import { threadOf } from "./workerThread.ts"
 
 /** A checkpoint runs after this many writing statements: about as many pages of the log. */
 const every = 4_000

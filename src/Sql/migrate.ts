@@ -5,7 +5,7 @@ import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Effect } from "effect"
 import start from "../migrations/0001_start.ts"
-import { StoreUnusable } from "./unusable.ts"
+import { StoreUnusable } from "./StoreUnusable.ts"
 
 /** Numbered, forward only. A migration that has shipped is never edited. */
 const migrations = {

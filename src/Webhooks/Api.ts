@@ -4,7 +4,7 @@ import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { alternatives, must } from "../Domain/must.ts"
-import { idPattern, text, timestamp } from "../Domain/text.ts"
+import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
 import { HttpsUrl } from "../Domain/Url.ts"
 import { withStatus } from "../Domain/withStatus.ts"
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Act, audited, keyActor } from "../Auth/audit.ts"
+import { type Act, audited, keyActor } from "../Auth/auditLog.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { newEndpointId } from "../Domain/Ids.ts"

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { CreateAccount, ListAccounts } from "../Control/requests.ts"
+import { CreateAccount, ListAccounts } from "../Control/controlRequests.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { common, UsageError } from "./commonOptions.ts"

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { farthestJump, JumpAddresses } from "../Control/requests.ts"
+import { farthestJump, JumpAddresses } from "../Control/controlRequests.ts"
 import { blindJump } from "../Payments/addresses/numbering.ts"
 import { common } from "./commonOptions.ts"
 import { table } from "./Output.ts"

@@ -1,9 +1,16 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
-import type { ControlAnswer } from "../Control/handler.ts"
+import type { ControlAnswer } from "../Control/controlHandler.ts"
+import { Forbidden, NotUnderstood } from "../Control/controlRequests.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import { Forbidden, NotUnderstood } from "../Control/requests.ts"
-import { ControlReply, ControlUnusable, connect, DaemonSilent, readLine, socketPath } from "../Control/wire.ts"
+import {
+  ControlReply,
+  ControlUnusable,
+  connect,
+  DaemonSilent,
+  readLine,
+  socketPath
+} from "../Control/socketProtocol.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The longest history of a payment fits many times. */

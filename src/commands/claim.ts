@@ -1,6 +1,6 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
-import { Claim } from "../Control/requests.ts"
+import { Claim } from "../Control/controlRequests.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, placeOf } from "./commonOptions.ts"
 import { print } from "./Output.ts"

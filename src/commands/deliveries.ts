@@ -1,5 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Clock, Data, Effect, Option } from "effect"
+import { latestMoment } from "../Control/controlRequests.ts"
 import {
   ListDeliveries,
   ListedStatus,
@@ -10,7 +11,6 @@ import {
   ShowDelivery
 } from "../Control/deliveryRequests.ts"
 import type { DeliveryView } from "../Control/deliveryView.ts"
-import { latestMoment } from "../Control/requests.ts"
 import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"

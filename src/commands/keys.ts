@@ -1,6 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
-import { CreateKey, type KeyView, ListKeys, RevokeKey } from "../Control/requests.ts"
+import { CreateKey, type KeyView, ListKeys, RevokeKey } from "../Control/controlRequests.ts"
 import { permissions } from "../Domain/ApiKey.ts"
 import { common } from "./commonOptions.ts"
 import { table } from "./Output.ts"

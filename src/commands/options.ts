@@ -1,10 +1,10 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, DateTime, Duration, Effect, Option, Schema } from "effect"
-import { longestPage, nameLength } from "../Control/requests.ts"
+import { longestPage, nameLength } from "../Control/controlRequests.ts"
 import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
-import { durationForm, parseDuration } from "../Settings/values.ts"
+import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import type { Place } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 

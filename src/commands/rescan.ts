@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { Rescan } from "../Control/requests.ts"
+import { Rescan } from "../Control/controlRequests.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, placeOf } from "./commonOptions.ts"

@@ -1,5 +1,5 @@
 import { Effect, type Redacted } from "effect"
-import { audited } from "../Auth/audit.ts"
+import { audited } from "../Auth/auditLog.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { rotate } from "../Control/rotateSecrets.ts"
 import { fingerprintOf } from "../Secrets.ts"

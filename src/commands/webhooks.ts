@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
-import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/requests.ts"
+import { longestOverlap, RotateSecret, type SecretView, ShowSecret } from "../Control/controlRequests.ts"
 import { common, UsageError } from "./commonOptions.ts"
 import { listCommand, redeliverCommand, showCommand, test } from "./deliveries.ts"
 import { account, durationOption, mode, refuse } from "./options.ts"

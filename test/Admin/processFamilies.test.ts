@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { makeProcessFamilies } from "../../src/Admin/processFamilies.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
-import { exposition } from "../../src/Telemetry/exposition.ts"
+import { exposition } from "../../src/Telemetry/prometheusText.ts"
 import { readScrape } from "../lib/prometheus.ts"
 
 /** Longer than anything that a busy machine does to the event loop by itself. */

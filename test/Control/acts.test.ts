@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
-import { RevokeKey } from "../../src/Control/requests.ts"
+import { RevokeKey } from "../../src/Control/controlRequests.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
 import { Reader } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"

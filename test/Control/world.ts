@@ -3,6 +3,9 @@ import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
 import { ListAudit } from "../../src/Control/audit.ts"
+import type { Access } from "../../src/Control/controlHandler.ts"
+import * as Requests from "../../src/Control/controlRequests.ts"
+import * as Sockets from "../../src/Control/controlSockets.ts"
 import {
   ListDeliveries,
   Redeliver,
@@ -10,14 +13,11 @@ import {
   SendTest,
   ShowDelivery
 } from "../../src/Control/deliveryRequests.ts"
-import type { Access } from "../../src/Control/handler.ts"
 import { handlers } from "../../src/Control/handlers.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import * as PaymentRequests from "../../src/Control/paymentRequests.ts"
-import * as Requests from "../../src/Control/requests.ts"
-import * as Sockets from "../../src/Control/sockets.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
-import { notedJumps } from "../../src/Payments/addresses/jumps.ts"
+import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { serveHttp } from "../../src/Http/server.ts"
 import { UnauthenticatedBudget } from "../../src/Http/UnauthenticatedBudget.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
+import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { serveHttp } from "../../src/Http/server.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { dial } from "../lib/socket.ts"
 

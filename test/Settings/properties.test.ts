@@ -3,7 +3,7 @@ import { Duration, Effect, Exit, Option } from "effect"
 import * as fc from "fast-check"
 import { keyInText, keyInValue } from "../../src/Settings/keyMaterial.ts"
 import { load } from "../../src/Settings/load.ts"
-import { parseDuration } from "../../src/Settings/values.ts"
+import { parseDuration } from "../../src/Settings/valueSchemas.ts"
 import { SettingsInvalid } from "../../src/Settings.ts"
 
 const variables = [

@@ -1,6 +1,6 @@
 /**
  * The next addresses of one wallet, derived and vetted ahead of their use. Vetting asks the chains whether an address has a
- * history; `vetting.ts` does that and reports the results here. The pool never decides which index is next: that counter is
+ * history; `historyVetting.ts` does that and reports the results here. The pool never decides which index is next: that counter is
  * in the store (`WalletsRepo.ts`), and `Addresses.ts` tells the pool where it stands.
  */
 import { Clock, Effect } from "effect"

@@ -15,11 +15,11 @@ import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { derivingThread } from "./derivingThread.ts"
-import { deriveSkipped, Jumps, perform } from "./jumps.ts"
+import { makeVetter } from "./historyVetting.ts"
 import { openNumbering } from "./numbering.ts"
-import { makePools } from "./Pools.ts"
-import { makeVetter } from "./vetting.ts"
+import { deriveSkipped, Jumps, perform } from "./numberingJumps.ts"
 import * as Repo from "./WalletsRepo.ts"
+import { makePools } from "./walletPools.ts"
 
 /** Pause between two rounds of vetting, so that a burst of payments does not become a burst of calls. */
 const vetPace = Duration.seconds(1)

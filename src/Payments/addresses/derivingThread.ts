@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import { type NoThread, threadOf } from "../../Sql/thread.ts"
+import { type NoThread, threadOf } from "../../Sql/workerThread.ts"
 import type { ExtendedKey } from "./childKey.ts"
 
 /** `count` addresses of an external chain, from index `from` on. */

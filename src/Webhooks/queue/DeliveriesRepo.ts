@@ -10,7 +10,7 @@ import type { EventKind } from "../../Domain/Event.ts"
 import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
 import { type Db, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
-import { type DeliveryTarget, targetsOf } from "../transport/targets.ts"
+import { type DeliveryTarget, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { afterAttempt, retryDelays, succeeded } from "./retryPolicy.ts"
 

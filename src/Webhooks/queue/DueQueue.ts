@@ -8,7 +8,7 @@ import { Clock, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
 import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
-import { type LaneLimits, Lanes } from "./Lanes.ts"
+import { type LaneLimits, Lanes } from "./DeliveryLanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
 
 /** A target whose last attempt took this long counts as slow. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import { Tx } from "../../Sql.ts"
 import { eventOf, type Selection, selecting } from "./DeliveryLogRepo.ts"
-import { successorOf } from "./ReleaseRepo.ts"
+import { successorOf } from "./EndpointReleaseRepo.ts"
 
 /**
  * The result of an order to send a delivery again. `due`: an attempt is under way, is due, or waits for an earlier

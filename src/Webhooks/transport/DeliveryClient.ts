@@ -8,11 +8,11 @@ import { readFileSync } from "node:fs"
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls"
 import { Clock, Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../../Settings.ts"
-import { type Connection, NoAnswer, open } from "./connection.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { IdleConnections } from "./IdleConnections.ts"
 import { type DeliveryRequest, Posting } from "./Posting.ts"
 import { type Target, TargetGuard } from "./TargetGuard.ts"
+import { type Connection, NoAnswer, open } from "./targetConnection.ts"
 
 /** From the start of an attempt, including name resolution and connecting, to the status. */
 const statusDeadline = "30 seconds"

@@ -1,6 +1,6 @@
 import { Deferred, Exit, FiberId } from "effect"
 import type { Dispatcher } from "undici"
-import { NoAnswer } from "./connection.ts"
+import { NoAnswer } from "./targetConnection.ts"
 
 /** undici's errors for invalid HTTP/1.1 responses, by name or code: parser errors have a code in some versions only. */
 const invalid = ["HTTPParserError", "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"]

@@ -1,4 +1,4 @@
-import { type Connection, close } from "./connection.ts"
+import { type Connection, close } from "./targetConnection.ts"
 
 /** Idle connections to all receivers together. The least recently used one is closed to make room. */
 const capacity = 256

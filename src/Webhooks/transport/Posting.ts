@@ -1,8 +1,8 @@
 import { Deferred, Effect } from "effect"
-import { type Connection, close, type NoAnswer } from "./connection.ts"
 import { Exchange } from "./Exchange.ts"
 import { fixedHeaders } from "./fixedHeaders.ts"
 import type { Target } from "./TargetGuard.ts"
+import { type Connection, close, type NoAnswer } from "./targetConnection.ts"
 
 export interface DeliveryRequest {
   readonly url: string

@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber, TestClock } from "effect"
 import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
 import type { Derive, IndexRange } from "../../../src/Payments/addresses/derivingThread.ts"
 import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
-import { NoThread } from "../../../src/Sql/thread.ts"
+import { NoThread } from "../../../src/Sql/workerThread.ts"
 
 const addressOf = (index: number) => `address ${index}`
 

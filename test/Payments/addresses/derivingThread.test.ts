@@ -3,7 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { derivingThread } from "../../../src/Payments/addresses/derivingThread.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
-import { NoThread } from "../../../src/Sql/thread.ts"
+import { NoThread } from "../../../src/Sql/workerThread.ts"
 import { testXpub } from "../../lib/settings.ts"
 
 const wallet = hdWallet(testXpub)

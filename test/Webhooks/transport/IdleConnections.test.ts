@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Client } from "undici"
-import type { Connection } from "../../../src/Webhooks/transport/connection.ts"
 import { IdleConnections } from "../../../src/Webhooks/transport/IdleConnections.ts"
+import type { Connection } from "../../../src/Webhooks/transport/targetConnection.ts"
 
 const connection = (origin: string, openedAt = 0): Connection => ({
   origin,

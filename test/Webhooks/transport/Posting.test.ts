@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { NoAnswer } from "../../../src/Webhooks/transport/connection.ts"
 import { Posting } from "../../../src/Webhooks/transport/Posting.ts"
+import { NoAnswer } from "../../../src/Webhooks/transport/targetConnection.ts"
 
 const posting = () =>
   new Posting(

@@ -1,6 +1,6 @@
 /**
  * Refusals outside a request's handler: connections beyond the limit, malformed or late requests, CONNECT. Each gets a
- * JSON reply, after the replies that its connection still waits for, and then the connection is closed. `server.ts` and
+ * JSON reply, after the replies that its connection still waits for, and then the connection is closed. `listener.ts` and
  * `requests.ts` call it.
  */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 import { Effect, type Fiber, FiberId } from "effect"
 import { ApiError, type ErrorCode } from "../Domain/ApiError.ts"
 import type { Connections } from "./connections.ts"
-import { errorReply, headersOf, newRequestId } from "./reply.ts"
+import { errorReply, headersOf, newRequestId } from "./HttpReply.ts"
 
 const parserErrors: Readonly<Record<string, readonly [code: ErrorCode, message: string]>> = {
   HPE_HEADER_OVERFLOW: ["HEADERS_TOO_LARGE", "The request's headers are too large."],

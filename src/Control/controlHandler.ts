@@ -1,7 +1,7 @@
 import { Cause, Effect, Exit, Option, Schema } from "effect"
-import { type Act, type Actor, audited, type Note } from "../Auth/audit.ts"
+import { type Act, type Actor, audited, type Note } from "../Auth/auditLog.ts"
 import type { StoreUnavailable, Writer } from "../Sql.ts"
-import { NotUnderstood } from "./requests.ts"
+import { NotUnderstood } from "./controlRequests.ts"
 
 /** The result of a control request. */
 export interface ControlAnswer {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import type { LaneSlot } from "../../../src/Webhooks/queue/AccountLanes.ts"
-import { Lanes } from "../../../src/Webhooks/queue/Lanes.ts"
+import { Lanes } from "../../../src/Webhooks/queue/DeliveryLanes.ts"
 
 const shop = "shop"
 const limits = { concurrency: 64, perLane: 8 }

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import { type ChainName, chainNames, chainTraits, modes, type Network } from "../Domain/Chain.ts"
 import { decimalsOf, Erc20 } from "../Domain/Currency.ts"
+import { at, isTree, merge, only, type Tree } from "./configTree.ts"
 import { type Preset, presets } from "./presets.ts"
-import { at, isTree, merge, only, type Tree } from "./tree.ts"
 import {
   anyText,
   cidr,
@@ -23,7 +23,7 @@ import {
   sourceUrl,
   startBlock,
   walletKey
-} from "./values.ts"
+} from "./valueSchemas.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

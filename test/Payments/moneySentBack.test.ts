@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
-import { withoutAccepted, withoutSentBack } from "../../src/Payments/sentBack.ts"
+import { withoutAccepted, withoutSentBack } from "../../src/Payments/moneySentBack.ts"
 import { payment, receipt } from "./machine.ts"
 
 const it_ = payment({ currency: "ETH" })

@@ -1,14 +1,14 @@
 /**
  * The listener: Node's HTTP server with its time-outs and connection limits, and an orderly shutdown. Requests go to
- * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `refusals.ts`. `Server.ts` and the
+ * `requests.ts`; errors of Node's parser and refused connections get a JSON reply from `connectionRefusals.ts`. `Server.ts` and the
  * admin listener call `serveHttp`.
  */
 import { createServer, type Server } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import { Data, Effect } from "effect"
+import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
 import { type ConnectionLimits, Connections } from "./connections.ts"
-import { noTunnels, tooManyConnections } from "./refusals.ts"
 import { makeRequests } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 

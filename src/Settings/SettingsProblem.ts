@@ -1,5 +1,5 @@
 import { Data } from "effect"
-import type { Path } from "./tree.ts"
+import type { Path } from "./configTree.ts"
 
 /** A problem with the value at a path. */
 export interface Fault {

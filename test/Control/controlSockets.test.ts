@@ -5,12 +5,19 @@ import { expect, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import {
+  CreateAccount,
+  CreateKey,
+  ListAccounts,
+  ListKeys,
+  RevokeKey,
+  ShowSecret
+} from "../../src/Control/controlRequests.ts"
+import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { CreateAccount, CreateKey, ListAccounts, ListKeys, RevokeKey, ShowSecret } from "../../src/Control/requests.ts"
-import * as Control from "../../src/Control/sockets.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
-import { notedJumps } from "../../src/Payments/addresses/jumps.ts"
+import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"

@@ -1,6 +1,6 @@
 import { homedir, userInfo } from "node:os"
 import { dirname, join, relative } from "node:path"
-import type { SettingsSource } from "./source.ts"
+import type { SettingsSource } from "./configSource.ts"
 
 /** Whether a copy of the database's folder would contain `folder`. Both paths are absolute. */
 export const isBeside = (database: string, folder: string): boolean =>

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { NoThread, threadOf } from "../../src/Sql/thread.ts"
+import { NoThread, threadOf } from "../../src/Sql/workerThread.ts"
 
 const running = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`)
 

@@ -1,4 +1,4 @@
-import { at, type Tree } from "./tree.ts"
+import { at, type Tree } from "./configTree.ts"
 
 /** Sections and keys that are decoded but not used by this version. */
 const unread: ReadonlyArray<string> = ["portal", "telemetry", "retention.requests", "alerts"]

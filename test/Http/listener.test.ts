@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Stream, TestClock } from "effect"
+import { type ListenAddress, type ListenFailed, serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { type ListenAddress, type ListenFailed, serveHttp } from "../../src/Http/server.ts"
 import { dial } from "../lib/socket.ts"
 
 const anyPort = { host: "127.0.0.1", port: 0 }

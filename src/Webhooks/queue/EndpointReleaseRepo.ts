@@ -2,7 +2,7 @@ import { Clock, Effect } from "effect"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import type { DeliveryStatus } from "../../Domain/Webhook.ts"
 import { type Db, Tx } from "../../Sql.ts"
-import { isSameUrl, ownLane } from "../transport/targets.ts"
+import { isSameUrl, ownLane } from "../transport/deliveryTargets.ts"
 import { releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 

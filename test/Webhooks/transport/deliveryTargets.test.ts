@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import type { EventKind } from "../../../src/Domain/Event.ts"
 import { EndpointId } from "../../../src/Domain/Ids.ts"
 import type { Endpoint } from "../../../src/Domain/Webhook.ts"
-import { targetsOf } from "../../../src/Webhooks/transport/targets.ts"
+import { targetsOf } from "../../../src/Webhooks/transport/deliveryTargets.ts"
 import { merchant } from "../../lib/webhooks.ts"
 
 const endpoint = (letter: string, url: string, events: ReadonlyArray<EventKind>): Endpoint => ({

@@ -6,12 +6,12 @@
 import { chmodSync, lstatSync, rmSync } from "node:fs"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, Either, FiberSet, identity, Schema, type Scope } from "effect"
-import type { Actor } from "../Auth/audit.ts"
+import type { Actor } from "../Auth/auditLog.ts"
 import type { SettingsShape } from "../Settings.ts"
-import type { Access } from "./handler.ts"
+import type { Access } from "./controlHandler.ts"
+import { Forbidden, NotUnderstood } from "./controlRequests.ts"
 import { type ControlServices, handlers } from "./handlers.ts"
-import { Forbidden, NotUnderstood } from "./requests.ts"
-import { ControlReply, ControlUnusable, checkLength, endWith, Request, readLine, socketPath } from "./wire.ts"
+import { ControlReply, ControlUnusable, checkLength, endWith, Request, readLine, socketPath } from "./socketProtocol.ts"
 
 /** The longest request. Those of commands are much smaller. */
 const requestBytes = 64 * 1024

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { markFolderOf } from "../../src/Settings/markFolder.ts"
+import { markFolderOf } from "../../src/Settings/indexMarkFolder.ts"
 
 it("the mark is kept in a cache directory that a copy of the database's folder does not hold", () => {
   const database = "/var/lib/tilld/tilld.db"

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs"
 import { Either, SchemaAST } from "effect"
 import { parse, TomlError } from "smol-toml"
 import { closest } from "../Domain/suggestion.ts"
-import { File } from "./file.ts"
-import type { SettingsProblem } from "./Problem.ts"
-import { merge, only, type Path, type Tree } from "./tree.ts"
+import { File } from "./configFile.ts"
+import { merge, only, type Path, type Tree } from "./configTree.ts"
+import type { SettingsProblem } from "./SettingsProblem.ts"
 
 /** The source of the configuration: a file and the process's environment. */
 export interface SettingsSource {
