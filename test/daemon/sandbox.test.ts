@@ -80,6 +80,17 @@ const chainsOf = (folder: string) =>
     readonly port: number
   }>
 
+/** Whether a process runs. One that has ended and that its parent has not waited for keeps its number. */
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+  } catch {
+    return false
+  }
+  const status = `/proc/${pid}/status`
+  return !existsSync(status) || !/^State:\s+Z/m.test(readFileSync(status, "utf8"))
+}
+
 describe("the sandbox", () => {
   it.scopedLive("prints commands that work as they stand: a payment is made, paid and confirmed", () =>
     Effect.gen(function* () {
@@ -189,6 +200,33 @@ describe("the end of a sandbox", () => {
       yield* nothingRuns
     })
   )
+
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    it.scopedLive(`by ${signal} to npm ends the daemon and the chains that npm run sandbox started`, () =>
+      Effect.gen(function* () {
+        const { folder, nothingRuns } = yield* installation
+        const env = {
+          TILLD_CONFIG: join(folder, "config/sandbox.toml"),
+          HOME: folder,
+          npm_config_update_notifier: "false"
+        }
+        const npm = yield* start("npm", ["run", "sandbox"], { env })
+        yield* npm.line("Ctrl-C stops everything")
+        const daemon = Number(readFileSync(join(folder, ".sandbox/tilld.db.pid"), "utf8").split(" ")[0])
+        const pids = [daemon, ...chainsOf(folder).map(({ pid }) => pid)]
+        const running = Effect.sync(() => pids.filter(isAlive))
+        expect(yield* running).toHaveLength(6)
+        yield* Effect.addFinalizer(() => Effect.map(running, (left) => left.map((pid) => process.kill(pid, "SIGKILL"))))
+        yield* npm.signal(signal)
+        yield* running.pipe(
+          Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (left) => left.length === 0 }),
+          Effect.timeout("20 seconds")
+        )
+        yield* npm.ended
+        yield* nothingRuns
+      })
+    )
+  }
 
   it.scopedLive("by SIGKILL leaves chains, which the next one ends and names before it starts its own", () =>
     Effect.gen(function* () {
