@@ -3,6 +3,7 @@ import { UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
 import { Permission } from "../Domain/ApiKey.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
+import { NetworkTokens } from "../Domain/networkTokens.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { RotationUnderWay, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
@@ -145,6 +146,13 @@ export class RotateSecret extends Schema.TaggedRequest<RotateSecret>()("RotateSe
   },
   success: SecretView,
   failure: Schema.Union(UnknownAccount, RotationUnderWay, SecretUnreadable, StoreUnavailable)
+}) {}
+
+/** The configured networks with their tokens, for commands that show amounts and may not read the configuration. */
+export class ListTokens extends Schema.TaggedRequest<ListTokens>()("ListTokens", {
+  payload: {},
+  success: Schema.Array(NetworkTokens),
+  failure: Schema.Never
 }) {}
 
 /** Reads one part of a range of blocks again. The next request asks for the next part. */

@@ -33,6 +33,7 @@ export const plain: ReadonlyMap<string, Handler<PlainServices>> = new Map<string
   [Requests.RevokeKey._tag, AccountHandlers.revokeKey],
   [Requests.ListAccounts._tag, AccountHandlers.listAccounts],
   [ListAudit._tag, listAudit],
+  [Requests.ListTokens._tag, PaymentHandlers.listTokens],
   [PaymentRequests.ListPayments._tag, PaymentHandlers.listPayments],
   [PaymentRequests.ShowPayment._tag, PaymentHandlers.showPayment],
   [PaymentRequests.ListExceptions._tag, PaymentHandlers.listExceptions],

@@ -6,6 +6,7 @@ import { abandon, accept } from "../Payments/decisions.ts"
 import * as ExceptionsRepo from "../Payments/ExceptionsRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { refunded } from "../Payments/refunds.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { administering, reading } from "./controlHandler.ts"
 import * as Requests from "./controlRequests.ts"
@@ -24,6 +25,10 @@ export const listPayments = reading(
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
     return newestFirst.slice(0, limit).map(paymentView)
   })
+)
+
+export const listTokens = reading(Requests.ListTokens, () =>
+  Effect.map(Settings, ({ chains }) => chains.map(({ chain, mode, tokens }) => ({ chain, mode, tokens })))
 )
 
 const notFound = (what: string) =>

@@ -28,7 +28,7 @@ export interface Refunded extends Decided {
 
 const described = (exception: PaymentException): string => {
   const { amount, currency, id, kind, txHash = "transaction unknown" } = exception
-  return `${id} (${kind}, ${amount} ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
+  return `${id} (${kind}, ${amount} base units of ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
 }
 
 const unclear = (message: string) => new RefundUnclear({ message })

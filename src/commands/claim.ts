@@ -1,6 +1,8 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
 import { Claim } from "../Control/controlRequests.ts"
+import type { NamedNetwork } from "../Domain/networkTokens.ts"
+import { amountsAt, type ShowAmount } from "./amounts.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, placeOf } from "./commonOptions.ts"
 import { print } from "./Output.ts"
@@ -15,15 +17,20 @@ const txHash = Args.text({ name: "TXHASH" }).pipe(
   )
 )
 
-const rendered = ({ added, blockNumber, credits }: typeof Claim.success.Type): string =>
+const rendered = (
+  { added, blockNumber, credits }: typeof Claim.success.Type,
+  network: NamedNetwork,
+  show: ShowAmount
+): string =>
   [
     `It is in block ${blockNumber}; ${added === 0 ? "all of it was counted already" : `new receipts: ${added}`}`,
     ...credits.map(
-      ({ address, amount, currency, payment }) =>
-        `${amount} ${currency} to ${address}: ${payment ?? "a payment that this database has never known"}`
+      (credit) =>
+        `${show(network, credit)} to ${credit.address}: ${credit.payment ?? "a payment that this database has never known"}`
     )
   ].join("\n")
 
+/** `tilld claim`: counts the money of one transaction. */
 export const claimCommand = Command.make(
   "claim",
   { ...common, chain, mode, txHash },
@@ -31,6 +38,9 @@ export const claimCommand = Command.make(
     const place = yield* placeOf(options)
     yield* checkConfigured(place, { chain, mode })
     const claimed = yield* askDaemon(place, "claim", new Claim({ chain, mode, txHash }))
-    yield* print(options.json ? JSON.stringify({ txHash, ...claimed }) : rendered(claimed))
+    if (options.json) return yield* print(JSON.stringify({ txHash, ...claimed }))
+    yield* print(rendered(claimed, { chain, mode }, yield* amountsAt(place)))
   })
-).pipe(Command.withDescription("Count the money of one transaction that was not seen, or tell why it pays nobody here"))
+).pipe(
+  Command.withDescription("Count the money of one transaction that was missed, or say why it pays no address of this tilld")
+)

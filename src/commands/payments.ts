@@ -7,6 +7,7 @@ import {
   type ExceptionView,
   ListExceptions,
   ListPayments,
+  type PaymentView,
   RefundedPayment,
   type RefundView,
   ShowPayment,
@@ -14,11 +15,15 @@ import {
 } from "../Control/paymentRequests.ts"
 import { chainNames, modes } from "../Domain/Chain.ts"
 import { StatusFilter } from "../Domain/Payment.ts"
+import { type ShowAmount, withAmounts } from "./amounts.ts"
 import { common } from "./commonOptions.ts"
 import { attemptLine } from "./deliveries.ts"
 import { table } from "./Output.ts"
-import { account, limit, limitOf, mode, refuse } from "./options.ts"
+import { account, chain, limit, limitOf, mode, refuse } from "./options.ts"
 import { printResult } from "./result.ts"
+
+const receivedOf = (payment: PaymentView, show: ShowAmount): string | undefined =>
+  payment.amountReceived === undefined ? undefined : show(payment, { ...payment, amount: payment.amountReceived })
 
 const list = Command.make(
   "list",
@@ -26,8 +31,14 @@ const list = Command.make(
     ...common,
     account,
     mode: mode.pipe(Options.optional),
-    status: Options.choice("status", StatusFilter.literals).pipe(Options.optional),
-    chain: Options.choice("chain", chainNames).pipe(Options.optional),
+    status: Options.choice("status", StatusFilter.literals).pipe(
+      Options.withDescription("Only payments in this state; otherwise all, those in detecting too"),
+      Options.optional
+    ),
+    chain: Options.choice("chain", chainNames).pipe(
+      Options.withDescription("Only payments on this chain; otherwise on all"),
+      Options.optional
+    ),
     limit
   },
   (options) =>
@@ -41,21 +52,24 @@ const list = Command.make(
         ...Option.match(options.status, { onNone: () => ({}), onSome: (status) => ({ status }) }),
         ...Option.match(options.chain, { onNone: () => ({}), onSome: (chain) => ({ chain }) })
       }),
-      (paymentsCommand) =>
+      withAmounts(options, (listed, show) =>
         table(
-          ["ID", "MODE", "STATUS", "CHAIN", "AMOUNT", "CREATED", "REFERENCE"],
-          paymentsCommand.map((payment) => [
+          ["ID", "MODE", "STATUS", "REASON", "CHAIN", "AMOUNT", "RECEIVED", "CREATED", "REFERENCE"],
+          listed.map((payment) => [
             payment.id,
             payment.mode,
             payment.status,
+            payment.failureReason ?? "",
             payment.chain,
-            `${payment.amount} ${payment.currency}`,
+            show(payment, payment),
+            receivedOf(payment, show) ?? "",
             payment.createdAt,
             payment.merchantRef
           ])
         )
+      )
     )
-).pipe(Command.withDescription("Show payments, newest first; amounts in base units"))
+).pipe(Command.withDescription("Show payments, newest first"))
 
 const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
@@ -63,41 +77,53 @@ const title = (text: string, lines: ReadonlyArray<string>) =>
 const transactionOf = ({ dust, txHash = "transaction unknown" }: ExceptionView): string =>
   dust === true ? "many small transfers" : txHash
 
-const renderException = (exception: ExceptionView): string =>
-  `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${exception.amount} ${exception.currency}  ` +
+const renderException = (exception: ExceptionView, show: ShowAmount): string =>
+  `${exception.openedAt}  ${exception.status}  ${exception.kind}  ${show(exception, exception)}  ` +
   `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
-  (exception.sentBack === undefined ? "" : `  after ${exception.sentBack} that were sent back`)
+  (exception.sentBack === undefined
+    ? ""
+    : `  after ${show(exception, { ...exception, amount: exception.sentBack })} that were sent back`)
 
-const renderDust = (sum: Story["dust"][number]): string =>
-  `${sum.transfers} small transfers, ${sum.kind}  ${sum.amount} ${sum.currency}  ${sum.chain}  ` +
+const renderDust = (sum: Story["dust"][number], amount: string): string =>
+  `${sum.transfers} small transfers, ${sum.kind}  ${amount}  ${sum.chain}  ` +
   `up to block ${sum.newestBlock}${sum.corroborated ? "" : "  no second provider has them yet"}`
 
 const evidenceOf = ({ corroborated, deniedBy, unverifiable }: Story["receipts"][number]): string => {
   if (corroborated) return ""
   if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
   return unverifiable === true
-    ? "  no second provider has the states or the trace that would tell of it"
+    ? "  no second provider has the states or the trace that would show it"
     : "  no second provider has it yet"
 }
 
-const renderStory = (story: Story): string => {
+const renderStory = (story: Story, show: ShowAmount): string => {
   const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
+  const { mode } = payment
+  const received = receivedOf(payment, show)
+  const shown = {
+    ...payment,
+    amount: show(payment, payment),
+    ...(received === undefined ? {} : { amountReceived: received })
+  }
   return [
-    ...Object.entries(payment).map(
+    ...Object.entries(shown).map(
       ([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`
     ),
     ...title("receipts", [
       ...(story.olderReceipts === 0 ? [] : [`${story.olderReceipts} older ones: --limit shows more`]),
       ...receipts.map(
         (receipt) =>
-          `${receipt.blockTime}  ${receipt.amount} ${receipt.currency}  ${receipt.txHash ?? "transaction unknown"}  ` +
-          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  gone by a reorg"}` +
+          `${receipt.blockTime}  ${show({ ...receipt, mode }, receipt)}  ${receipt.txHash ?? "transaction unknown"}  ` +
+          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  orphaned by a reorg"}` +
           evidenceOf(receipt)
       )
     ]),
-    ...(dust.length === 0 ? [] : title("dust", dust.map(renderDust))),
+    ...(dust.length === 0 ? [] : title(
+          "dust",
+          dust.map((sum) => renderDust(sum, show({ ...sum, mode }, sum)))
+        )),
     ...title("exceptions", [
-      ...exceptions.map(renderException),
+      ...exceptions.map((exception) => renderException(exception, show)),
       ...(story.moreExceptions ? ["and more: --limit shows them"] : [])
     ]),
     ...title(
@@ -119,17 +145,22 @@ const renderStory = (story: Story): string => {
   ].join("\n")
 }
 
-const id = Args.text({ name: "ID" }).pipe(Args.withDescription("pay_…"))
+const id = Args.text({ name: "ID" }).pipe(Args.withDescription("The payment, pay_…, as tilld payments list shows it"))
 
 const show = Command.make("show", { ...common, id, limit: limitOf(200) }, (options) =>
-  printResult(options, "payments show", new ShowPayment({ id: options.id, limit: options.limit }), renderStory)
+  printResult(
+    options,
+    "payments show",
+    new ShowPayment({ id: options.id, limit: options.limit }),
+    withAmounts(options, renderStory)
+  )
 ).pipe(
   Command.withDescription(
-    "Tell a payment's whole story: receipts, exceptions, transitions, events, deliveries and attempts"
+    "Show a payment's history: receipts, exceptions, transitions, events, deliveries and attempts"
   )
 )
 
-const renderOpen = (open: ReadonlyArray<ExceptionView>): string =>
+const renderOpen = (open: ReadonlyArray<ExceptionView>, show: ShowAmount): string =>
   table(
     ["ID", "OPENED", "KIND", "PAYMENT", "CHAIN", "AMOUNT", "TRANSACTION", "ADDRESS"],
     open.map((exception) => [
@@ -138,7 +169,7 @@ const renderOpen = (open: ReadonlyArray<ExceptionView>): string =>
       exception.kind,
       exception.payment ?? "lost",
       `${exception.chain}.${exception.mode}`,
-      `${exception.amount} ${exception.currency}`,
+      show(exception, exception),
       exception.dust === true ? "dust" : (exception.txHash ?? "unknown"),
       exception.address
     ])
@@ -149,7 +180,11 @@ const exceptions = Command.make(
   {
     ...common,
     limit: limitOf(100),
-    payment: Options.text("payment").pipe(Options.withDescription("Only those of this payment"), Options.optional),
+    payment: Options.text("payment").pipe(
+      Options.withPseudoName("ID"),
+      Options.withDescription("Only those of this payment, pay_…"),
+      Options.optional
+    ),
     after: Options.text("after").pipe(
       Options.withPseudoName("ID"),
       Options.withDescription("The page after the exception with this ID"),
@@ -165,14 +200,15 @@ const exceptions = Command.make(
         ...Option.match(options.payment, { onNone: () => ({}), onSome: (payment) => ({ payment }) }),
         ...Option.match(options.after, { onNone: () => ({}), onSome: (after) => ({ after }) })
       }),
-      (open) =>
+      withAmounts(options, (open, show) =>
         open.length < options.limit
-          ? renderOpen(open)
-          : `${renderOpen(open)}\nThere may be more: --after ${open.at(-1)?.id}`
+          ? renderOpen(open, show)
+          : `${renderOpen(open, show)}\nThere may be more: --after ${open.at(-1)?.id}`
+      )
     )
 ).pipe(
   Command.withDescription(
-    "Show the money that needs a person, found_late and reorged first, then the oldest; amounts in base units"
+    "Show the money that needs a decision, found_late and reorged first, then the oldest"
   )
 )
 
@@ -180,10 +216,13 @@ const decidable = Args.text({ name: "ID" }).pipe(
   Args.withDescription("pay_…, or exc_… of money whose payment is lost, as tilld payments exceptions shows them")
 )
 
-const renderDecision = ({ exceptions, payment }: DecisionView): string =>
+const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount): string =>
   [
     ...(payment === undefined ? [] : [`${payment.id} is ${payment.status}`]),
-    ...title("exceptions", exceptions.map(renderException))
+    ...title(
+      "exceptions",
+      exceptions.map((exception) => renderException(exception, show))
+    )
   ].join("\n")
 
 const accept = Command.make(
@@ -210,7 +249,7 @@ const accept = Command.make(
         id: options.id,
         ...Option.match(options.tx, { onNone: () => ({}), onSome: (tx) => ({ tx }) })
       }),
-      renderDecision
+      withAmounts(options, renderDecision)
     )
 ).pipe(
   Command.withDescription(
@@ -218,13 +257,13 @@ const accept = Command.make(
   )
 )
 
-const renderRefund = ({ closed, ...decision }: RefundView): string =>
+const renderRefund = ({ closed, ...decision }: RefundView, show: ShowAmount): string =>
   [
     ...title(
       "sent back",
-      closed.map((one) => [one.id, one.kind, `${one.amount} ${one.currency}`, transactionOf(one)].join("  "))
+      closed.map((one) => [one.id, one.kind, show(one, one), transactionOf(one)].join("  "))
     ),
-    renderDecision(decision)
+    renderDecision(decision, show)
   ].join("\n")
 
 const refunded = Command.make(
@@ -240,7 +279,7 @@ const refunded = Command.make(
     amount: Options.text("amount").pipe(
       Options.withPseudoName("AMOUNT"),
       Options.withDescription(
-        "How much of the one exception you sent back, in base units; the rest stays open. Needed where its amount may grow"
+        "How much of the one exception you sent back, in base units, as --json shows them; the rest stays open. Needed where its amount may grow"
       ),
       Options.mapEffect((amount) =>
         /^[1-9][0-9]{0,77}$/.test(amount)
@@ -259,7 +298,7 @@ const refunded = Command.make(
         exceptions: options.exceptions,
         ...Option.match(options.amount, { onNone: () => ({}), onSome: (amount) => ({ amount }) })
       }),
-      renderRefund
+      withAmounts(options, renderRefund)
     )
 ).pipe(
   Command.withDescription(
@@ -267,7 +306,7 @@ const refunded = Command.make(
   )
 )
 
-const abandon = Command.make("abandon", { ...common, chain: Options.choice("chain", chainNames), mode }, (options) =>
+const abandon = Command.make("abandon", { ...common, chain, mode }, (options) =>
   printResult(
     options,
     "payments abandon",
@@ -276,6 +315,7 @@ const abandon = Command.make("abandon", { ...common, chain: Options.choice("chai
   )
 ).pipe(Command.withDescription("Let every open payment on a chain fail, so that the configuration can drop it"))
 
+/** `tilld payments`: looks at payments, and decides on their exceptions. */
 export const payments = Command.make("payments").pipe(
   Command.withDescription("Payments"),
   Command.withSubcommands([list, show, exceptions, accept, refunded, abandon])

@@ -4,8 +4,8 @@ import { type Common, placeOf } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /**
- * Asks for something, here or of the daemon, and prints what came of it: as JSON, or as `render` words it, for programs
- * to read too. What `explain` adds is for people, and goes to standard error.
+ * Carries out a request and prints its result on standard output: as JSON with `--json`, otherwise as `render` words it.
+ * What `explain` adds goes to standard error. Fails as `askDaemon` does.
  */
 export const printResult = Effect.fn("commands.printResult")(function* <
   Request extends { readonly _tag: string },
@@ -13,18 +13,21 @@ export const printResult = Effect.fn("commands.printResult")(function* <
   A,
   AI,
   E,
-  EI
+  EI,
+  RenderE = never,
+  RenderR = never
 >(
   options: Common,
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>,
-  render: (result: A) => string,
+  render: (result: A) => string | Effect.Effect<string, RenderE, RenderR>,
   explain: (result: A) => string | undefined = () => undefined
 ) {
   const result = yield* askDaemon(yield* placeOf(options), command, request)
   const encoded = yield* Effect.orDie(Schema.serializeSuccess(request, result))
   if (options.json) return yield* print(JSON.stringify(encoded))
-  yield* print(render(result))
+  const text = render(result)
+  yield* print(typeof text === "string" ? text : yield* text)
   const explanation = explain(result)
   if (explanation !== undefined) yield* complain(explanation)
 })

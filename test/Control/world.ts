@@ -89,6 +89,7 @@ export const furnish = Effect.gen(function* () {
 export const samples = [
   { request: new Requests.ListKeys() },
   { request: new Requests.ListAccounts() },
+  { request: new Requests.ListTokens() },
   { request: new PaymentRequests.ListPayments({ account, modes: [mode], limit: 10 }) },
   { request: new PaymentRequests.ShowPayment({ id: payment(1), limit: 10 }) },
   { request: new PaymentRequests.ListExceptions({ limit: 10 }) },

@@ -70,9 +70,10 @@ it.scopedLive("payments accept: shown before, confirmed after, and the same agai
     expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, payment: paymentId(1) }])
     expect(yield* json("payments", "show", paymentId(1))).toMatchObject({ exceptions: [open] })
     expect((yield* tilld("payments", "show", paymentId(1))).stdout).toMatch(
-      /open {2}late {2}1000 ETH {2}base {2}0xlate/
+      /open {2}late {2}0\.000000000000001000 ETH {2}base {2}0xlate/
     )
-    expect((yield* tilld("payments", "exceptions")).stdout).toContain(paymentId(1))
+    const listed = (yield* tilld("payments", "exceptions")).stdout
+    expect(listed).toMatch(new RegExp(`${paymentId(1)} .* 0\\.000000000000001000 ETH `))
 
     const accepted = yield* json("payments", "accept", paymentId(1))
     expect(accepted).toMatchObject({
@@ -110,11 +111,13 @@ it.scopedLive("payments refunded: part of it by its amount, the rest by its exce
       closed: [{ id: "exc_1", kind: "late", amount: "400", currency: "ETH", txHash: "0xlate" }],
       exceptions: [{ ...open, amount: "600", sentBack: "400" }]
     })
-    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain("after 400 that were sent back")
+    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain(
+      "after 0.000000000000000400 ETH that were sent back"
+    )
     const rest = yield* tilld("payments", "refunded", paymentId(1), "--exception", "exc_1")
     expect(rest).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/sent back:\n {2}exc_1 {2}late {2}600 ETH {2}0xlate\n/)
+      stdout: expect.stringMatching(/sent back:\n {2}exc_1 {2}late {2}0\.000000000000000600 ETH {2}0xlate\n/)
     })
     expect(yield* json("payments", "show", paymentId(1))).toMatchObject({
       exceptions: [{ ...open, status: "refunded" }]

@@ -121,6 +121,21 @@ layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it)
     })
   )
 
+  it.scoped("payments list shows amounts with the token's decimals, also where only the socket is named", () =>
+    Effect.gen(function* () {
+      const { daemon, open, paid } = yield* Shop
+      const { stdout } = yield* text("payments", "list")
+      const [headings = "", ...rows] = stdout.split("\n")
+      expect(headings).toMatch(/^ID +MODE +STATUS +REASON +CHAIN +AMOUNT +RECEIVED +CREATED +REFERENCE$/)
+      const amountsOf = (id: string) => rows.find((row) => row.startsWith(id))?.match(/\S+ USDC/g)
+      expect(amountsOf(open.id)).toEqual(["25.000000 USDC"])
+      expect(amountsOf(paid.id)).toEqual(["25.000000 USDC", "25.000000 USDC"])
+      const bySocket = yield* tilld(["payments", "list"], { env: { TILLD_SOCKET: `${daemon.home.database}.sock` } })
+      expect(bySocket).toMatchObject({ code: 0, stdout, stderr: "" })
+      expect((yield* text("payments", "show", paid.id)).stdout).toContain("amountReceived: 25.000000 USDC\n")
+    })
+  )
+
   it.scoped("payments show tells a payment's whole story", () =>
     Effect.gen(function* () {
       const { hookUrl, paid } = yield* Shop

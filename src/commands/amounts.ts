@@ -1,0 +1,33 @@
+import { Effect } from "effect"
+import { ListTokens } from "../Control/requests.ts"
+import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/networkTokens.ts"
+import { askDaemon, type Place } from "./askDaemon.ts"
+import { type Common, placeOf } from "./commonOptions.ts"
+
+/** What has an amount of base units: a receipt, an exception, a credit. */
+export interface Amount {
+  readonly currency: string
+  readonly amount: string
+}
+
+/** Words an amount on a network for people, see `formatAmount`. */
+export type ShowAmount = (network: NamedNetwork, amount: Amount) => string
+
+/**
+ * How amounts are shown: with the decimals of the configuration, which only the daemon may be able to read. In base units
+ * where the daemon is of a version that does not tell them: wrong decimals would be worse.
+ */
+export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: Place) {
+  const networks = yield* "socket" in place
+    ? Effect.orElseSucceed(askDaemon(place, "payments", new ListTokens()), () => undefined)
+    : Effect.succeed(place.chains)
+  const show: ShowAmount = (network, { amount, currency }) =>
+    formatAmount(amount, currency, networks && decimalsOn(networks, network, currency))
+  return show
+})
+
+/** A `render` of `printResult` that is given what words amounts. */
+export const withAmounts =
+  <A>(options: Common, render: (result: A, show: ShowAmount) => string) =>
+  (result: A) =>
+    Effect.map(Effect.flatMap(placeOf(options), amountsAt), (show) => render(result, show))
