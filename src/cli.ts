@@ -5,46 +5,12 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Console, Effect, Exit, HashMap, Layer, Logger, Option } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { claimedUser, Invocation } from "./Control/Invocation.ts"
-import { accounts } from "./commands/accounts.ts"
-import { addresses } from "./commands/addresses.ts"
-import { auditCommand } from "./commands/audit.ts"
-import { claimCommand } from "./commands/claim.ts"
-import { config } from "./commands/config.ts"
-import { doctor } from "./commands/doctor.ts"
-import { keys } from "./commands/keys.ts"
-import { listen } from "./commands/listen.ts"
+import { formatHelp } from "./commands/help.ts"
 import { complain } from "./commands/Output.ts"
-import { payments } from "./commands/payments.ts"
-import { rescanCommand } from "./commands/rescan.ts"
-import { sandbox } from "./commands/sandbox.ts"
-import { secrets } from "./commands/secrets.ts"
-import { serveCommand } from "./commands/serve.ts"
-import { triggerCommand } from "./commands/trigger.ts"
-import { webhooksCommand } from "./commands/webhooks.ts"
+import { tilld } from "./commands.ts"
 import { commandLogger } from "./Telemetry.ts"
 
-const tilld = Command.make("tilld").pipe(
-  Command.withDescription("A self-hosted crypto payments daemon"),
-  Command.withSubcommands([
-    serveCommand,
-    sandbox,
-    config,
-    keys,
-    accounts,
-    payments,
-    webhooksCommand,
-    listen,
-    triggerCommand,
-    rescanCommand,
-    claimCommand,
-    addresses,
-    secrets,
-    auditCommand,
-    doctor
-  ])
-)
-
-/** What the operator must change before it can work: the command line, the configuration, or what else runs. */
+/** Errors with exit 2: the operator must change the command line, the configuration, or what else runs on the machine. */
 const usage = new Set([
   "UsageError",
   "SettingsInvalid",
@@ -72,27 +38,28 @@ const defectText = (cause: Cause.Cause<unknown>): string => {
     : text
 }
 
-/** What says how a command line that begins with `word` goes on. */
+/** The help that is named after a wrong command line that begins with `word`. */
 const helpFor = (word = "") =>
   HashMap.has(Command.getSubcommands(tilld), word) ? `tilld ${word} --help` : "tilld --help"
 
-/** Tells why a command failed, and gives the exit code. */
+/** Prints why a command failed, and gives the exit code. */
 const explain = (
   cause: Cause.Cause<{ readonly _tag: string; readonly message: string } | ValidationError.ValidationError>
 ): Effect.Effect<number> => {
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error === undefined) return Effect.as(complain(`tilld: ${defectText(cause)}`), 1)
-  // @effect/cli has printed its own already, and of a group of commands names those of tilld.
+  // @effect/cli has printed its own errors already. Within a group it suggests the commands of tilld, not of the group.
   if (ValidationError.isValidationError(error)) return Effect.as(complain(`See ${helpFor(process.argv[2])}`), 2)
   return Effect.as(complain(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
 }
 
-// @effect/cli colours its help and its errors for everybody. Colours are for terminals.
-const coloursForTerminals = (console: Console.Console): Console.Console => {
+// @effect/cli colours its help and its errors on every output. Colours are for terminals.
+const forTerminals = (console: Console.Console): Console.Console => {
   const plain = (args: ReadonlyArray<unknown>) => args.map((arg) => stripVTControlCharacters(String(arg)))
+  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg)))
   return {
     ...console,
-    log: (...args) => console.log(...(process.stdout.isTTY ? args : plain(args))),
+    log: (...args) => console.log(...(process.stdout.isTTY ? help(args) : plain(help(args)))),
     error: (...args) => console.error(...(process.stderr.isTTY ? args : plain(args)))
   }
 }
@@ -100,7 +67,7 @@ const coloursForTerminals = (console: Console.Console): Console.Console => {
 const program = Command.run(tilld, { name: "tilld", version: packageJson.version })(process.argv).pipe(
   Effect.as(0),
   Effect.catchAllCause(explain),
-  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, coloursForTerminals(console))),
+  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, forTerminals(console))),
   Effect.provide(
     Layer.mergeAll(
       NodeContext.layer,

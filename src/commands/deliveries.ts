@@ -22,20 +22,20 @@ import { printResult } from "./result.ts"
 
 type Attempt = DeliveryView["attempts"][number]
 
-/** Nothing of a receiver's answer may move the terminal's cursor, or end the line. */
+/** A receiver's response on one line, without characters that move the terminal's cursor. */
 const oneLine = (text: string): string => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim()
 
 const answered = ({ bodyStart = "", error, status }: Pick<Attempt, "bodyStart" | "error" | "status">): string =>
   [status ?? error ?? "", ...(bodyStart === "" ? [] : [oneLine(bodyStart)])].join("  ")
 
-/** An attempt in a line: when, how long, where to, and what came back. */
+/** An attempt on one line: time, duration, IP address, and the response or error. */
 export const attemptLine = (attempt: Attempt): string =>
   `${attempt.number}.  ${attempt.startedAt}  ${attempt.durationMillis} ms  ${attempt.address ?? "no address"}  ` +
   `${attempt.redelivery ? "redelivery  " : ""}${answered(attempt)}`
 
 const endpoint = Options.text("endpoint").pipe(
   Options.withPseudoName("ID"),
-  Options.withDescription("Only those of this endpoint, wh_…, whoever owns it"),
+  Options.withDescription("Only those of this endpoint, wh_…, of any account"),
   Options.optional
 )
 const someMode = mode.pipe(Options.optional)
@@ -54,6 +54,7 @@ const lastOf = ({ attempts }: DeliveryView): string => {
   return last === undefined ? "" : String(last.status ?? last.error)
 }
 
+/** `tilld webhooks list`. */
 export const listCommand = Command.make(
   "list",
   {
@@ -61,7 +62,10 @@ export const listCommand = Command.make(
     account,
     mode: someMode,
     endpoint,
-    status: Options.choice("status", ListedStatus.literals).pipe(Options.optional),
+    status: Options.choice("status", ListedStatus.literals).pipe(
+      Options.withDescription("Only deliveries in this state; otherwise all"),
+      Options.optional
+    ),
     since: since.pipe(Options.withDefault(0)),
     until: until.pipe(Options.optional),
     limit
@@ -104,8 +108,11 @@ const renderDelivery = ({ attempts, ...delivery }: DeliveryView): string =>
     ...attempts.map((attempt) => `  ${attemptLine(attempt)}`)
   ].join("\n")
 
-const id = Args.text({ name: "ID" }).pipe(Args.withDescription("dlv_…, as webhooks list and payments show have it"))
+const id = Args.text({ name: "ID" }).pipe(
+  Args.withDescription("The delivery, dlv_…, as tilld webhooks list and payments show have it")
+)
 
+/** `tilld webhooks show`. */
 export const showCommand = Command.make("show", { ...common, id }, (options) =>
   printResult(options, "webhooks show", new ShowDelivery({ id: options.id }), renderDelivery)
 ).pipe(Command.withDescription("Show a delivery with its attempts"))
@@ -123,7 +130,7 @@ const renderCounts = (counts: { readonly ordered: number; readonly due: number; 
   `${counts.ordered} to be sent again, ${counts.due} were due already` +
   (counts.refused === 0 ? "" : `, ${counts.refused} have no endpoint any more`)
 
-/** Orders part after part, and tells on standard error how far it is once it takes more than one. */
+/** Redelivers a range page by page. Progress goes to standard error where there is more than one page. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
   const place = yield* placeOf(options)
   const until = Option.isSome(range.until) ? range.until.value : yield* Clock.currentTimeMillis
@@ -138,7 +145,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
         ...given("endpoint", range.endpoint),
         ...(after === undefined ? {} : { after })
       })
-      const told = () => complain(`${renderCounts(sum)} before this; the same command goes on`)
+      const told = () => complain(`${renderCounts(sum)} before the error; the same command continues`)
       const done = yield* Effect.tapError(askDaemon(place, "webhooks redeliver", part), told)
       sum = { ordered: sum.ordered + done.ordered, due: sum.due + done.due, refused: sum.refused + done.refused }
       after = done.next
@@ -148,6 +155,7 @@ const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: 
   yield* print(options.json ? JSON.stringify(sum) : renderCounts(sum))
 })
 
+/** `tilld webhooks redeliver`. */
 export const redeliverCommand = Command.make(
   "redeliver",
   {
@@ -180,16 +188,20 @@ export const redeliverCommand = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send a delivery again, or a range of them: the same id and bytes, besides the schedule; a success ends the retries"
+    "Send a delivery again, or a range of them: the same id and bytes, in addition to the retries; a success ends these"
   )
 )
 
-/** The receiver did not take the test. */
+/** The endpoint did not respond to the test with a 2xx. */
 class TestNotTaken extends Data.TaggedError("TestNotTaken")<{ readonly message: string }> {}
 
+/** `tilld webhooks test`: exit 1 unless the endpoint responds with a 2xx. */
 export const test = Command.make(
   "test",
-  { ...common, endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("wh_…")) },
+  {
+    ...common,
+    endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("The endpoint, wh_…, of POST /v1/webhooks"))
+  },
   Effect.fnUntraced(function* ({ endpoint, ...options }) {
     const place = yield* placeOf(options)
     const result = yield* askDaemon(place, "webhooks test", new SendTest({ endpoint }))
@@ -204,4 +216,4 @@ export const test = Command.make(
       })
     }
   })
-).pipe(Command.withDescription("Send an endpoint something signed that is no webhook event, and tell how it answers"))
+).pipe(Command.withDescription("Send an endpoint a signed test that is no webhook event, and show its response"))

@@ -8,11 +8,13 @@ import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import type { Place } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 
-/** A value of the command line that is refused: exit 2. */
+/** Refuses a value of the command line: exit 2. */
 export const refuse = (message: string) => Effect.fail(ValidationError.invalidValue(HelpDoc.p(message)))
 
+/** Required: live or test. */
 export const mode = Options.choice("mode", modes).pipe(Options.withDescription("live moves real funds, test does not"))
 
+/** An account's id; `default` unless given. */
 export const account = Options.text("account").pipe(
   Options.withPseudoName("ID"),
   Options.withDescription("The account; otherwise default"),
@@ -25,9 +27,12 @@ export const account = Options.text("account").pipe(
   )
 )
 
-export const chain = Options.choice("chain", chainNames).pipe(Options.withDescription("The chain"))
+/** Required: one of the five chains. */
+export const chain = Options.choice("chain", chainNames).pipe(
+  Options.withDescription("The chain; with --mode it names the network")
+)
 
-/** A command about a chain that the configuration does not have can do nothing: exit 2. */
+/** Refuses a network that the configuration does not have: exit 2. At a socket the daemon checks it. */
 export const checkConfigured = (place: Place, network: Network) =>
   "socket" in place || place.chains.some((each) => networkKey(each) === networkKey(network))
     ? Effect.void
@@ -35,6 +40,7 @@ export const checkConfigured = (place: Place, network: Network) =>
         message: `[chains.${networkKey(network)}] is not configured; there are ${place.chains.map(networkKey).join(", ")}`
       })
 
+/** An option with the number of a block, 0 or more. */
 export const blockNumber = (option: string, description: string) =>
   Options.integer(option).pipe(
     Options.withPseudoName("BLOCK"),
@@ -44,8 +50,10 @@ export const blockNumber = (option: string, description: string) =>
     )
   )
 
+/** How many rows a list has, 1 to `longestPage`; `otherwise` unless given. */
 export const limitOf = (otherwise: number) =>
   Options.integer("limit").pipe(
+    Options.withPseudoName("N"),
     Options.withDescription(`How many of each list, 1 to ${longestPage}; otherwise ${otherwise}`),
     Options.withDefault(otherwise),
     Options.mapEffect((count) =>
@@ -53,8 +61,10 @@ export const limitOf = (otherwise: number) =>
     )
   )
 
+/** Twenty rows unless given. */
 export const limit = limitOf(20)
 
+/** A name that an operator gives: 1 to `nameLength` printable characters. */
 export const name = (what: string) =>
   Options.text("name").pipe(
     Options.withPseudoName("TEXT"),
@@ -84,6 +94,7 @@ export const listOption = <A extends string>(option: string, known: ReadonlyArra
     })
   )
 
+/** An option with a duration such as 90d or 24h. */
 export const durationOption = (option: string) =>
   Options.text(option).pipe(
     Options.withPseudoName("DURATION"),
@@ -100,7 +111,7 @@ const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\
 
 const parseMoment = (text: string): Option.Option<number> => {
   const day = text.slice(0, 10)
-  // Whoever writes the 30th of February does not mean March.
+  // DateTime.make takes the 30th of February for a day in March.
   const isDay = Option.exists(DateTime.make(day), (time) => DateTime.formatIsoDateUtc(time) === day)
   return momentForm.test(text) && isDay ? Option.map(DateTime.make(text), DateTime.toEpochMillis) : Option.none()
 }

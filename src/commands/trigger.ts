@@ -10,7 +10,7 @@ import { apiKey, webUrl } from "./apiOptions.ts"
 import { UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
-/** Read in only here. */
+/** Loaded only here. */
 const parts = Effect.promise(() => Promise.all([import("../Listen/askApi.ts"), import("../Sandbox/trigger.ts")]))
 
 const testKey = Effect.filterOrFail(
@@ -22,7 +22,7 @@ const testKey = Effect.filterOrFail(
     })
 )
 
-/** The sandbox's own chain, since nobody else's may be paid from. */
+/** A local chain of the sandbox: the only kind whose coins may be spent. */
 const localChain = Effect.fnUntraced(function* (path: string, name: ChainName) {
   const { env } = yield* Invocation
   const { settings } = yield* load({ path, env })
@@ -59,13 +59,14 @@ const run = Effect.fn("commands.trigger")(function* (options: {
   yield* print(json ? JSON.stringify(event) : JSON.stringify(event, null, 2))
 }, Effect.scoped)
 
+/** `tilld trigger`: drives a payment of the sandbox to an event. */
 export const triggerCommand = Command.make(
   "trigger",
   {
     kind: Args.choice(
       EventKind.literals.map((kind) => [kind, kind] as const),
       { name: "kind" }
-    ),
+    ).pipe(Args.withDescription("The event to wait for")),
     config: Options.text("config").pipe(
       Options.withPseudoName("FILE"),
       Options.withDescription("The sandbox's configuration; otherwise $TILLD_CONFIG, then ./config/sandbox.toml"),

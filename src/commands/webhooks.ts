@@ -31,7 +31,7 @@ const secret = Command.make(
     ...common,
     mode,
     account,
-    rotate: Options.boolean("rotate").pipe(Options.withDescription("Make a new secret, which takes its place")),
+    rotate: Options.boolean("rotate").pipe(Options.withDescription("Make a new secret, which replaces the present one")),
     overlap
   },
   Effect.fnUntraced(function* ({ account, mode, overlap, rotate, ...options }) {
@@ -44,8 +44,9 @@ const secret = Command.make(
       ? printResult(options, command, new RotateSecret({ account, mode, overlap: length }), rendered, explained)
       : printResult(options, command, new ShowSecret({ account, mode }), rendered, explained)
   })
-).pipe(Command.withDescription("Print the secret that signs for the webhookUrl of a payment, or a new one"))
+).pipe(Command.withDescription("Print the secret that signs webhooks to payments' webhookUrl, or make a new one"))
 
+/** `tilld webhooks`: deliveries, tests and the signing secret. */
 export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks: deliveries, attempts, and the secret that signs"),
   Command.withSubcommands([listCommand, showCommand, redeliverCommand, test, secret])

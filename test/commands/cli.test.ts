@@ -295,6 +295,8 @@ it.scopedLive("help and version go to standard output, plainly where no terminal
     expect(help).toMatchObject({ code: 0, stderr: "" })
     for (const option of ["--config", "--json", "--mode", "--permissions"]) expect(help.stdout).toContain(option)
     expect(help.stdout).not.toContain("\u001b")
+    const commands = (yield* tilld(["--help"])).stdout.split("\n")
+    expect(commands.filter((line) => line.length > 100)).toEqual([])
     expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
   })
 )

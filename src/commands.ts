@@ -1,0 +1,38 @@
+import { Command } from "@effect/cli"
+import { accounts } from "./commands/accounts.ts"
+import { addresses } from "./commands/addresses.ts"
+import { auditCommand } from "./commands/audit.ts"
+import { claimCommand } from "./commands/claim.ts"
+import { config } from "./commands/config.ts"
+import { doctor } from "./commands/doctor.ts"
+import { keys } from "./commands/keys.ts"
+import { listen } from "./commands/listen.ts"
+import { payments } from "./commands/payments.ts"
+import { rescanCommand } from "./commands/rescan.ts"
+import { sandbox } from "./commands/sandbox.ts"
+import { secrets } from "./commands/secrets.ts"
+import { serveCommand } from "./commands/serve.ts"
+import { triggerCommand } from "./commands/trigger.ts"
+import { webhooksCommand } from "./commands/webhooks.ts"
+
+/** Every command of the program, each in a file of its own. What runs it, and what its errors end with, is in cli.ts. */
+export const tilld = Command.make("tilld").pipe(
+  Command.withDescription("A self-hosted crypto payments daemon"),
+  Command.withSubcommands([
+    serveCommand,
+    sandbox,
+    config,
+    keys,
+    accounts,
+    payments,
+    webhooksCommand,
+    listen,
+    triggerCommand,
+    rescanCommand,
+    claimCommand,
+    addresses,
+    secrets,
+    auditCommand,
+    doctor
+  ])
+)

@@ -1,0 +1,63 @@
+import { stripVTControlCharacters } from "node:util"
+
+/** Columns that a help page takes at most. */
+const width = 100
+/** Where the descriptions of a list of commands begin: behind the longest name, `payments exceptions`. */
+const descriptionColumn = 23
+
+/** What @effect/cli says of an option's type and default by itself. The usage line and the option's description say it. */
+const filler =
+  /^\s*(A user-defined piece of text|A true or false value|An integer|One of the following: .*|This setting is optional|This option may be repeated .*)\.?$/
+
+const banner = /^tilld\s+tilld \d/
+
+/** The words of a text in lines of at most `room` characters; a longer word has a line of its own. */
+const wrap = (text: string, room: number): ReadonlyArray<string> =>
+  text.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
+    const last = lines.at(-1)
+    return last !== undefined && last.length + 1 + word.length <= room
+      ? [...lines.slice(0, -1), `${last} ${word}`]
+      : [...lines, word]
+  }, [])
+
+const indented = (lines: ReadonlyArray<string>, by: number) => lines.map((line) => " ".repeat(by) + line)
+
+/** A usage line: an option and its value stay on one line. */
+const usage = (line: string): ReadonlyArray<string> => {
+  const whole = line.replaceAll(" | ", "|").replace(/ (?![[<-])/g, "\u00a0")
+  const [first = "", ...more] = wrap(whole, width - 4).map((part) => part.replaceAll("\u00a0", " "))
+  return [`  ${first}`, ...indented(more, 4)]
+}
+
+/** A command of a list by its name; its usage is on its own page. */
+const commandRow = (name: string, description: string): ReadonlyArray<string> => {
+  const [first = "", ...more] = wrap(description, width - descriptionColumn)
+  return [`  ${name}`.padEnd(descriptionColumn) + first, ...indented(more, descriptionColumn)]
+}
+
+/**
+ * A help page as @effect/cli prints it, in lines of at most 100 columns and without its filler. Any other text stays as it
+ * is. The formatter of @effect/cli 0.77 has no width: it puts a list of commands into columns as wide as the longest usage.
+ */
+export const formatHelp = (text: string): string => {
+  if (!banner.test(stripVTControlCharacters(text))) return text
+  const lines = text.split("\n").filter((line) => {
+    const plain = stripVTControlCharacters(line).trim()
+    return plain !== "" && !filler.test(plain)
+  })
+  const [, version = "", ...body] = lines
+  return [version, ...body.flatMap(formatLine)].join("\n")
+}
+
+const formatLine = (line: string): ReadonlyArray<string> => {
+  const plain = stripVTControlCharacters(line)
+  if (/^[A-Z]+$/.test(plain)) return ["", line]
+  if (plain.startsWith("$ ")) return usage(plain)
+  const [, command, description] = /^ {2}- (.*?) {2,}(\S.*)$/.exec(plain) ?? []
+  if (command !== undefined && description !== undefined) {
+    return commandRow(command.replace(/ [[<-].*/, ""), description)
+  }
+  if (plain.length + 2 <= width) return [`  ${line}`]
+  const indent = plain.search(/\S/) + 2
+  return indented(wrap(plain.trim(), width - indent), indent)
+}
