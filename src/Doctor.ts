@@ -1,3 +1,8 @@
+/**
+ * What `tilld doctor` checks: providers, token contracts, wallets, prices, clock, disk, database, address numbering, master
+ * key and the read-only socket. It changes nothing, and works with a running daemon as well as without one. Each check
+ * gives findings, which are never secret; a check that cannot be made is a finding too. Called by commands/doctor.ts.
+ */
 import { Effect } from "effect"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import { type Finding, failedCall } from "./Doctor/Finding.ts"
@@ -17,7 +22,7 @@ import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts
 
 export type { Finding } from "./Doctor/Finding.ts"
 
-/** A chain with its providers, its tokens and what it costs. */
+/** Checks a chain: its providers, tokens, finality policies and daily cost. */
 const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) {
   const { findings, usable } = yield* examineProviders(chain)
   const [seen] = usable
@@ -31,10 +36,7 @@ const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) 
   return { chain, usable, findings: [...findings, ...tokens, ...policies, cost] }
 })
 
-/**
- * Looks at everything that tilld stands on: providers, contracts, wallets, prices, clock, disk and database. It changes nothing,
- * and works beside a daemon as well as without one.
- */
+/** All findings for a configuration, grouped by what was checked. `env` may name the master key. */
 export const examine = Effect.fn("Doctor.examine")(function* (settings: SettingsShape, env: SettingsSource["env"]) {
   const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))

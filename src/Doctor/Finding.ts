@@ -1,18 +1,19 @@
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 
-/** `fail`: tilld cannot do its work so. `warn`: it can, and somebody should know. */
+/** `fail`: tilld cannot work like this. `warn`: it can, and the operator should know. */
 export type Status = "ok" | "warn" | "fail"
 
-/** What one look has found. Nothing in it is secret: of a URL it has the host. */
+/** Result of one check. It holds no secret: of a URL, the host only. */
 export interface Finding {
   readonly status: Status
-  /** What was looked at. */
+  /** What was checked. */
   readonly name: string
   readonly finding: string
-  /** What to do about it, unless it is fine. */
+  /** What to do about it; absent for `ok`. */
   readonly remedy?: string
 }
 
+/** A finding that asks for nothing. */
 export const ok = (name: string, finding: string): Finding => ({ status: "ok", name, finding })
 export const warn = (name: string, finding: string, remedy: string): Finding => ({
   status: "warn",
@@ -27,6 +28,6 @@ export const fail = (name: string, finding: string, remedy: string): Finding => 
   remedy
 })
 
-/** What a provider did not answer. */
+/** A provider that failed a call. */
 export const failedCall = (name: string, { detail, method, reason }: RpcError, remedy: string): Finding =>
   fail(name, `${method} failed (${reason}): ${detail}`, remedy)

@@ -23,9 +23,9 @@ import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 import { project, type Sizes, type Traffic } from "./projection.ts"
 import type { Seen } from "./providers.ts"
 
-/** Blocks over which the time between two is measured. */
+/** Blocks over which the block time is measured. */
 const measuredBlocks = 1_000
-/** Of the indexes with a history so many are named. */
+/** Indexes with a history that are listed at most. */
 const shownIndexes = 20
 
 /** First four bytes of keccak256("decimals()") and keccak256("symbol()"). */
@@ -33,7 +33,7 @@ const decimalsCall = "0x313ce567"
 const symbolCall = "0x95d89b41"
 const longestSymbol = 40
 
-/** A contract's symbol: a string, or 32 bytes as the first tokens have it. */
+/** A contract's symbol: a string, or bytes32 as early tokens have it. */
 const readSymbol = (result: unknown): string | undefined => {
   if (typeof result !== "string") return undefined
   const text = Either.try(() => decodeAbiParameters([{ type: "string" }], result as Hex)[0])
@@ -58,16 +58,16 @@ const examineToken = Effect.fn("Doctor.token")(function* (
     ethCall({ to: address, data: decimalsCall }),
     ethCall({ to: address, data: symbolCall })
   ])
-  const remedy = `check [chains.${key}.tokens.${symbol}]: the address is its issuer's to tell`
+  const remedy = `check [chains.${key}.tokens.${symbol}]: compare the address with the issuer's`
   if (code === undefined || Either.isLeft(code)) {
-    return code === undefined ? fail(name, "no answer", remedy) : failedCall(name, code.left, "ask another provider")
+    return code === undefined ? fail(name, "no response", remedy) : failedCall(name, code.left, "ask another provider")
   }
   if (code.right === "0x") return fail(name, `there is no contract at ${address}`, remedy)
-  const answered = (reply: CallResult | undefined) => (reply && Either.isRight(reply) ? reply.right : undefined)
-  const [realDecimals, realSymbol] = [Number(answered(foundDecimals)), readSymbol(answered(foundSymbol))]
+  const resultOf = (reply: CallResult | undefined) => (reply && Either.isRight(reply) ? reply.right : undefined)
+  const [realDecimals, realSymbol] = [Number(resultOf(foundDecimals)), readSymbol(resultOf(foundSymbol))]
   if (!(realDecimals === decimals)) {
     const said = Number.isNaN(realDecimals)
-      ? "the contract does not tell its decimals"
+      ? "the contract does not give its decimals"
       : `it has ${realDecimals} decimals`
     return fail(name, `${said}, and ${decimals} are configured`, remedy)
   }
@@ -75,7 +75,7 @@ const examineToken = Effect.fn("Doctor.token")(function* (
   return isSymbol(realSymbol, symbol) ? ok(name, finding) : warn(name, finding, remedy)
 })
 
-/** The contracts of a chain's tokens, through a provider that can be used. */
+/** Checks the contracts of a chain's tokens through a usable provider: code, decimals and symbol. */
 export const examineTokens = Effect.fn("Doctor.tokens")(function* (chain: ChainSettings, { client }: Seen) {
   const key = networkKey(chain)
   return yield* Effect.forEach(
@@ -88,7 +88,7 @@ export const examineTokens = Effect.fn("Doctor.tokens")(function* (chain: ChainS
   )
 })
 
-/** The tags that a chain's policies require: each must be known to a provider that can be used. */
+/** Checks the block tags that a chain's policies require: at least one usable provider must know each. */
 export const examinePolicies = Effect.fn("Doctor.policies")(function* (
   { policies, ...chain }: ChainSettings,
   usable: ReadonlyArray<Seen>
@@ -118,7 +118,7 @@ export const examinePolicies = Effect.fn("Doctor.policies")(function* (
   )
 })
 
-/** Bytes that an exchange takes. */
+/** Bytes sent and received by a call. */
 const bytesOf = (client: RpcClient, exchange: Effect.Effect<unknown, unknown>) =>
   Effect.gen(function* () {
     const before = client.counters.sent + client.counters.received
@@ -144,11 +144,11 @@ const measureSizes = Effect.fn("Doctor.sizes")(function* (chain: ChainSettings, 
   return sizes
 })
 
-/** Two digits say all that is known. */
+/** Two significant digits: the estimate is no better. */
 const roughly = (value: number): string => Number(value.toPrecision(2)).toLocaleString("en-US")
 const shown = ({ bytes, calls }: Traffic) => `${roughly(calls)} calls and ${roughly(bytes / 1e6)} MB`
 
-/** What a day costs at the configured pace, by what the chain's blocks are like now. */
+/** Estimates calls and bytes a day at the configured intervals, from the chain's current blocks. */
 export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSettings, seen: Seen) {
   const { client, head } = seen
   const name = `${networkKey(chain)} cost`
@@ -160,18 +160,18 @@ export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSetti
   return ok(name, `about ${shown(busy)} a day while payments are open all day, ${shown(idle)} while none is`)
 })
 
-/** What was found of a wallet's next addresses on the chains. */
+/** Which of a wallet's next addresses have a history. */
 interface LookedAhead {
-  /** The index behind the last one that was asked about. */
+  /** The index after the last one that was checked. */
   readonly to: number
-  /** Indexes with a history, by chain; or why the chain could not be asked. */
+  /** Indexes with a history by network; or why the network could not be asked. */
   readonly found: ReadonlyMap<string, Either.Either<ReadonlyArray<number>, RpcError>>
 }
 
-/** So many look-aheads are looked at, and no more: a provider may claim a history of every address. */
-const farthest = 10
+/** Look-aheads that are checked at most: a provider may claim a history of every address. */
+const maxLookAheads = 10
 
-/** Asks all chains about the next addresses until so many in a row have no history on any. */
+/** Checks the next addresses on all chains until `size` addresses in a row have no history on any. */
 const lookAhead = Effect.fnUntraced(function* (
   size: number,
   address: (index: number) => string,
@@ -180,7 +180,7 @@ const lookAhead = Effect.fnUntraced(function* (
 ) {
   const found = new Map<string, Either.Either<ReadonlyArray<number>, RpcError>>()
   let [to, unused] = [first, first]
-  while (to < unused + size && to < first + farthest * size) {
+  while (to < unused + size && to < first + maxLookAheads * size) {
     const indexes = Array.from({ length: unused + size - to }, (_, i) => to + i)
     const addresses = indexes.map(address)
     yield* Effect.forEach(
@@ -206,7 +206,7 @@ const lookAhead = Effect.fnUntraced(function* (
   return { to, found } satisfies LookedAhead
 })
 
-/** The wallet of a mode: which of its next addresses the chains that can be asked know. */
+/** Checks the wallet of a mode: a history at one of its next addresses means that its seed is used elsewhere too. */
 export const examineWallet = Effect.fn("Doctor.wallet")(function* (
   settings: SettingsShape,
   mode: Mode,

@@ -12,22 +12,22 @@ import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
 
 const gigabyte = 1e9
-/** Free space below which something should be done, and below which it is urgent. */
+/** Free bytes below which the disk is a warning, and below which it is a failure. */
 const littleSpace = 2 * gigabyte
 const noSpace = 0.2 * gigabyte
-/** Milliseconds by which clocks differ that are set by the network, and by which payments expire at the wrong time. */
+/** Milliseconds that NTP-synchronised clocks differ by at most, and that make payments expire at the wrong time. */
 const usualSkew = 5_000
 const badSkew = 60_000
 const dateDeadline = "5 seconds"
 
-/** What the database file tells without a daemon; read-only, and beside one that runs. */
+/** What was read from the database file, opened read-only. */
 export interface StoreLook {
   readonly findings: ReadonlyArray<Finding>
-  /** By fingerprint, the next index of each wallet, what it has to jump included. */
+  /** The next index of each wallet by fingerprint, including a pending jump. */
   readonly nextIndexes: ReadonlyMap<string, number>
-  /** Of the daemon's last start; empty before the first. */
+  /** Numbering token of the daemon's last start; empty before the first. */
   readonly token: string
-  /** Of the master key that the database was sealed with; undefined where there is none yet. */
+  /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
   readonly keyFingerprint: string | undefined
 }
 
@@ -38,7 +38,7 @@ const lookInto = (database: Database.Database): StoreLook => {
   const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
     .map((row) => row.quick_check)
     .filter((line) => line !== "ok")
-  const strays = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
+  const orphans = database.pragma("foreign_key_check") as ReadonlyArray<{ table: string }>
   const wallets = database
     .prepare("SELECT fingerprint, next_index + jump AS next FROM wallets")
     .all() as ReadonlyArray<{
@@ -54,9 +54,9 @@ const lookInto = (database: Database.Database): StoreLook => {
     damage.length === 0
       ? ok(name, "quick_check finds no damage")
       : fail(name, `it is damaged: ${damage.join("; ").slice(0, 300)}`, restore),
-    ...(strays.length === 0
+    ...(orphans.length === 0
       ? []
-      : [fail(name, `${strays.length} rows refer to rows that are not there, such as in ${strays[0]?.table}`, restore)])
+      : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restore)])
   ]
   return {
     findings,
@@ -66,7 +66,7 @@ const lookInto = (database: Database.Database): StoreLook => {
   }
 }
 
-/** Reads the whole database file once, in this process: a daemon that runs goes on meanwhile. */
+/** Checks the integrity of the database file, which it reads whole, in this process: a running daemon is not held up. */
 export const examineDatabase = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): StoreLook => {
     if (!existsSync(path)) {
@@ -89,8 +89,8 @@ export const examineDatabase = ({ database: { path } }: SettingsShape) =>
   })
 
 /**
- * Whether the mark of the numbering would let a start go on where the database stands. `mark` was read before the database:
- * a daemon that runs writes it afterwards.
+ * Whether the index mark lets the next start continue the numbering of the database. `mark` must be read before the
+ * database: a running daemon writes the mark after it.
  */
 export const examineNumbering = (
   { database }: SettingsShape,
@@ -125,16 +125,16 @@ export const examineNumbering = (
         )
   })
 
-/** The mark as it is now, or why it cannot be read. */
+/** The index mark, or why it cannot be read. */
 export const lookAtMark = ({ database }: SettingsShape) => Effect.sync(() => Either.try(() => readMark(database)))
 
-/** The folder, or the first one above it that is there. */
+/** The folder, or its nearest parent that exists. */
 const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)))
 
 const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
 const inGigabytes = (bytes: number): string => `${(bytes / gigabyte).toFixed(1)} GB`
 
-/** Free space where the database is, of which backups take as much as it has. */
+/** Checks the free space at the database: a backup takes as much as the database. */
 export const examineDisk = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): Finding => {
     const folder = existing(dirname(resolve(path)))
@@ -147,7 +147,7 @@ export const examineDisk = ({ database: { path } }: SettingsShape) =>
     return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
   })
 
-/** The master key: there is one, and it is the one that the database was sealed with. */
+/** Checks that the master key can be read, and that it sealed the database. */
 export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
   { database: { path } }: SettingsShape,
   env: SettingsSource["env"],
@@ -166,7 +166,7 @@ export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
       )
 })
 
-/** Milliseconds by which this machine's clock is ahead of a provider's, by its Date header, which has whole seconds. */
+/** Milliseconds by which this machine's clock is ahead of a provider's Date header, which has whole seconds. */
 const skewOf = (agent: Agent, url: URL) =>
   Effect.gen(function* () {
     const { origin, pathname: path } = url
@@ -188,7 +188,7 @@ const skewsOf = (urls: ReadonlyArray<URL>) =>
     (agent) => Effect.promise(() => agent.destroy())
   )
 
-/** The clock, against the newest blocks and the providers' own. */
+/** Compares the clock with the newest blocks and the providers' clocks. */
 export const examineClock = Effect.fn("Doctor.clock")(function* (
   urls: ReadonlyArray<Redacted.Redacted<string>>,
   seen: ReadonlyArray<Seen>
@@ -204,12 +204,12 @@ export const examineClock = Effect.fn("Doctor.clock")(function* (
     seen.length === 0 ? "no block to compare with" : `newest block ${(-blockAhead / 1000).toFixed(0)} s old`
   if (blockAhead > badSkew) {
     const finding = `the newest block is ${(blockAhead / 1000).toFixed(0)} s ahead of it`
-    // A chain whose own clock was turned, as test chains' are.
+    // The chain's own clock is set ahead, as on test chains.
     return ahead !== undefined && Math.abs(ahead) <= usualSkew
       ? warn(name, `${finding}, and the providers' clocks agree with it`, "expect payments there to expire early")
       : fail(name, finding, remedy)
   }
-  if (ahead === undefined) return ok(name, `${blocks}; no provider tells its time`)
+  if (ahead === undefined) return ok(name, `${blocks}; no provider sends its time`)
   const finding = `${Math.abs(ahead / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the providers' clocks, ${blocks}`
   if (Math.abs(ahead) > badSkew) return fail(name, finding, remedy)
   return Math.abs(ahead) > usualSkew ? warn(name, finding, remedy) : ok(name, finding)

@@ -19,32 +19,36 @@ const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceS
   const name = `price of ${symbol}`
   if (price === undefined || age === undefined) {
     const remedy =
-      "see why above; quotes in it are refused meanwhile. rates.sources says who is asked, and Chainlink needs a chain in live mode"
+      "quotes in it are refused meanwhile; rates.sources has the sources, and Chainlink needs a chain in live mode"
     return fail(name, reason ?? "there is none", remedy)
   }
-  const told = `${showDecimal(price)} USD by ${source}, ${ageText(age)} old`
+  const shown = `${showDecimal(price)} USD by ${source}, ${ageText(age)} old`
   return spread === undefined
-    ? warn(name, `${told}; nobody else tells it`, "add another source to rates.sources, or an ethereum in live mode")
-    : ok(name, `${told}; ${fresh.join(", ")} are ${shownPercent(spread)} apart`)
+    ? warn(
+        name,
+        `${shown}, and no other source has it`,
+        "add another source to rates.sources, or an ethereum in live mode"
+      )
+    : ok(name, `${shown}; ${fresh.join(", ")} are ${shownPercent(spread)} apart`)
 }
 
-/** Nobody checks what the operator has written. */
+/** A price that the operator has configured: no source can confirm it. */
 const fixedFinding = ({ price, symbol }: PriceStatus, live: boolean): Finding => {
   const name = `price of ${symbol}`
   if (price === undefined) {
     return warn(name, "none is configured: quotes in it are refused", `add ${symbol} to [rates.fixed]`)
   }
-  const told = `${showDecimal(price)} USD, as configured`
+  const shown = `${showDecimal(price)} USD, as configured`
   return live
     ? warn(
         name,
-        `${told}, and live payments are quoted at it`,
+        `${shown}, and live payments are quoted at it`,
         'use ["chainlink", "coinbase", "kraken"] as rates.sources'
       )
-    : ok(name, told)
+    : ok(name, shown)
 }
 
-/** The price of each currency, as a daemon that starts now would find it. */
+/** Checks the price of each currency as a daemon that starts now would get it. */
 export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: SettingsShape) {
   const rpc = yield* Rpc
   const ways = new Map(

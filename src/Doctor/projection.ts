@@ -6,20 +6,21 @@ import { feedsOf } from "../Quotes/sources/feeds.ts"
 import type { ChainSettings } from "../Settings.ts"
 
 const day = Duration.toMillis("1 day")
-/** What one of each exchange takes, in bytes of both bodies, as it was measured. */
+
+/** Measured bytes of each kind of call, request and response bodies together. */
 export interface Sizes {
-  /** The head, and the header of the last block that was read. */
+  /** The head, and the header of the last scanned block. */
   readonly look: number
-  /** Logs without a match, and the header of the range's end. */
+  /** Logs without a match, and the header of the last block of the range. */
   readonly read: number
-  /** A block with its transactions; 0 on chains that are not read so. */
+  /** A block with its transactions; 0 on chains whose full blocks are not read. */
   readonly block: number
   /** A balance call. */
   readonly balances: number
 }
 
+/** Traffic of a day. */
 export interface Traffic {
-  /** A day. */
   readonly calls: number
   readonly bytes: number
 }
@@ -31,53 +32,53 @@ export interface Projection {
   readonly idle: Traffic
 }
 
-/** How often each is done, in milliseconds; balances: how many times a day. */
-interface Pace {
+/** Intervals in milliseconds; of balances and prices, times a day. */
+interface Intervals {
   readonly look: number
   readonly tags: number
   readonly balances: number
-  /** Looks at price feeds, a day, at most: without Chainlink among the price sources there are none. */
+  /** Reads of price feeds a day at most: none without Chainlink among the sources. */
   readonly prices: number
 }
 
-const trafficAt = (pace: Pace, blocks: number, sizes: Sizes): Traffic => {
-  const looks = day / pace.look
+const trafficAt = (intervals: Intervals, blocks: number, sizes: Sizes): Traffic => {
+  const looks = day / intervals.look
   // A look at a head that has not moved reads nothing.
   const reads = Math.min(looks, blocks)
   const wholeBlocks = sizes.block > 0 ? blocks : 0
-  // With each tag, what has become final is read for the second time.
-  const tags = Math.min(day / Math.max(pace.tags, pace.look), blocks)
+  // With each tag the verification pass reads the blocks that have become final.
+  const tags = Math.min(day / Math.max(intervals.tags, intervals.look), blocks)
   return {
-    calls: Math.round(2 * looks + 2 * reads + wholeBlocks + 3 * tags + pace.balances + pace.prices),
+    calls: Math.round(2 * looks + 2 * reads + wholeBlocks + 3 * tags + intervals.balances + intervals.prices),
     bytes: Math.round(
       looks * sizes.look +
         reads * sizes.read +
         wholeBlocks * sizes.block +
         tags * (sizes.look / 2 + sizes.read) +
-        pace.balances * sizes.balances
+        intervals.balances * sizes.balances
     )
   }
 }
 
 /**
- * What a watcher asks of its providers in a day, with up to a thousand open payments in the chain's coin, which fit into
- * one balance call. `blockSeconds` is the time from one block to the next.
+ * What a watcher costs its providers in a day, with up to a thousand open payments in the native coin, which fit into one
+ * balance call. `blockSeconds` is the time from one block to the next.
  */
 export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes): Projection => {
   const { balanceInterval, policies, pollInterval } = chain
   const blocks = day / 1000 / blockSeconds
-  const besides = {
+  const common = {
     prices: feedsOf(chain) === undefined ? 0 : day / Duration.toMillis(refreshInterval)
   } as const
   const look = Duration.toMillis(pollInterval)
-  const busy: Pace = {
-    ...besides,
+  const busy: Intervals = {
+    ...common,
     look,
     tags: policies.length > 0 ? policyTagInterval : tagInterval,
     balances: day / Math.max(Duration.toMillis(balanceInterval), look)
   }
-  const idle: Pace = {
-    ...besides,
+  const idle: Intervals = {
+    ...common,
     look: Math.max(Duration.toMillis(idleInterval), look),
     tags: idleTagInterval,
     balances: 1

@@ -23,24 +23,25 @@ import { networkKey } from "../Domain/Chain.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 
-/** How far behind the others a provider's head may be, in blocks. */
+/** Blocks that a provider's head may lag behind the highest one. */
 const usualLag = 5
-/** Milliseconds that an answer usually stays below. */
+/** Milliseconds that a fast provider takes at most. */
 const usualLatency = 1_000
-/** Looks at the head, of which the middle one counts. */
-const looks = 3
-/** Blocks behind the head at which a balance is asked for, and how many the oracle needs to find a block. */
+/** Reads of the head; their median is the latency. */
+const samples = 3
+/** Blocks back at which a balance is read, and how many back balance reconciliation needs it. */
 const depths = [10, 128, 1_000, 100_000] as const
 const usefulDepth = 128
-/** Blocks of the ranges that logs are asked of, and how many let a chain be caught up with in reasonable time. */
+/** Block ranges tried with eth_getLogs, and the one that catches up in reasonable time. */
 const ranges = [10, 100, 1_000, 2_000, 10_000] as const
 const usefulRange = 100
-/** Blocks that are searched for a transaction to trace. */
+/** Blocks searched for a transaction to trace. */
 const searched = 5
 
-const nobody = "0x00000000000000000000000000000000000dea10"
+/** An address without a history. */
+const unused = "0x00000000000000000000000000000000000dea10"
 
-/** A provider that serves the chain, as the other looks use it. */
+/** A usable provider, and its head. */
 export interface Seen {
   readonly client: RpcClient
   readonly head: BlockHeader
@@ -48,19 +49,19 @@ export interface Seen {
 
 const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(sendBatch(client, [call]))
 
-/** Milliseconds of the middle one of some looks at the head, and what the last one saw. */
+/** Median latency in milliseconds of reading the head, and the last head. */
 const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
   const taken: Array<number> = []
   let [head] = yield* sendBatch(client, [getHead])
-  for (let i = 0; i < looks; i++) {
+  for (let i = 0; i < samples; i++) {
     const started = yield* Clock.currentTimeMillis
     ;[head] = yield* sendBatch(client, [getHead])
     taken.push((yield* Clock.currentTimeMillis) - started)
   }
-  return { head, latency: taken.sort((a, b) => a - b)[Math.floor(looks / 2)] ?? 0 }
+  return { head, latency: taken.sort((a, b) => a - b)[Math.floor(samples / 2)] ?? 0 }
 })
 
-/** Whether it traces; undefined where there was nothing to trace. */
+/** Whether it serves traces; undefined where there was no transaction to trace. */
 const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: BlockHeader) {
   for (let number = head.number; number > Math.max(0, head.number - searched); number--) {
     const [[hash]] = yield* sendBatch(client, [getTransactionHashes(number)])
@@ -70,17 +71,17 @@ const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: Bl
 })
 
 const capabilities = Effect.fn("Doctor.capabilities")(function* (name: string, { client, head }: Seen) {
-  const override = yield* works(client, balancesByOverride([nobody], head))
-  const multicall = yield* works(client, balancesByMulticall([nobody], head))
+  const override = yield* works(client, balancesByOverride([unused], head))
+  const multicall = yield* works(client, balancesByMulticall([unused], head))
   const trace = yield* traces(client, head)
   const simulate = yield* works(client, simulateBlock(head, []))
-  const said = (what: string, able: boolean | undefined) =>
-    `${what} ${able === undefined ? "not tried, for want of a transaction" : able ? "yes" : "no"}`
+  const shown = (what: string, able: boolean | undefined) =>
+    `${what} ${able === undefined ? "not tried, no transaction found" : able ? "yes" : "no"}`
   const finding = [
-    said("state override", override),
-    said("Multicall3", multicall),
-    said("traces", trace),
-    said("eth_simulateV1", simulate)
+    shown("state override", override),
+    shown("Multicall3", multicall),
+    shown("traces", trace),
+    shown("eth_simulateV1", simulate)
   ].join(", ")
   if (!override && !multicall) {
     return warn(name, finding, "each balance is a call of its own here: use a provider that takes state overrides")
@@ -94,7 +95,7 @@ const capabilities = Effect.fn("Doctor.capabilities")(function* (name: string, {
     : ok(name, finding)
 })
 
-/** The largest of `sizes` that passes, each tried after the one before has passed, and why the next one did not. */
+/** The largest of `sizes`, ascending, that passes; and why the next one fails. */
 const largest = Effect.fnUntraced(function* (
   sizes: ReadonlyArray<number>,
   attempt: (size: number) => Effect.Effect<unknown, RpcError>
@@ -111,7 +112,7 @@ const largest = Effect.fnUntraced(function* (
 const stateDepth = Effect.fn("Doctor.stateDepth")(function* (name: string, { client, head }: Seen) {
   const sizes = depths.filter((depth) => depth <= head.number)
   const { passed, refused } = yield* largest(sizes, (depth) =>
-    sendBatch(client, [balanceAt(nobody, head.number - depth)])
+    sendBatch(client, [balanceAt(unused, head.number - depth)])
   )
   const limit = refused === undefined ? "" : `, and not ${refused.size} blocks back (${refused.error.reason})`
   const finding = `state of ${passed} blocks back${limit}`
@@ -125,8 +126,8 @@ const stateDepth = Effect.fn("Doctor.stateDepth")(function* (name: string, { cli
 })
 
 const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client, head }: Seen, chain: ChainSettings) {
-  const address = chain.tokens[0]?.address ?? nobody
-  const topics = [transferTopic, null, `0x${nobody.slice(2).padStart(64, "0")}`]
+  const address = chain.tokens[0]?.address ?? unused
+  const topics = [transferTopic, null, `0x${unused.slice(2).padStart(64, "0")}`]
   const sizes = ranges.filter((range) => range <= head.number)
   const { passed, refused } = yield* largest(sizes, (range) =>
     sendBatch(client, [getLogs(head.number - range + 1, head.number, { address: [address], topics })])
@@ -143,18 +144,18 @@ const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client,
 const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
   fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
 
-/** Whether it has the blocks that a public network is known by. */
+/** Whether it has the known blocks of the public network. */
 const identity = Effect.fn("Doctor.identity")(function* (name: string, chain: ChainSettings, client: RpcClient) {
   const numbers = chain.knownBlocks.map(({ number }) => number).join(" and ")
   if (numbers === "") return []
   const seen = yield* Effect.either(checkIdentity(chain, chain.chainId, chain.knownBlocks, client))
   if (Either.isRight(seen)) {
     return seen.right.length > 0
-      ? [ok(name, `block ${seen.right.join(" and ")} as the network has it`)]
+      ? [ok(name, `block ${seen.right.join(" and ")} as on the public network`)]
       : [
           warn(
             name,
-            `it has not got block ${numbers}: its chain is known by its id alone`,
+            `it does not have block ${numbers}: only the chain id identifies its chain`,
             "add one that keeps old blocks"
           )
         ]
@@ -164,23 +165,23 @@ const identity = Effect.fn("Doctor.identity")(function* (name: string, chain: Ch
   return [fail(name, `it serves another chain: its block ${block} is ${found}, not ${expected}`, "check rpc_urls")]
 })
 
-interface Look {
+interface Examined {
   readonly seen: Seen | undefined
   readonly findings: ReadonlyArray<Finding>
 }
 
-const unusable = (finding: Finding): Look => ({ seen: undefined, findings: [finding] })
+const unusable = (finding: Finding): Examined => ({ seen: undefined, findings: [finding] })
 
-const lookAt = Effect.fn("Doctor.provider")(
+const examineProvider = Effect.fn("Doctor.provider")(
   function* (name: string, chain: ChainSettings, client: RpcClient) {
     const [chainId] = yield* sendBatch(client, [getChainId])
     if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
     const known = yield* identity(`${name} blocks`, chain, client)
-    const stranger = known.find(({ status }) => status === "fail")
-    if (stranger !== undefined) return unusable(stranger)
+    const otherChain = known.find(({ status }) => status === "fail")
+    if (otherChain !== undefined) return unusable(otherChain)
     const { head, latency } = yield* measure(client)
     const seen: Seen = { client, head }
-    const finding = `chain ${chainId}, head ${head.number}, answers in ${latency} ms`
+    const finding = `chain ${chainId}, head ${head.number}, responds in ${latency} ms`
     const reached =
       latency < usualLatency
         ? ok(name, finding)
@@ -192,8 +193,8 @@ const lookAt = Effect.fn("Doctor.provider")(
       yield* stateDepth(`${name} state`, seen),
       yield* logRange(`${name} logs`, seen, chain)
     ]
-    const look: Look = { seen, findings }
-    return look
+    const examined: Examined = { seen, findings }
+    return examined
   },
   (effect, name) =>
     Effect.catchAll(effect, (error) =>
@@ -216,20 +217,21 @@ const lagFindings = (key: string, seen: ReadonlyArray<Seen>): ReadonlyArray<Find
 
 const countFindings = (key: string, { mode, rpcUrls }: ChainSettings, usable: number): ReadonlyArray<Finding> => {
   if (usable === 0) {
-    return [fail(`${key} providers`, "none can be used: this chain is not read", "see above; add another to rpc_urls")]
+    const remedy = "see the lines of its providers; add another to rpc_urls"
+    return [fail(`${key} providers`, "none is usable: this chain is not read", remedy)]
   }
   return mode === "live" && rpcUrls.length < 2
     ? [
         warn(
           `${key} providers`,
-          "there is one: it is believed whatever it says, and when it fails nothing is read",
+          "there is only one: nothing corroborates what it reports, and when it fails nothing is read",
           "add a second one, of another company, to rpc_urls"
         )
       ]
     : []
 }
 
-/** Looks at each provider of a chain; the first one that can be used is what the other looks go through. */
+/** Checks each provider of a chain. The other checks of the chain use the first usable one. */
 export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings) {
   const rpc = yield* Rpc
   const key = networkKey(chain)
@@ -237,7 +239,7 @@ export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: 
     chain.rpcUrls,
     (url) => {
       const client = rpc.client(Redacted.make(Redacted.value(url)))
-      return lookAt(`${key} ${client.host}`, chain, client)
+      return examineProvider(`${key} ${client.host}`, chain, client)
     },
     { concurrency: "unbounded" }
   )

@@ -7,7 +7,7 @@ import { type Finding, ok, warn } from "./Finding.ts"
 const setgid = 0o2000
 const remedy = "install -d -m 2750 -o tilld -g tilld-read the folder, or use systemd/tilld.tmpfiles.conf"
 
-/** Whether the folder of the socket that only reads gives it a group of its own. Nothing where there is no such socket. */
+/** Checks that the folder of the read-only socket gives it a group of its own. No finding where none is configured. */
 export const examineReadSocket = ({ control: { readSocket } }: SettingsShape) =>
   Effect.sync((): ReadonlyArray<Finding> => {
     if (readSocket === "") return []

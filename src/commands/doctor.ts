@@ -7,13 +7,13 @@ import type { Loaded } from "../Settings.ts"
 import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 
-/** Read in only here: no other command asks a chain by itself. */
-const looks = Effect.promise(() => Promise.all([import("../Doctor.ts"), import("../Chains/rpc/Rpc.ts")]))
+/** Loaded only here: no other command asks a chain by itself. */
+const checks = Effect.promise(() => Promise.all([import("../Doctor.ts"), import("../Chains/rpc/Rpc.ts")]))
 
-/** Something is wrong that keeps tilld from its work; the findings have been printed. */
+/** A check found something that keeps tilld from its work. The findings have been printed. */
 export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: number }> {
   override get message() {
-    return this.failures === 1 ? "one look failed" : `${this.failures} looks failed`
+    return this.failures === 1 ? "one check failed" : `${this.failures} checks failed`
   }
 }
 
@@ -32,23 +32,49 @@ const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<t
       Effect.succeed(problems.map(({ at, message }) => fail("configuration", `${at}: ${message}`, `correct ${file}`))),
     onSuccess: (loaded) =>
       Effect.gen(function* () {
-        const [{ examine }, { Rpc }] = yield* looks
+        const [{ examine }, { Rpc }] = yield* checks
         const found = yield* examine(loaded.settings, env).pipe(Effect.provide(Rpc.layer))
         return [...configuration(file, loaded), ...found]
       })
   })
 })
 
+/** What there is to do comes first. */
+const order = ["fail", "warn", "ok"] as const
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`
+
+/** How many of the checks failed, and how many warn. */
+const summaryOf = (findings: ReadonlyArray<Finding>) => ({
+  problems: findings.filter(({ status }) => status === "fail").length,
+  warnings: findings.filter(({ status }) => status === "warn").length,
+  checks: findings.length
+})
+
+const renderSummary = ({ checks, problems, warnings }: ReturnType<typeof summaryOf>): string =>
+  problems + warnings === 0
+    ? `all ${count(checks, "check")} are fine`
+    : [count(problems, "problem"), count(warnings, "warning"), count(checks, "check")].join(", ")
+
+/** The summary, then what is not fine, worst first, each finding in a line with its remedy. */
+export const renderFindings = (findings: ReadonlyArray<Finding>): string =>
+  [
+    renderSummary(summaryOf(findings)),
+    ...order.flatMap((status) => findings.filter((finding) => finding.status === status).map(line))
+  ].join("\n")
+
 const line = ({ finding, name, remedy, status }: Finding): string =>
   `${status.toUpperCase().padEnd(4)}  ${name}: ${finding}${remedy === undefined ? "" : `. Remedy: ${remedy}`}`
 
+/** `tilld doctor`: exit 1 where a check fails, also for a configuration that cannot be used. */
 export const doctor = Command.make(
   "doctor",
   common,
   Effect.fnUntraced(function* (options) {
     const findings = yield* examineAll(options)
-    const failures = findings.filter(({ status }) => status === "fail").length
-    yield* print(options.json ? JSON.stringify({ ok: failures === 0, findings }) : findings.map(line).join("\n"))
-    if (failures > 0) return yield* new NotWell({ failures })
+    const summary = summaryOf(findings)
+    const { problems } = summary
+    yield* print(options.json ? JSON.stringify({ ok: problems === 0, summary, findings }) : renderFindings(findings))
+    if (problems > 0) return yield* new NotWell({ failures: problems })
   })
-).pipe(Command.withDescription("Look at all that tilld stands on, and name a remedy for what is wrong"))
+).pipe(Command.withDescription("Check everything that tilld depends on, and name a remedy for what is wrong"))

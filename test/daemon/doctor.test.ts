@@ -79,7 +79,11 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
     Effect.gen(function* () {
       const { first, second } = yield* Shop
       const result = yield* examineHome
-      expect(result, result.output).toMatchObject({ code: 0, ok: true })
+      expect(result, result.output).toMatchObject({
+        code: 0,
+        ok: true,
+        summary: { problems: 0, checks: result.findings.length }
+      })
       const names = result.findings.map(({ name }) => name)
       for (const proxy of [first, second]) {
         for (const what of ["", " capabilities", " state", " logs"]) {
@@ -110,8 +114,9 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       yield* first.set("wrongChain")
       const { code, stderr, stdout } = yield* Effect.ensuring(tilld(["doctor", "--config", home.config]), first.set())
       expect(code).toBe(1)
-      expect(stderr).toBe("tilld: one look failed\n")
-      const line = stdout.split("\n").find((text) => text.startsWith("FAIL"))
+      expect(stderr).toBe("tilld: one check failed\n")
+      const [summary, line, ...others] = stdout.trimEnd().split("\n")
+      expect(summary).toMatch(new RegExp(`^1 problem, \\d+ warnings?, ${others.length + 1} checks$`))
       expect(line).toBe(
         `FAIL  base.test ${host(first)}: it serves chain 1337, and 31341 is configured. Remedy: check rpc_urls and chain_id`
       )

@@ -1,0 +1,27 @@
+import { expect, it } from "vitest"
+import { renderFindings } from "../../src/commands/doctor.ts"
+import { fail, ok, warn } from "../../src/Doctor/Finding.ts"
+
+const fine = [ok("disk", "12 GB free"), ok("clock", "in step")]
+
+it("the doctor begins with a summary, and shows problems, then warnings, then what is fine", () => {
+  expect(
+    renderFindings([
+      ...fine,
+      warn("database", "it is not there yet", "start tilld"),
+      fail("price ETH", "none", "add a source")
+    ])
+  ).toBe(
+    [
+      "1 problem, 1 warning, 4 checks",
+      "FAIL  price ETH: none. Remedy: add a source",
+      "WARN  database: it is not there yet. Remedy: start tilld",
+      "OK    disk: 12 GB free",
+      "OK    clock: in step"
+    ].join("\n")
+  )
+})
+
+it("the doctor says in one line that all is fine", () => {
+  expect(renderFindings(fine).split("\n")[0]).toBe("all 2 checks are fine")
+})
