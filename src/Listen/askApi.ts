@@ -1,31 +1,32 @@
 import { Data, Duration, Effect } from "effect"
 import type { Agent } from "undici"
 
-/** Where an API is, and who asks. */
+/** An API with the key for it. */
 export interface ListenApi {
   readonly url: string
   readonly key: string
   readonly agent: Agent
 }
 
-/** The server will not do it, now or later. `message` is what it says. */
+/** The API refused the request for good. `message` has its error. */
 export class ApiRefused extends Data.TaggedError("ApiRefused")<{ readonly message: string }> {}
 
-/** No answer, or one that may be another in a moment. */
+/** No response, or one that is worth a retry. */
 export class ApiUnavailable extends Data.TaggedError("ApiUnavailable")<{ readonly message: string }> {}
 
-/** To the answer's headers. */
+/** Until the response's headers. */
 const answerDeadline = "10 seconds"
 
-/** Besides those of 500 and more, what a server or a proxy says when it is only a matter of time. */
-const passing = new Set([408, 425, 429])
+/** Status codes worth a retry, in addition to those from 500 on. */
+const retryable = new Set([408, 425, 429])
 
+/** Error code or message of a failed connection. */
 export const reasonOf = (cause: unknown): string => {
   const { code, message } = (cause ?? {}) as { readonly code?: string; readonly message?: string }
   return code ?? message ?? String(cause)
 }
 
-/** Asks the API. Fails with what it says instead, unless it answers 2xx. */
+/** Sends a request to the API. Fails with `ApiUnavailable` or `ApiRefused` unless the response is a 2xx. */
 export const askApi = Effect.fn("Listen.ask")(function* (
   { agent, key, url }: ListenApi,
   method: "GET" | "POST",
@@ -54,13 +55,13 @@ export const askApi = Effect.fn("Listen.ask")(function* (
   if (status >= 200 && status < 300) return response
   const text = yield* Effect.tryPromise({ try: () => body.text(), catch: unavailable }).pipe(inTime)
   const message = `${url} answered ${status}: ${saidIn(text)}`
-  return yield* passing.has(status) || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })
+  return yield* retryable.has(status) || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })
 })
 
-/** The message of an error body, or the start of whatever else came. */
+/** The message of an error body, or the first 200 characters of any other body. */
 const saidIn = (text: string): string => /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text.slice(0, 200)
 
-/** Connections that end with the scope. */
+/** Connections that close with the scope. */
 export const makeAgent = Effect.acquireRelease(
   Effect.map(
     Effect.promise(() => import("undici")),

@@ -3,23 +3,23 @@ import { Effect, Schedule, Stream } from "effect"
 import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./askApi.ts"
 import { type EventBlock, type Message, makeParser } from "./messages.ts"
 
-/** Who follows an account's events, each once and in order. One call is over before the next begins. */
+/** Callbacks for an account's events, each once and in order. A call ends before the next begins. */
 export interface Follower<E> {
-  /** Where it begins: the id of a message; undefined: now. */
+  /** The event after which it begins; undefined: now. */
   readonly after: string | undefined
-  /** Connected: what comes behind `position` is heard from here on. It is another than was asked for, if that is forgotten. */
+  /** Connected: events after `position` follow. It differs from the position asked for where that is no longer stored. */
   readonly onOpen: (position: string) => Effect.Effect<unknown>
   readonly onEvent: (event: Message) => Effect.Effect<unknown>
-  /** Why it has to connect again, which it does in a moment unless this fails. */
+  /** The connection was lost, and why. It connects again unless this fails. */
   readonly onLost: (why: string) => Effect.Effect<void, E>
 }
 
-/** A sign of life comes every 15 seconds. */
+/** The stream has a keep-alive every 15 seconds. */
 const silence = "40 seconds"
 
 const backOff = Schedule.exponential("500 millis").pipe(Schedule.union(Schedule.spaced("15 seconds")))
 
-/** What has come since the last piece, once there is something. An interruption does not wait for it. */
+/** Waits for the next text of the stream; can be interrupted meanwhile. */
 const nextPiece = (body: Readable, lost: (why: unknown) => ApiUnavailable) =>
   Effect.async<string, ApiUnavailable>((resume) => {
     const look = () => {
@@ -55,7 +55,7 @@ const connect = (api: ListenApi, after: string | undefined) =>
     })
   )
 
-/** Follows the account's events until it is interrupted: what is missed while the connection is lost is asked for again. */
+/** Follows an account's events until it is interrupted. After a lost connection it resumes behind the last event. */
 export const follow = <E>(api: ListenApi, follower: Follower<E>): Effect.Effect<never, ApiRefused | E> =>
   Effect.gen(function* () {
     const { onEvent, onLost, onOpen } = follower
@@ -64,7 +64,7 @@ export const follow = <E>(api: ListenApi, follower: Follower<E>): Effect.Effect<
     const hear = ({ data, id }: EventBlock) =>
       Effect.gen(function* () {
         yield* pause.reset
-        // A sign of life.
+        // A keep-alive.
         if (id === undefined) return
         yield* data === undefined ? onOpen(id) : onEvent({ id, data })
         after = id

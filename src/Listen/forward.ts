@@ -4,18 +4,18 @@ import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
 import { fixedHeaders } from "../Webhooks/transport/fixedHeaders.ts"
 import { reasonOf } from "./askApi.ts"
 
-/** As long as a real delivery waits for the status, which alone decides, and then for the body's end. */
+/** The deadlines of a real delivery: for the status, which alone decides, and then for the end of the body. */
 const statusDeadline = "30 seconds"
 const bodyDeadline = "5 seconds"
 
-/** What became of an event at the developer's server: a status, or why there is none. */
+/** Outcome of forwarding an event: the server's status, or why there is none. */
 export interface Forwarded {
   readonly status: number | undefined
   readonly error: string | undefined
   readonly durationMillis: number
 }
 
-/** Sends an event as its webhook would be sent: the same bytes under the same headers. */
+/** Posts an event as its webhook would be: the same bytes and headers. */
 export const forward = Effect.fn("Listen.forward")(function* (
   agent: Agent,
   url: URL,

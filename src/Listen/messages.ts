@@ -1,20 +1,20 @@
-/** An event, as it was told. */
+/** An event of the stream. */
 export interface Message {
-  /** Where to go on behind it. */
+  /** The position to resume after. */
   readonly id: string
   readonly data: string
 }
 
 /**
- * A server-sent event of the stream; undefined is what it did not say. An id without data says where the stream begins,
- * and without either it is a sign of life.
+ * A server-sent event of the stream. An id without data is the position where the stream begins; without either it is a
+ * keep-alive.
  */
 export interface EventBlock {
   readonly id: string | undefined
   readonly data: string | undefined
 }
 
-/** Reads server-sent events out of text that comes in pieces cut anywhere, as far as tilld writes them: lines end with \n. */
+/** Parses server-sent events from text cut anywhere, in the form that tilld writes: lines end with \n. */
 export const makeParser = () => {
   let rest = ""
   return (piece: string): ReadonlyArray<EventBlock> => {
@@ -26,7 +26,7 @@ export const makeParser = () => {
 
 const parse = (block: string): EventBlock => {
   const lines = block.split("\n")
-  // No pattern: its dot ends at U+2028, which JSON lets stand in a text.
+  // No regular expression: its dot stops at U+2028, which JSON strings may hold.
   const valueOf = (name: string) => lines.find((line) => line.startsWith(name))?.slice(name.length)
   return { id: valueOf("id: "), data: valueOf("data: ") }
 }

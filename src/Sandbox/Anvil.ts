@@ -17,7 +17,7 @@ export class AnvilMissing extends Data.TaggedError("AnvilMissing")<{
   }
 }
 
-/** Anvil ended, or said nothing, before it listened. */
+/** Anvil ended, or timed out, before it listened. */
 export class AnvilNotStarted extends Data.TaggedError("AnvilNotStarted")<{
   readonly chain: string
   readonly reason: string
@@ -48,7 +48,7 @@ export interface AnvilOptions {
    * ten to forty times slower (2,000 blocks: 0.3 s against 3 to 22 s).
    */
   readonly hardfork?: string
-  /** Keeps a Ctrl-C in the terminal from this process, so that its owner can end it last. Default false. */
+  /** In a process group of its own, which Ctrl-C in the terminal does not reach: its owner ends it last. Default false. */
   readonly detached?: boolean
   /** The binary to run; absent: the installed package's. */
   readonly binary?: string
@@ -71,7 +71,7 @@ const installedBinary = Effect.suspend(() => {
   const architecture = process.arch === "x64" ? "amd64" : process.arch
   const wanted = `@foundry-rs/anvil-${process.platform}-${architecture}`
   return Effect.try({
-    // The platform's package is a dependency of the launcher's, and some package managers keep it beside that one only.
+    // The platform's package is a dependency of the launcher package, and some package managers resolve it only from there.
     try: () =>
       createRequire(createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json")).resolve(
         `${wanted}/bin/anvil${process.platform === "win32" ? ".exe" : ""}`
@@ -80,7 +80,7 @@ const installedBinary = Effect.suspend(() => {
   })
 })
 
-// A reorg makes a folder for old states, in the user's home unless told otherwise, and Anvil never removes it.
+// A reorg makes a folder for old states, by default in the user's home, and Anvil never removes it.
 const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "tilld-chain-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
@@ -142,7 +142,7 @@ const kill = (child: ChildProcess) =>
   Effect.async<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
     child.once("exit", () => resume(Effect.void))
-    // There is nothing to save, and a stopped process (SIGSTOP) would not see a milder signal.
+    // There is nothing to save, and a stopped process (SIGSTOP) does not receive SIGTERM.
     child.kill("SIGKILL")
   })
 

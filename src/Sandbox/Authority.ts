@@ -7,7 +7,7 @@ export interface Identity {
   readonly certificate: string
 }
 
-/** A certificate authority of our own: whoever trusts its `certificate` trusts what it issues. */
+/** A certificate authority of the sandbox: a client that trusts `certificate` trusts what it issues. */
 export interface Authority {
   /** PEM. */
   readonly certificate: string

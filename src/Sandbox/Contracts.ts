@@ -16,10 +16,10 @@ export interface LocalToken {
   readonly decimals: number
 }
 
-/** The tenth of Anvil's published accounts: unlocked, funded, and no wallet of the daemon's. The other nine pay. */
+/** The tenth of Anvil's published accounts: unlocked, funded, and not derived by the daemon. The other nine pay. */
 export const deployer: Address = "0xa0Ee7A142d267C1f36714E4a8F75612F20a79720"
 
-// An address follows from the deployer and the place in this list, which is its nonce: never reorder, only append.
+// An address follows from the deployer and the index in this list, which is its nonce: never reorder, only append.
 const order = ["ProxiedToken", "USDC", "USDT", "DAI", "WBTC", "Batcher", "Reverter"] as const
 const addressOf = (name: (typeof order)[number]) =>
   getContractAddress({ from: deployer, nonce: BigInt(order.indexOf(name)) })
@@ -34,7 +34,7 @@ export const localTokens: Readonly<Record<Erc20, LocalToken>> = {
   WBTC: token("WBTC")
 }
 
-/** On every local chain: payments in batches, without a trace in the calldata, and faked. Its functions: `batcherAbi`. */
+/** On every local chain: payments in batches, payments that calldata does not show, fake transfers. See `batcherAbi`. */
 export const batcherAddress = addressOf("Batcher")
 export const batcherAbi = parseAbi([
   "function sendEther(address[] to, uint256[] amounts) payable",

@@ -25,7 +25,7 @@ export interface LocalChainOptions extends AnvilOptions {
   readonly tokens: ReadonlyArray<Erc20>
 }
 
-/** A running local chain. What changes it is done one after another, in the order in which it was asked for. */
+/** A running local chain. Changes run one at a time, in the order of the calls. */
 export interface LocalChain {
   /** The chain's process: SIGSTOP makes it hang, SIGKILL makes it disappear. */
   readonly pid: number
@@ -54,11 +54,11 @@ export interface LocalChain {
   readonly head: Effect.Effect<LocalHead, LocalRpcError>
   /** Replaces the last `depth` blocks by as many empty ones. Their transactions are gone, from the pool too. */
   readonly reorg: (depth: number) => Effect.Effect<void, LocalRpcError>
-  /** Remembers the chain as it is, for one `revert`. */
+  /** Stores the chain's state, for one `revert`. */
   readonly snapshot: Effect.Effect<Hex, LocalRpcError>
   /** Goes back to a snapshot, to a lower head. */
   readonly revert: (snapshot: Hex) => Effect.Effect<void, LocalRpcError>
-  /** A transaction as it was signed: taken before a reorg, `sendRaw` includes it again after it. */
+  /** A signed transaction: read before a reorg, `sendRaw` includes it again after the reorg. */
   readonly rawTransaction: (hash: Hash) => Effect.Effect<Hex, LocalRpcError>
   readonly sendRaw: (raw: Hex) => Effect.Effect<Hash, LocalRpcError>
   /** Wei at the head. */
@@ -73,7 +73,7 @@ const fees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numb
 // Mining more at once could outlast a call's deadline.
 const minedAtOnce = 250
 
-/** Puts Multicall3 and the contracts in place, in one block, and gives the accounts that pay. */
+/** Deploys Multicall3 and the contracts in one block, and gives the accounts that pay. */
 const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: SandboxRpc, options: LocalChainOptions) {
   // Otherwise Anvil writes a line for every call.
   yield* rpc("anvil_setLoggingEnabled", [false])
@@ -100,7 +100,7 @@ const tokensOf = (symbols: ReadonlyArray<Erc20>): LocalChain["tokens"] =>
   Object.fromEntries(symbols.map((symbol) => [symbol, localTokens[symbol]]))
 
 /**
- * One effect at a time, first come, first served. Effect's semaphore wakes everybody who waits at each release: with
+ * One effect at a time, in the order of arrival. Effect's semaphore wakes every waiting fiber at each release: with
  * 1,500 payments waiting that costs 20 ms a payment, where Anvil takes one.
  */
 const makeTurns = () => {
@@ -134,7 +134,7 @@ export const startLocalChain = Effect.fn("LocalChain.start")(function* (options:
   let payments = 0
 
   const send = Effect.fn("LocalChain.send")(function* ({ to, data, value = 0n, gas = 10_000_000n }: LocalCall) {
-    // Payers take turns, as customers do: what a reorg dropped can come back although other payments were made since.
+    // Payers take turns, as customers do: a transaction that a reorg dropped can be included again after later payments.
     const from = payers[payments++ % payers.length]
     const call = { from, to, ...(data && { data }), value: numberToHex(value), gas: numberToHex(gas), ...fees }
     return yield* rpc<Hash>("eth_sendTransaction", [call])

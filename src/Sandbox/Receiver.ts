@@ -65,11 +65,11 @@ export interface Receiver {
   readonly url: string
   readonly port: number
   readonly authority: Authority
-  /** The oldest request that was not taken yet, once there is one. */
+  /** Waits for the oldest request that was not taken yet. */
   readonly take: Effect.Effect<Received>
   /** All requests so far, in the order of their arrival. */
   readonly all: Effect.Effect<ReadonlyArray<Received>>
-  /** Answers the requests from now on differently. */
+  /** Changes the response to requests from now on. */
   readonly behave: (behaviour: Behaviour) => Effect.Effect<void>
 }
 

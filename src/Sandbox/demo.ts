@@ -9,7 +9,7 @@ import { EventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { LocalChain } from "./LocalChain.ts"
 import { type Receiver, verifySignature } from "./Receiver.ts"
 
-/** The demo did not end as it should: `message` says what is missing or wrong. */
+/** The demo failed: `message` says what is missing or wrong. */
 export class DemoFailed extends Data.TaggedError("DemoFailed")<{ readonly message: string }> {}
 
 export interface DemoOptions {
@@ -79,7 +79,7 @@ interface Paid {
   readonly txHash: string
 }
 
-/** Prints each event as it arrives, until every payment has had all of its own. */
+/** Prints each event as it arrives, until every payment has all of its events. */
 const receive = ({ receiver }: DemoOptions, secret: string, payments: ReadonlyArray<Paid>, missing: Set<string>) =>
   Effect.gen(function* () {
     for (const { id } of payments) for (const kind of expected) missing.add(`${kind} of ${id}`)
@@ -105,7 +105,7 @@ const receive = ({ receiver }: DemoOptions, secret: string, payments: ReadonlyAr
   })
 
 /**
- * The whole job, shown: registers a webhook, makes a native and a token payment, pays both, and waits for their signed
+ * Runs the demo: registers a webhook, makes a native and a token payment, pays both, and waits for their signed
  * events. Fails after a minute with what is missing.
  */
 export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {

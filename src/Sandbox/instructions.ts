@@ -22,10 +22,10 @@ interface Sandbox {
 const describe = ({ chainId, name, tokens, url }: RunningChain): string =>
   `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${[nativeToken(name), ...Object.keys(tokens)].join(" ")}`
 
-/** Anvil's second account: it holds coins and every test token, and signs for whoever asks. */
+/** Anvil's second account: it holds coins and every test token, and is unlocked for every client. */
 export const payer = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
-/** A payment from its creation to its end, as commands for a shell. */
+/** Shell commands that create a payment, pay it and show its end. */
 const example = (
   { apiKey, url }: Sandbox,
   chain: RunningChain
@@ -49,13 +49,13 @@ See it confirm, ${chain.confirmations} blocks later:
   curl -sS ${url}/v1/payments -H 'X-API-Key: ${apiKey}'
 `
 
-/** What runs, and where. */
+/** What runs, and at which address. */
 export const overview = ({ apiKey, chains, url }: Sandbox): string => `${chains.map(describe).join("\n")}
   API       ${url}/v1
   test key  ${apiKey}
 `
 
-/** What somebody who has just started the sandbox can do with it. */
+/** What a newcomer can do with the sandbox. */
 export const instructions = (sandbox: Sandbox): string => {
   const { certificate, key } = sandbox.certificates
   const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))

@@ -9,22 +9,22 @@ import { type Follower, follow } from "../Listen/follow.ts"
 import { payer } from "./instructions.ts"
 import { makeRpc } from "./Rpc.ts"
 
-/** The event did not come: `message` says what came instead, or how long it was waited for. */
+/** The event did not come: `message` has the event that came instead, or the time limit. */
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}
 
 export interface TriggerOptions {
   readonly api: ListenApi
   readonly kind: EventKind
-  /** Of the sandbox: whoever asks may spend its money. */
+  /** A local chain, whose accounts are unlocked. */
   readonly chain: { readonly name: ChainName; readonly rpcUrl: string; readonly tokens: ReadonlyMap<string, string> }
   readonly currency: PaymentCurrency
-  /** How long after its time the sandbox takes a payment for one on time. */
+  /** `payments.settle_grace` of the sandbox. */
   readonly settleGrace: Duration.Duration
-  /** Hears what is done and waited for. */
+  /** Receives progress messages. */
   readonly tell: (what: string) => Effect.Effect<void>
 }
 
-/** In smallest units: worth a few dollars each. */
+/** Base units, worth a few dollars each. */
 const amounts: Readonly<Record<PaymentCurrency, bigint>> = {
   ETH: 10n ** 16n,
   USDC: 25n * 10n ** 6n,
@@ -33,16 +33,16 @@ const amounts: Readonly<Record<PaymentCurrency, bigint>> = {
   WBTC: 50_000n
 }
 
-/** The shortest time that a payment may have. */
+/** The shortest `expiresIn`. */
 const shortest = Duration.seconds(60)
-/** For what takes no time by itself: a few blocks. */
+/** Time limit of everything but a payment's own time: a few blocks. */
 const patience = Duration.minutes(2)
 const progressEvery = Duration.seconds(10)
 
-/** Those after which nothing more comes of itself. */
+/** Events after which a payment has no further ones. */
 const ends: ReadonlyArray<EventKind> = ["payment.confirmed", "payment.expired", "payment.failed"]
 
-/** What comes with a payment's time, and not before. */
+/** Whether the event comes only when the payment's time is over. */
 const endsInTime = (kind: EventKind): boolean => kind === "payment.expired" || kind === "payment.failed"
 
 const Created = Schema.parseJson(Schema.Struct({ id: Schema.String, address: Schema.String }))
@@ -79,7 +79,7 @@ const pay = Effect.fnUntraced(function* ({ chain, currency, kind }: TriggerOptio
   return yield* rpc<Hash>("eth_sendTransaction", [{ from: payer, ...call }])
 })
 
-/** Says now and then that it still waits. */
+/** Reports regularly that it still waits. */
 const progress = ({ kind, tell }: TriggerOptions, limit: Duration.Duration) =>
   Effect.gen(function* () {
     const startedAt = yield* Clock.currentTimeMillis
@@ -90,7 +90,7 @@ const progress = ({ kind, tell }: TriggerOptions, limit: Duration.Duration) =>
     return yield* Effect.forever(Effect.delay(say, progressEvery))
   })
 
-/** Takes events until the one of this kind comes, or one after which it cannot. */
+/** Takes events until the wanted one comes; fails at one after which it cannot come. */
 const wanted = Effect.fnUntraced(function* (kind: EventKind, payment: string, events: Queue.Dequeue<WebhookEvent>) {
   while (true) {
     const event = yield* Queue.take(events)
@@ -122,7 +122,7 @@ const drive = Effect.fnUntraced(function* (options: TriggerOptions, events: Queu
   )
 })
 
-/** Drives a real payment of a running sandbox to an event, and gives that event as it was told. */
+/** Drives a real payment of a running sandbox to an event, and gives the event. Fails with `NotTriggered`. */
 export const triggerEvents = Effect.fn("Sandbox.trigger")(function* (options: TriggerOptions) {
   const { api, tell } = options
   const listening = yield* Deferred.make<void>()
@@ -131,7 +131,7 @@ export const triggerEvents = Effect.fn("Sandbox.trigger")(function* (options: Tr
     after: undefined,
     onOpen: () => Deferred.succeed(listening, undefined),
     onEvent: ({ data }) => Effect.flatMap(Effect.orDie(decodeEvent(data)), (event) => Queue.offer(events, event)),
-    // A sandbox that is there is there at once.
+    // A sandbox that runs responds to the first connection.
     onLost: (why) =>
       Effect.if(Deferred.isDone(listening), {
         onTrue: () => tell(`${why}; connecting again`),

@@ -18,7 +18,7 @@ const xpub = (option: string, mode: string) =>
     Options.optional
   )
 
-/** Of `-`, which is standard input, or of a file. */
+/** Reads a file, or standard input for `-`. */
 const read = (place: string) =>
   Effect.try({
     try: () => readFileSync(place === "-" ? 0 : place, "utf8").trim(),
@@ -99,6 +99,7 @@ const list = Command.make("list", common, (options) =>
   )
 )
 
+/** `tilld accounts`: makes and lists accounts. */
 export const accounts = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),
   Command.withSubcommands([create, list])

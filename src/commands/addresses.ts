@@ -36,6 +36,7 @@ const jump = Command.make("jump", { ...common, by }, ({ by, ...options }) =>
   )
 )
 
+/** `tilld addresses`: the numbering of receiving addresses. */
 export const addresses = Command.make("addresses").pipe(
   Command.withDescription("Receiving addresses"),
   Command.withSubcommands([jump])

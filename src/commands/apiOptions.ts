@@ -4,7 +4,7 @@ import { Invocation } from "../Control/Invocation.ts"
 import { UsageError } from "./commonOptions.ts"
 import { refuse } from "./options.ts"
 
-/** A URL of an option; whoever names it may name one without TLS. */
+/** An option with an http or https URL, without a user name. TLS is not required: the user of the command chose the URL. */
 export const webUrl = (option: string) =>
   Options.text(option).pipe(
     Options.withPseudoName("URL"),
@@ -15,7 +15,7 @@ export const webUrl = (option: string) =>
     })
   )
 
-/** From the environment: a command line is seen by everybody on the machine, and kept by the shell. */
+/** The API key, from the environment: every user of the machine sees a command line, and the shell keeps it. */
 export const apiKey = Effect.gen(function* () {
   const { TILLD_API_KEY: key = "" } = (yield* Invocation).env
   if (/^svc_(live|test)_\w+$/.test(key)) return key
@@ -23,7 +23,7 @@ export const apiKey = Effect.gen(function* () {
   return yield* new UsageError({ message: `TILLD_API_KEY ${wrong}: put a key there that tilld keys create printed` })
 })
 
-/** What the commands of developers print. */
+/** `--json` of the commands that print as events come. */
 export const jsonLines = Options.boolean("json").pipe(
   Options.withDescription("Print one JSON value a line on standard output, and nothing else there")
 )

@@ -13,7 +13,7 @@ import {
 } from "../Control/socketProtocol.ts"
 import type { SettingsShape } from "../Settings.ts"
 
-/** The longest history of a payment fits many times. */
+/** Bytes of a reply at most: many times the longest history of a payment. */
 const answerBytes = 64 * 1024 * 1024
 const answerDeadline = "50 seconds"
 
@@ -21,7 +21,7 @@ const silent = new DaemonSilent({
   message: `The daemon did not answer within ${answerDeadline}, or ended meanwhile: look at its log, and whether it was done`
 })
 
-/** Has the daemon do it. */
+/** Sends a request to the daemon, and gives the exit that it replies with. */
 const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unknown) {
   const { user } = yield* Invocation
   yield* Effect.sync(() => socket.on("error", () => undefined).write(`${JSON.stringify({ user, request })}\n`))
@@ -36,16 +36,19 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, request: unkn
   return { exit: reply.exit, defect: undefined } satisfies ControlAnswer
 })
 
-/** Read in only where no daemon runs: it needs the store and all that works on it. */
-const alone = Effect.promise(() => import("./offline.ts"))
+/** Loaded only where no daemon runs: it needs the store and every service that works on it. */
+const offline = Effect.promise(() => import("./offline.ts"))
 
-// A daemon that is starting holds the lock before it listens, and other commands hold it for a moment.
+/**
+ * Retries for 3 seconds: a daemon that starts holds the lock before it listens, and a command holds it while it works
+ * without a daemon.
+ */
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
-/** Where a command asks: the daemon of a configuration's database, which need not run, or whoever listens at a socket. */
+/** Where a command sends its request: to the daemon of a configuration's database, which need not run, or to a socket. */
 export type Place = SettingsShape | { readonly socket: string }
 
-/** A connection to the daemon of a database, undefined where none runs: to the socket that this user may open. */
+/** A connection to the daemon of a database, through the socket that this user may open. Undefined where none runs. */
 const connectTo = ({ control, database }: SettingsShape) =>
   Effect.flatMap(socketPath(database.path), connect).pipe(
     Effect.catchIf(
@@ -59,10 +62,14 @@ const connectTo = ({ control, database }: SettingsShape) =>
     )
   )
 
-const nobodyAt = (path: string) =>
+const noDaemonAt = (path: string) =>
   new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
 
-/** Asks the daemon at a place, or does it here where none runs. `command` names it to whoever finds it at work. */
+/**
+ * Carries out a request: in the daemon where one runs, otherwise in this process. `command` names it in the message of
+ * another process that finds the database locked. Fails as the request does, and with `NotUnderstood` (another version),
+ * `Forbidden` (read-only socket), `ControlUnusable` or `DaemonSilent`.
+ */
 export const askDaemon = Effect.fn("commands.ask")(function* <
   Request extends { readonly _tag: string },
   I,
@@ -79,8 +86,8 @@ export const askDaemon = Effect.fn("commands.ask")(function* <
   const attempt = Effect.gen(function* () {
     const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
     if (socket !== undefined) return yield* throughDaemon(socket, input)
-    if ("socket" in place) return yield* nobodyAt(place.socket)
-    const { withoutDaemon } = yield* alone
+    if ("socket" in place) return yield* noDaemonAt(place.socket)
+    const { withoutDaemon } = yield* offline
     return yield* withoutDaemon(place, command, request._tag, input)
   }).pipe(Effect.scoped)
   const answer = yield* Effect.retry(attempt, {

@@ -15,6 +15,7 @@ const rendered = (acts: ReadonlyArray<AuditView>): string =>
     acts.map((act) => [String(act.id), act.at, whoOf(act), act.via, act.act, JSON.stringify(act.detail)])
   )
 
+/** `tilld audit`: lists administrative acts. */
 export const auditCommand = Command.make(
   "audit",
   {

@@ -4,10 +4,10 @@ import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
 import type { Place } from "./askDaemon.ts"
 
-/** The command line asks for something that cannot be. */
+/** The command line asks for something impossible: exit 2. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
 
-/** For a command that works until it is stopped: the signal is its success, where any other command has not done its work. */
+/** Makes a signal a success, exit 0: for commands that run until they are stopped. Any other command was cut short. */
 export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.onInterrupt(effect, () =>
     Effect.sync(() => {
@@ -15,7 +15,7 @@ export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Ef
     })
   )
 
-/** The options of every command. @effect/cli knows them only where they are declared. */
+/** Options of every command. @effect/cli accepts an option only at the command that declares it. */
 export const common = {
   config: Options.text("config").pipe(
     Options.withPseudoName("FILE"),
@@ -27,11 +27,13 @@ export const common = {
   )
 }
 
+/** Values of the options in `common`. */
 export interface Common {
   readonly config: Option.Option<string>
   readonly json: boolean
 }
 
+/** Path of the configuration: `--config`, else `TILLD_CONFIG`, else config/tilld.toml in the working folder. */
 export const configPath = ({ config }: Pick<Common, "config">): Effect.Effect<string, never, Invocation> =>
   Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || "config/tilld.toml"))
 

@@ -21,6 +21,7 @@ const check = Command.make(
   })
 ).pipe(Command.withDescription("Check the whole configuration and name every problem at once"))
 
+/** `tilld config`: checks the configuration. */
 export const config = Command.make("config").pipe(
   Command.withDescription("The configuration"),
   Command.withSubcommands([check])

@@ -81,6 +81,7 @@ const revoke = Command.make(
     )
 ).pipe(Command.withDescription("End a key: nobody gets in with it once this returns"))
 
+/** `tilld keys`: makes, lists and revokes API keys. */
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
   Command.withSubcommands([create, list, revoke])

@@ -11,7 +11,7 @@ import { untilStopped } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { listOption, refuse } from "./options.ts"
 
-/** Read in only here. */
+/** Loaded only here. */
 const parts = Effect.promise(() =>
   Promise.all([
     import("../Listen/askApi.ts"),
@@ -34,8 +34,8 @@ interface Line {
 const rendered = ({ durationMillis, error, event, payment, status, time }: Line): string =>
   `${time}  ${event.padEnd(17)}  ${payment}  ${status ?? error}  ${durationMillis} ms`
 
-/** What it needs of an event's body. */
-interface Told {
+/** The part of an event's body that is shown. */
+interface ShownEvent {
   readonly event: EventKind
   readonly data: { readonly id: string }
 }
@@ -48,21 +48,21 @@ interface ListenOptions {
   readonly json: boolean
 }
 
-/** Sends what comes, and says so. `farewell` tells how another session goes on where this one ended. */
+/** Forwards each event and prints a line for it. `farewell` says how the next session continues where this one ended. */
 const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Message) => Effect.Effect<Forwarded>) => {
   let place: string | undefined = Option.getOrUndefined(after)
 
   const onOpen = (position: string) =>
     Effect.gen(function* () {
       const isForgotten = place !== undefined && place !== position
-      if (isForgotten) yield* complain(`tilld: ${place} is not kept any more: some events may be missing`)
-      yield* complain(`tilld: listening, ${position === streamStart ? "from the start" : `behind ${position}`}`)
+      if (isForgotten) yield* complain(`tilld: ${place} is no longer stored: some events may be missing`)
+      yield* complain(`tilld: listening, ${position === streamStart ? "from the start" : `after ${position}`}`)
       place = position
     })
 
   const onEvent = (message: Message) =>
     Effect.gen(function* () {
-      const { data, event } = JSON.parse(message.data) as Told
+      const { data, event } = JSON.parse(message.data) as ShownEvent
       if (!Option.exists(events, (kinds) => !kinds.includes(event))) {
         const time = iso(yield* Clock.currentTimeMillis)
         const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
@@ -78,7 +78,7 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
     onLost: (why) => complain(`tilld: ${why}; connecting again`)
   }
   const farewell = Effect.suspend(() =>
-    place === undefined ? Effect.void : complain(`tilld: to go on where this ended: --after ${place}`)
+    place === undefined ? Effect.void : complain(`tilld: to continue where this ended: --after ${place}`)
   )
   return { follower, farewell }
 }
@@ -100,6 +100,7 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
   return yield* Effect.onExit(follow({ url, key, agent }, follower), () => farewell)
 }, Effect.scoped)
 
+/** `tilld listen`: forwards events to a server of your own until it is stopped. */
 export const listen = Command.make(
   "listen",
   {
@@ -116,7 +117,7 @@ export const listen = Command.make(
     ),
     after: Options.text("after").pipe(
       Options.withPseudoName("EVENT"),
-      Options.withDescription("Go on behind this event; start: with the oldest that is kept; otherwise now"),
+      Options.withDescription("Continue after this event; start: with the oldest that is stored; otherwise now"),
       Options.mapEffect((text) =>
         Schema.is(Position)(text) ? Effect.succeed(text) : refuse("--after must be the id of an event, or start")
       ),

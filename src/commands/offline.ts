@@ -16,7 +16,7 @@ import { StoreUnusable } from "../Sql.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../Webhooks/SigningKeys.ts"
 
-/** Read in only for what needs the chains. */
+/** Loaded only for requests that need the chains or send webhooks. */
 const app = Effect.promise(() => import("../App.ts"))
 
 const storeLayer = (settings: SettingsShape) =>
@@ -28,8 +28,8 @@ const storeLayer = (settings: SettingsShape) =>
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )
 
-/** What makes the database: one may want it before the daemon has run for the first time. */
-const first: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
+/** Requests that create the database: an operator may send them before the daemon has run for the first time. */
+const creating: ReadonlySet<string> = new Set([CreateAccount._tag, CreateKey._tag])
 
 const noDatabase = (path: string) =>
   new StoreUnusable({
@@ -38,20 +38,21 @@ const noDatabase = (path: string) =>
       "for a new one, tilld serve makes the database"
   })
 
-/** The lock of a database that is there, or that `tag` may make. */
+/** Takes the lock of a database that exists, or that a request of this tag may create. */
 const lock = Effect.fnUntraced(function* (path: string, command: string, tag: string) {
-  const makes = first.has(tag)
+  const creates = creating.has(tag)
   // A daemon that starts for the first time has the lock before it has the database.
-  if (!makes && !existsSync(path) && !existsSync(`${path}.lock`)) return yield* noDatabase(path)
+  if (!creates && !existsSync(path) && !existsSync(`${path}.lock`)) return yield* noDatabase(path)
   yield* InstanceLock.acquire(path, command)
   if (existsSync(path)) return
-  if (!makes) return yield* noDatabase(path)
+  if (!creates) return yield* noDatabase(path)
   yield* Console.error(`Making the database ${path}`)
 })
 
 /**
- * Does what a request asks for as the only process that works on the database; `command` names it to others meanwhile.
- * The master key is read only if it is needed.
+ * Carries out a request where no daemon runs, and holds the instance lock meanwhile; `command` names it to processes that
+ * find the lock taken. The master key is read only for requests that need it. Fails with `InstanceLocked`, and with
+ * `StoreUnusable` where there is no database.
  */
 export const withoutDaemon = Effect.fn("commands.withoutDaemon")(function* (
   settings: SettingsShape,

@@ -15,7 +15,7 @@ interface Wanted extends Network {
 const rendered = ({ from, to }: { from: number; to: number }, receipts: number, added: number): string =>
   `Blocks ${from} to ${to} have been read again: ${receipts} receipts found, ${added} of them new`
 
-/** Asks for part after part, and tells on standard error how far it is once it takes longer than one. */
+/** Has a range read in parts, each a request. Progress goes to standard error where there is more than one part. */
 const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof placeOf>[0], wanted: Wanted) {
   const place = yield* placeOf(options)
   yield* checkConfigured(place, wanted)
@@ -36,6 +36,7 @@ const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof p
   }
 })
 
+/** `tilld rescan`: reads blocks again. */
 export const rescanCommand = Command.make(
   "rescan",
   {

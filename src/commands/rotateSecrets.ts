@@ -9,7 +9,7 @@ import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
 import { whileLocked } from "./askDaemon.ts"
 
-/** Changes the master key as the only process that works on the database. */
+/** Seals all secrets with the master key `next`. Holds the instance lock, so that no daemon runs meanwhile. */
 export const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (
   settings: SettingsShape,
   next: Redacted.Redacted<Uint8Array>

@@ -23,7 +23,7 @@ import { complain } from "./Output.ts"
 
 /** Seconds between the blocks of a local chain. */
 const blockTime = 1
-/** How many blocks back a local chain can be read: each costs it memory. */
+/** Blocks whose state a local chain keeps: each costs it memory. */
 const history = 32
 
 /** A local chain ended while the sandbox ran. */
@@ -31,7 +31,7 @@ class ChainEnded extends Data.TaggedError("ChainEnded")<{ readonly message: stri
 
 const folderName = ".sandbox"
 
-/** The sandbox deletes the database at its start, so it must be sure that it is its own. */
+/** The sandbox deletes the database when it starts: it must be its own. */
 const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
   const folder = dirname(database.path)
   const local = chains.filter((chain) => chain.mode === "test" && localPort(chain) !== undefined)
@@ -45,7 +45,7 @@ const checkIsSandbox = ({ chains, database }: SettingsShape, path: string) => {
       })
 }
 
-/** Not its lock, which this process holds. */
+/** Deletes everything but the lock, which this process holds. */
 const deleteDatabase = ({ database }: SettingsShape) =>
   Effect.sync(() => {
     for (const part of ["", "-wal", "-shm", ".sock"]) rmSync(`${database.path}${part}`, { force: true })
@@ -53,10 +53,10 @@ const deleteDatabase = ({ database }: SettingsShape) =>
   })
 
 /**
- * A closed terminal is a Ctrl-C. And the first signal ends this process in order; a second one, which npm and impatient
- * people send, must not end it before its chains.
+ * SIGHUP, a closed terminal, counts as Ctrl-C. The first signal ends this process in order. A second one, which npm and
+ * impatient people send, must not end it before its chains.
  */
-const hearSignals = Effect.acquireRelease(
+const handleSignals = Effect.acquireRelease(
   Effect.sync(() => {
     const ignore = () => undefined
     const interrupt = () => process.kill(process.pid, "SIGINT")
@@ -81,7 +81,7 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
           blockTime,
           history,
           tokens: chain.tokens.map((token) => token.symbol),
-          // A Ctrl-C in the terminal would end it before the daemon that reads it.
+          // Otherwise Ctrl-C in the terminal would end the chain before the daemon that reads it.
           detached: true
         })
         started.push({ pid: local.pid, port: local.port })
@@ -93,7 +93,7 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
   )
 })
 
-const whenItEnds = ({ ended, name }: RunningChain) =>
+const failWhenItEnds = ({ ended, name }: RunningChain) =>
   Effect.flatMap(
     ended,
     (how) => new ChainEnded({ message: `The local chain ${name} ended (${how}), and the sandbox with it` })
@@ -106,7 +106,7 @@ interface Certificates {
   readonly key: string
 }
 
-/** What a webhook receiver on this machine needs, since webhooks go to https alone. */
+/** Certificates for webhook receivers on this machine: webhooks are sent to https only. */
 const makeCertificates = Effect.fn("sandbox.makeCertificates")(function* (folder: string) {
   const authority = yield* makeAuthority
   const identity = yield* authority.issue(["localhost", "127.0.0.1", "::1"])
@@ -135,13 +135,14 @@ const makeKey = Effect.gen(function* () {
 })
 
 /**
- * Five local chains and the daemon, made fresh and stopped together. With `demo` it goes on alone and ends; otherwise it
- * stays up until it is interrupted.
+ * Runs five new local chains and a daemon with a new database, and stops them together. With `demo` it makes and pays two
+ * payments and ends; otherwise it runs until it is interrupted. Fails with `UsageError` where the configuration is not a
+ * sandbox's, with `ChainEnded`, and as the demo and the daemon do.
  */
 export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: SettingsSource; demo: boolean }) {
   const { settings: configured } = yield* load(options.source)
   const folder = yield* checkIsSandbox(configured, options.source.path)
-  yield* hearSignals
+  yield* handleSignals
   yield* InstanceLock.acquire(configured.database.path, "sandbox")
   const processes = join(folder, "processes.json")
   for (const pid of yield* endLeftovers(processes)) {
@@ -157,7 +158,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   const chains = yield* startChains(settings, processes)
   yield* complain("Starting the daemon.\n")
 
-  const visit = Effect.gen(function* () {
+  const session = Effect.gen(function* () {
     const apiKey = yield* makeKey
     const { address } = yield* HttpServer
     const url = `http://${address.host}:${address.port}`
@@ -167,12 +168,12 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     const receiver = yield* startReceiver({ authority: certificates.authority })
     yield* runDemo({ url, apiKey, chains: new Map(chains.map((chain) => [chain.name, chain])), receiver })
   })
-  // The first to end ends all, however it ends. (An interrupted raceFirst does not wait for its two sides: what they stand
-  // on would be closed before they have ended.)
+  // The first to end, in whatever way, ends all. (An interrupted raceFirst does not wait for its two sides: the services
+  // that they use would be closed before they have ended.)
   const end = yield* Effect.raceAll([
-    Effect.exit(Effect.provide(visit, HttpServer.layer)),
+    Effect.exit(Effect.provide(session, HttpServer.layer)),
     Effect.exit(workers),
-    ...chains.map((chain) => Effect.exit(whenItEnds(chain)))
+    ...chains.map((chain) => Effect.exit(failWhenItEnds(chain)))
   ]).pipe(Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)))
   return yield* end
 }, Effect.scoped)

@@ -3,9 +3,10 @@ import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { untilStopped } from "./commonOptions.ts"
 
-/** Local chains, their contracts and the daemon are read in only here. */
+/** Local chains, their contracts and the daemon are loaded only here. */
 const sandboxed = Effect.promise(() => import("./runSandbox.ts"))
 
+/** `tilld sandbox`: runs local chains and a daemon until it is stopped. */
 export const sandbox = Command.make(
   "sandbox",
   {
@@ -15,7 +16,7 @@ export const sandbox = Command.make(
       Options.optional
     ),
     demo: Options.boolean("demo").pipe(
-      Options.withDescription("Go on alone: make two payments, pay them, print each signed webhook, and end")
+      Options.withDescription("Make two payments, pay them, print each signed webhook, and end")
     )
   },
   Effect.fnUntraced(function* ({ config, demo }) {

@@ -6,8 +6,8 @@ import { readNewMasterKey } from "../Settings/masterKey.ts"
 import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
-/** Read in only here: it needs the store. */
-const work = Effect.promise(() => import("./rotateSecrets.ts"))
+/** Loaded only here: it needs the store. */
+const rotation = Effect.promise(() => import("./rotateSecrets.ts"))
 
 const rotate = Command.make(
   "rotate",
@@ -28,7 +28,7 @@ const rotate = Command.make(
     if (!existsSync(settings.database.path)) {
       return yield* new UsageError({ message: `There is no database ${settings.database.path}: nothing is sealed yet` })
     }
-    const { rotateSecrets } = yield* work
+    const { rotateSecrets } = yield* rotation
     const done = yield* rotateSecrets(settings, next)
     const text = done.rotated
       ? `${done.secrets} secrets are sealed with the new master key, fingerprint ${done.fingerprint}.`
@@ -37,7 +37,7 @@ const rotate = Command.make(
     yield* print(text)
     if (done.rotated) {
       yield* complain(
-        "Put it in the place of the old one before you start tilld, which refuses the old one from now on."
+        "Replace the old key with it before you start tilld, which refuses the old one from now on."
       )
     }
   })
@@ -47,6 +47,7 @@ const rotate = Command.make(
   )
 )
 
+/** `tilld secrets`: changes the master key. */
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("The master key that seals secrets in the database"),
   Command.withSubcommands([rotate])

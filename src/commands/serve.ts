@@ -3,9 +3,10 @@ import { Effect } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { common, configPath, untilStopped } from "./commonOptions.ts"
 
-/** The daemon is read in only here: no other command should wait for all that it needs. */
+/** The daemon is loaded only here: no other command should wait for all of its modules. */
 const daemon = Effect.promise(() => import("../main.ts"))
 
+/** `tilld serve`: runs the daemon until SIGTERM. */
 export const serveCommand = Command.make(
   "serve",
   { config: common.config },

@@ -126,7 +126,7 @@ describe("tilld listen", () => {
       })
       const { code, stderr } = yield* listening.end("SIGINT")
       expect(code).toBe(0)
-      expect(stderr).toContain(`tilld: to go on where this ended: --after ${event.id}`)
+      expect(stderr).toContain(`tilld: to continue where this ended: --after ${event.id}`)
     })
   )
 
@@ -145,7 +145,7 @@ describe("tilld listen", () => {
       yield* listening.line("connecting again")
       yield* Effect.replicateEffect(create(daemon), 3)
       yield* way.open
-      yield* listening.line(`tilld: listening, behind ${first}`)
+      yield* listening.line(`tilld: listening, after ${first}`)
       yield* create(daemon)
       const { id: last } = yield* listening.eventOf(ids.at(-1) ?? "")
       expect((yield* listening.end("SIGTERM")).stderr).toContain(`--after ${last}`)
@@ -196,7 +196,7 @@ describe("tilld listen", () => {
       const { id } = yield* daemon.create(order)
       const forgotten = `evt_${"x".repeat(22)}`
       const listening = yield* listenTo(daemon, url, "--after", forgotten)
-      yield* listening.line(`tilld: ${forgotten} is not kept any more: some events may be missing`)
+      yield* listening.line(`tilld: ${forgotten} is no longer stored: some events may be missing`)
       expect(yield* listening.eventOf(id)).toMatchObject({ status: 200 })
     })
   )
@@ -213,7 +213,7 @@ describe("tilld listen", () => {
       const { code, stderr } = yield* tilld(args, { env: { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` } })
       expect(code).toBe(1)
       expect(stderr).toContain("403: The key was revoked.")
-      expect(stderr).toContain(`tilld: to go on where this ended: --after ${event}`)
+      expect(stderr).toContain(`tilld: to continue where this ended: --after ${event}`)
     })
   )
 
