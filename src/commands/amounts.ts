@@ -5,7 +5,7 @@ import { askDaemon, type Place } from "./askDaemon.ts"
 import { type Common, placeOf } from "./commonOptions.ts"
 
 /** What has an amount of base units: a receipt, an exception, a credit. */
-export interface Amount {
+interface Amount {
   readonly currency: string
   readonly amount: string
 }
