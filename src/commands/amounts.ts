@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { ListTokens } from "../Control/requests.ts"
+import { ListTokens } from "../Control/controlRequests.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/networkTokens.ts"
 import { askDaemon, type Place } from "./askDaemon.ts"
 import { type Common, placeOf } from "./commonOptions.ts"

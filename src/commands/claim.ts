@@ -42,5 +42,7 @@ export const claimCommand = Command.make(
     yield* print(rendered(claimed, { chain, mode }, yield* amountsAt(place)))
   })
 ).pipe(
-  Command.withDescription("Count the money of one transaction that was missed, or say why it pays no address of this tilld")
+  Command.withDescription(
+    "Count the money of one transaction that was missed, or say why it pays no address of this tilld"
+  )
 )

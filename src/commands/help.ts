@@ -12,13 +12,15 @@ const filler =
 const banner = /^tilld\s+tilld \d/
 
 /** The words of a text in lines of at most `room` characters; a longer word has a line of its own. */
-const wrap = (text: string, room: number): ReadonlyArray<string> =>
-  text.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
+const wrap = (text: string, room: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of text.split(" ")) {
     const last = lines.at(-1)
-    return last !== undefined && last.length + 1 + word.length <= room
-      ? [...lines.slice(0, -1), `${last} ${word}`]
-      : [...lines, word]
-  }, [])
+    if (last !== undefined && last.length + 1 + word.length <= room) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}
 
 const indented = (lines: ReadonlyArray<string>, by: number) => lines.map((line) => " ".repeat(by) + line)
 

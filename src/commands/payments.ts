@@ -118,7 +118,9 @@ const renderStory = (story: Story, show: ShowAmount): string => {
           evidenceOf(receipt)
       )
     ]),
-    ...(dust.length === 0 ? [] : title(
+    ...(dust.length === 0
+      ? []
+      : title(
           "dust",
           dust.map((sum) => renderDust(sum, show({ ...sum, mode }, sum)))
         )),
@@ -206,11 +208,7 @@ const exceptions = Command.make(
           : `${renderOpen(open, show)}\nThere may be more: --after ${open.at(-1)?.id}`
       )
     )
-).pipe(
-  Command.withDescription(
-    "Show the money that needs a decision, found_late and reorged first, then the oldest"
-  )
-)
+).pipe(Command.withDescription("Show the money that needs a decision, found_late and reorged first, then the oldest"))
 
 const decidable = Args.text({ name: "ID" }).pipe(
   Args.withDescription("pay_…, or exc_… of money whose payment is lost, as tilld payments exceptions shows them")

@@ -36,9 +36,7 @@ const rotate = Command.make(
     if (options.json) return yield* print(JSON.stringify(done))
     yield* print(text)
     if (done.rotated) {
-      yield* complain(
-        "Replace the old key with it before you start tilld, which refuses the old one from now on."
-      )
+      yield* complain("Replace the old key with it before you start tilld, which refuses the old one from now on.")
     }
   })
 ).pipe(

@@ -31,7 +31,9 @@ const secret = Command.make(
     ...common,
     mode,
     account,
-    rotate: Options.boolean("rotate").pipe(Options.withDescription("Make a new secret, which replaces the present one")),
+    rotate: Options.boolean("rotate").pipe(
+      Options.withDescription("Make a new secret, which replaces the present one")
+    ),
     overlap
   },
   Effect.fnUntraced(function* ({ account, mode, overlap, rotate, ...options }) {

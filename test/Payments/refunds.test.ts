@@ -32,7 +32,9 @@ it.scoped("refunded: where several are open it needs names, closes those, and le
     const before = yield* look(id)
     expect(yield* Effect.flip(refunded(id, none))).toMatchObject({
       _tag: "RefundUnclear",
-      message: expect.stringMatching(/2 open exceptions: exc_.* \(late, 7 base units of ETH, 0xt.*\), exc_.*--exception/)
+      message: expect.stringMatching(
+        /2 open exceptions: exc_.* \(late, 7 base units of ETH, 0xt.*\), exc_.*--exception/
+      )
     })
     expect(yield* look(id)).toEqual(before)
     const seven = yield* idOf(id, 7n)

@@ -39,7 +39,10 @@ it.live("every command's help fits 100 columns, and says of every option and arg
     for (const [i, page] of [top, ...pages].entries()) {
       const name = `tilld ${commands[i - 1] ?? ""}`
       expect(page.length, name).toBeGreaterThan(5)
-      expect(page.filter((line) => line.length > 100), name).toEqual([])
+      expect(
+        page.filter((line) => line.length > 100),
+        name
+      ).toEqual([])
       expect(page.join("\n"), name).not.toMatch(
         /A user-defined|A true or false|An integer|One of the following|This (setting|option) (is|may)/
       )
