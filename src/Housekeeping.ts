@@ -55,9 +55,9 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
       const clean = Effect.gen(function* () {
         const until = (yield* Clock.currentTimeMillis) - retention
         yield* repeated(RetentionRepo.forgetDeliveries(until, batchSize))
-        yield* paged<RetentionRepo.Place>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
+        yield* paged<RetentionRepo.RetentionCursor>((after) => RetentionRepo.forgetEvents(until, after, batchSize))
         yield* repeated(RetentionRepo.forgetEndpoints(until, batchSize))
-        yield* paged<QuotesRepo.Place>((after) => QuotesRepo.forget(until, after, batchSize))
+        yield* paged<QuotesRepo.QuoteCursor>((after) => QuotesRepo.forget(until, after, batchSize))
         yield* warn
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 

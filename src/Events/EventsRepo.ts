@@ -21,11 +21,11 @@ export const page = (db: Db, { account, mode }: Owner, after: number, limit: num
   )
 
 /** The id of an event and its sequence number. */
-export type Place = Pick<StoredEvent, "sequence" | "id">
+export type EventCursor = Pick<StoredEvent, "sequence" | "id">
 
 /** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */
 export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: number) =>
-  db.get<Place>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?", [
+  db.get<EventCursor>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?", [
     id,
     account,
     mode,
@@ -35,7 +35,7 @@ export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: nu
 /** The owner's newest event, undefined before the first. */
 export const newest = (db: Db, { account, mode }: Owner) =>
   Effect.map(
-    db.all<Place>(
+    db.all<EventCursor>(
       `SELECT sequence, id FROM events INDEXED BY events_owner
        WHERE account_id = ? AND mode = ? ORDER BY sequence DESC LIMIT 1`,
       [account, mode]

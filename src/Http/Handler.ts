@@ -37,11 +37,11 @@ export interface Input<E extends Endpoint> {
   readonly query: HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>
   readonly payload: HttpApiEndpoint.HttpApiEndpoint.Payload<E>
   /** Present when the request has an idempotency key: stores the answer, in the transaction of the request's effect. */
-  readonly remember?: CommitWith<HttpAnswer<unknown>> | undefined
+  readonly storeReplay?: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
 /** From a result to `remember`: what a service also commits, so that a repeated request gets the same answer. */
-export const rememberAs = <A>(
+export const storeReplayAs = <A>(
   remember: CommitWith<HttpAnswer<unknown>> | undefined,
   answerWith: (result: A) => HttpAnswer<unknown>
 ): CommitWith<A> | undefined => remember && ((result) => remember(answerWith(result)))

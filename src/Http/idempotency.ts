@@ -21,7 +21,7 @@ export interface Replay {
 }
 
 /** Stores a response, in the transaction of the request's effect. */
-export type Remember = (response: Replay) => Effect.Effect<void, StoreUnavailable, Tx>
+export type StoreReplay = (response: Replay) => Effect.Effect<void, StoreUnavailable, Tx>
 
 const form = /^[\x20-\x7e]{1,255}$/
 
@@ -60,7 +60,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       route: string,
       key: string,
       payload: unknown,
-      work: (remember: Remember) => Effect.Effect<Replay, E>
+      work: (remember: StoreReplay) => Effect.Effect<Replay, E>
     ) => Effect.Effect<Replay, E | ApiError | StoreUnavailable>
     /** The worker that deletes old responses. */
     readonly run: Effect.Effect<never>

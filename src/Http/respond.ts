@@ -17,7 +17,7 @@ import { type Body, parseBody } from "./body.ts"
 import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces } from "./HttpReply.ts"
-import { Idempotency, type Remember } from "./idempotency.ts"
+import { Idempotency, type StoreReplay } from "./idempotency.ts"
 import type { Observe } from "./requestMetrics.ts"
 import { unlessKept } from "./revalidation.ts"
 import { allowOf, type Operation, type Route, type Router } from "./routes.ts"
@@ -167,10 +167,10 @@ export const makeRespond = Effect.fnUntraced(function* (
       if (forbidden !== undefined) return yield* forbidden
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
-      const work = (remember?: Remember) => {
+      const work = (remember?: StoreReplay) => {
         const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
         const kept = remember && ((answer: HttpAnswer<unknown>) => remember(replayOf(answer)))
-        return Effect.map(operation.handle({ key, path: params, search, headers, payload, remember: kept }), replayOf)
+        return Effect.map(operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }), replayOf)
       }
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
       return key === undefined || idempotencyKey === undefined

@@ -28,7 +28,7 @@ interface Received {
   /** The JSON value of the body; undefined for an operation that takes none. */
   readonly payload: unknown
   /** Stores the answer for a repeated request; undefined when the request has no idempotency key. */
-  readonly remember: CommitWith<HttpAnswer<unknown>> | undefined
+  readonly storeReplay: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
 /** An endpoint of the definition with its handler, ready to be served. */
@@ -97,7 +97,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: (received) =>
       Effect.gen(function* () {
-        const { key, path, remember, search } = received
+        const { key, path, storeReplay: remember, search } = received
         const parts = [
           decodeHeaders(received.headers, key),
           decodeQuery(search, key),

@@ -103,7 +103,7 @@ export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
 export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
 
 /** The address of exceptions, and its payment. */
-export interface Place {
+export interface ExceptionCursor {
   /** Lower case. */
   readonly address: string
   readonly mode: Mode
@@ -149,7 +149,7 @@ const withHeld = (
  *   that is mined again is uncorroborated at first
  */
 export const sync = (
-  place: Place,
+  place: ExceptionCursor,
   stored: ReadonlyArray<PaymentException>,
   found: ReadonlyArray<ExceptionContent>,
   at: number,

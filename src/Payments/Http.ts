@@ -3,7 +3,7 @@ import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from ".
 import { toExceptionObject } from "../Domain/Exception.ts"
 import { alternatives } from "../Domain/must.ts"
 import { type Payment, toObject } from "../Domain/Payment.ts"
-import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
+import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { type Accounted, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import type { StoreUnavailable } from "../Sql.ts"
@@ -70,9 +70,9 @@ export const paymentHandlers = Effect.map(
     create: ({
       key,
       payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
-      remember
+      storeReplay: remember
     }) =>
-      payments.create(key, { ...payload, expiresIn, metadata }, rememberAs(remember, created)).pipe(
+      payments.create(key, { ...payload, expiresIn, metadata }, storeReplayAs(remember, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
           onSuccess: created

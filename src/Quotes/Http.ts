@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { QuotaExceeded } from "../Domain/AccountErrors.ts"
 import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
-import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
+import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { Quotes } from "../Quotes.ts"
 import type { QuotesApi } from "./Api.ts"
 
@@ -32,8 +32,8 @@ const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall | Quo
 export const quoteHandlers = Effect.map(
   Quotes,
   (quotes): Handlers<typeof QuotesApi> => ({
-    create: ({ key, payload, remember }) =>
-      quotes.create(key, payload, rememberAs(remember, answer)).pipe(
+    create: ({ key, payload, storeReplay: remember }) =>
+      quotes.create(key, payload, storeReplayAs(remember, answer)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
           onSuccess: (quote) => answer(quote)

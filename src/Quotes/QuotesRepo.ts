@@ -42,7 +42,7 @@ export const byOwner = (owner: Owner, id: string) =>
   })
 
 /** The cursor of `forget`: the last quote that it looked at; Unix milliseconds. */
-export interface Place {
+export interface QuoteCursor {
   readonly createdAt: number
   readonly id: string
 }
@@ -51,10 +51,10 @@ export interface Place {
  * Deletes, of the next `limit` quotes behind `after` that were made up to `until` (Unix milliseconds), those that no payment
  * names. Gives the last one that it looked at; undefined when there are no more.
  */
-export const forget = (until: number, after: Place | undefined, limit: number) =>
+export const forget = (until: number, after: QuoteCursor | undefined, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const old = yield* tx.all<Place>(
+    const old = yield* tx.all<QuoteCursor>(
       `SELECT id, created_at AS createdAt FROM quotes
        WHERE created_at <= ? AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?`,
       [until, after?.createdAt ?? 0, after?.id ?? "", limit]

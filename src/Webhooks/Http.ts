@@ -5,7 +5,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import { newEndpointId } from "../Domain/Ids.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
-import { answer, type Handlers, rememberAs } from "../Http/Handler.ts"
+import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { Writer } from "../Sql.ts"
 import { Webhooks } from "../Webhooks.ts"
 import type { WebhooksApi } from "./Api.ts"
@@ -31,12 +31,12 @@ export const webhookHandlers = Effect.gen(function* () {
     )
 
   const handlers: Handlers<typeof WebhooksApi> = {
-    create: ({ key, payload, remember }) => {
+    create: ({ key, payload, storeReplay: remember }) => {
       const id = newEndpointId()
       // Only the host is logged: the rest of a URL may contain a secret of the merchant.
       const host = URL.canParse(payload.url) ? new URL(payload.url).host : undefined
       const detail = { endpoint: id, host, events: payload.events }
-      const work = webhooks.create(key, { ...payload, id }, rememberAs(remember, created))
+      const work = webhooks.create(key, { ...payload, id }, storeReplayAs(remember, created))
       return administer(key, "webhooks register", detail, work).pipe(
         Effect.map(created),
         Effect.catchTags({

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { ListTokens } from "../Control/controlRequests.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/networkTokens.ts"
-import { askDaemon, type Place } from "./askDaemon.ts"
-import { type Common, placeOf } from "./commonOptions.ts"
+import { askDaemon, type ControlTarget } from "./askDaemon.ts"
+import { type Common, controlTargetOf } from "./commonOptions.ts"
 
 /** What has an amount of base units: a receipt, an exception, a credit. */
 interface Amount {
@@ -17,7 +17,7 @@ export type ShowAmount = (network: NamedNetwork, amount: Amount) => string
  * How amounts are shown: with the decimals of the configuration, which only the daemon may be able to read. In base units
  * where the daemon is of a version that does not tell them: wrong decimals would be worse.
  */
-export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: Place) {
+export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: ControlTarget) {
   const networks = yield* "socket" in place
     ? Effect.orElseSucceed(askDaemon(place, "payments", new ListTokens()), () => undefined)
     : Effect.succeed(place.chains)
@@ -30,4 +30,4 @@ export const amountsAt = Effect.fn("commands.amountsAt")(function* (place: Place
 export const withAmounts =
   <A>(options: Common, render: (result: A, show: ShowAmount) => string) =>
   (result: A) =>
-    Effect.map(Effect.flatMap(placeOf(options), amountsAt), (show) => render(result, show))
+    Effect.map(Effect.flatMap(controlTargetOf(options), amountsAt), (show) => render(result, show))

@@ -46,7 +46,7 @@ const offline = Effect.promise(() => import("./offline.ts"))
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
 /** Where a command sends its request: to the daemon of a configuration's database, which need not run, or to a socket. */
-export type Place = SettingsShape | { readonly socket: string }
+export type ControlTarget = SettingsShape | { readonly socket: string }
 
 /** A connection to the daemon of a database, through the socket that this user may open. Undefined where none runs. */
 const connectTo = ({ control, database }: SettingsShape) =>
@@ -78,7 +78,7 @@ export const askDaemon = Effect.fn("commands.ask")(function* <
   E,
   EI
 >(
-  place: Place,
+  place: ControlTarget,
   command: string,
   request: Request & Schema.SerializableWithResult<Request, I, never, A, AI, E, EI, never>
 ) {

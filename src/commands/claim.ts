@@ -4,7 +4,7 @@ import { Claim } from "../Control/controlRequests.ts"
 import type { NamedNetwork } from "../Domain/networkTokens.ts"
 import { amountsAt, type ShowAmount } from "./amounts.ts"
 import { askDaemon } from "./askDaemon.ts"
-import { common, placeOf } from "./commonOptions.ts"
+import { common, controlTargetOf } from "./commonOptions.ts"
 import { print } from "./Output.ts"
 import { chain, checkConfigured, mode } from "./options.ts"
 
@@ -35,7 +35,7 @@ export const claimCommand = Command.make(
   "claim",
   { ...common, chain, mode, txHash },
   Effect.fnUntraced(function* ({ chain, mode, txHash, ...options }) {
-    const place = yield* placeOf(options)
+    const place = yield* controlTargetOf(options)
     yield* checkConfigured(place, { chain, mode })
     const claimed = yield* askDaemon(place, "claim", new Claim({ chain, mode, txHash }))
     if (options.json) return yield* print(JSON.stringify({ txHash, ...claimed }))

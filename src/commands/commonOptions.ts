@@ -2,7 +2,7 @@ import { Options } from "@effect/cli"
 import { Data, Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { type Loaded, load, type SettingsInvalid } from "../Settings.ts"
-import type { Place } from "./askDaemon.ts"
+import type { ControlTarget } from "./askDaemon.ts"
 
 /** The command line asks for something impossible: exit 2. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
@@ -48,7 +48,7 @@ export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loa
  * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
  * unless the command line names a configuration.
  */
-export const placeOf = (options: Pick<Common, "config">): Effect.Effect<Place, SettingsInvalid, Invocation> =>
+export const controlTargetOf = (options: Pick<Common, "config">): Effect.Effect<ControlTarget, SettingsInvalid, Invocation> =>
   Effect.gen(function* () {
     const { env } = yield* Invocation
     if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }

@@ -15,7 +15,7 @@ import { modes } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
 import { askDaemon } from "./askDaemon.ts"
-import { type Common, common, placeOf, UsageError } from "./commonOptions.ts"
+import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { account, limit, mode, moment } from "./options.ts"
 import { printResult } from "./result.ts"
@@ -132,7 +132,7 @@ const renderCounts = (counts: { readonly ordered: number; readonly due: number; 
 
 /** Redelivers a range page by page. Progress goes to standard error where there is more than one page. */
 const redeliverRange = Effect.fn("commands.redeliverRange")(function* (options: Common, range: Range) {
-  const place = yield* placeOf(options)
+  const place = yield* controlTargetOf(options)
   const until = Option.isSome(range.until) ? range.until.value : yield* Clock.currentTimeMillis
   const wanted = { account: range.account, status: range.status, since: range.since, until }
   let sum = { ordered: 0, due: 0, refused: 0 }
@@ -203,7 +203,7 @@ export const test = Command.make(
     endpoint: Args.text({ name: "ENDPOINT" }).pipe(Args.withDescription("The endpoint, wh_…, of POST /v1/webhooks"))
   },
   Effect.fnUntraced(function* ({ endpoint, ...options }) {
-    const place = yield* placeOf(options)
+    const place = yield* controlTargetOf(options)
     const result = yield* askDaemon(place, "webhooks test", new SendTest({ endpoint }))
     yield* print(
       options.json

@@ -5,7 +5,7 @@ import { chainNames, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { closest } from "../Domain/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
-import type { Place } from "./askDaemon.ts"
+import type { ControlTarget } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 
 /** Refuses a value of the command line: exit 2. */
@@ -33,7 +33,7 @@ export const chain = Options.choice("chain", chainNames).pipe(
 )
 
 /** Refuses a network that the configuration does not have: exit 2. At a socket the daemon checks it. */
-export const checkConfigured = (place: Place, network: Network) =>
+export const checkConfigured = (place: ControlTarget, network: Network) =>
   "socket" in place || place.chains.some((each) => networkKey(each) === networkKey(network))
     ? Effect.void
     : new UsageError({

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Rescan } from "../Control/controlRequests.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { askDaemon } from "./askDaemon.ts"
-import { common, placeOf } from "./commonOptions.ts"
+import { common, controlTargetOf } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { blockNumber, chain, checkConfigured, mode } from "./options.ts"
 
@@ -16,8 +16,8 @@ const rendered = ({ from, to }: { from: number; to: number }, receipts: number, 
   `Blocks ${from} to ${to} have been read again: ${receipts} receipts found, ${added} of them new`
 
 /** Has a range read in parts, each a request. Progress goes to standard error where there is more than one part. */
-const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof placeOf>[0], wanted: Wanted) {
-  const place = yield* placeOf(options)
+const run = Effect.fn("commands.rescan")(function* (options: Parameters<typeof controlTargetOf>[0], wanted: Wanted) {
+  const place = yield* controlTargetOf(options)
   yield* checkConfigured(place, wanted)
   const { chain, from, mode } = wanted
   let to = Option.getOrUndefined(wanted.to)

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { askDaemon } from "./askDaemon.ts"
-import { type Common, placeOf } from "./commonOptions.ts"
+import { type Common, controlTargetOf } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 
 /**
@@ -23,7 +23,7 @@ export const printResult = Effect.fn("commands.printResult")(function* <
   render: (result: A) => string | Effect.Effect<string, RenderE, RenderR>,
   explain: (result: A) => string | undefined = () => undefined
 ) {
-  const result = yield* askDaemon(yield* placeOf(options), command, request)
+  const result = yield* askDaemon(yield* controlTargetOf(options), command, request)
   const encoded = yield* Effect.orDie(Schema.serializeSuccess(request, result))
   if (options.json) return yield* print(JSON.stringify(encoded))
   const text = render(result)

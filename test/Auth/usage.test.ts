@@ -128,7 +128,7 @@ it.scoped("what an account has stored is known within five percent, and forgotte
 
       const until = Number.MAX_SAFE_INTEGER
       yield* Effect.repeat(write(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
-      let place: RetentionRepo.Place | undefined
+      let place: RetentionRepo.RetentionCursor | undefined
       do place = yield* write(RetentionRepo.forgetEvents(until, place, 500))
       while (place !== undefined)
       yield* Effect.repeat(write(Idempotency.forget(until, 500)), { while: (more) => more })

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
 import { rotate } from "../../src/Control/rotateSecrets.ts"
-import { Idempotency, type Remember } from "../../src/Http/idempotency.ts"
+import { Idempotency, type StoreReplay } from "../../src/Http/idempotency.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -109,7 +109,7 @@ const makeAccount = Effect.flatMap(Writer, (writer) =>
 )
 
 /** Does its work in one transaction with what is remembered, and counts how often. */
-const doing = (count: { done: number }) => (remember: Remember) =>
+const doing = (count: { done: number }) => (remember: StoreReplay) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(
       Effect.zipRight(
@@ -119,7 +119,7 @@ const doing = (count: { done: number }) => (remember: Remember) =>
     )
   ).pipe(Effect.as(response))
 
-const once = <E>(work: (remember: Remember) => Effect.Effect<typeof response, E, Writer>, payload: unknown = {}) =>
+const once = <E>(work: (remember: StoreReplay) => Effect.Effect<typeof response, E, Writer>, payload: unknown = {}) =>
   Effect.gen(function* () {
     const idempotency = yield* Idempotency
     const writer = yield* Writer
@@ -157,7 +157,7 @@ describe("what is kept", () => {
         yield* makeAccount
         const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const count = { done: 0 }
-        const slow = (remember: Remember) =>
+        const slow = (remember: StoreReplay) =>
           Deferred.succeed(started, undefined).pipe(
             Effect.zipRight(Deferred.await(gate)),
             Effect.zipRight(doing(count)(remember))
@@ -232,7 +232,7 @@ describe("what is kept", () => {
       yield* Effect.gen(function* () {
         yield* makeAccount
         const count = { done: 0 }
-        const failing = (remember: Remember) =>
+        const failing = (remember: StoreReplay) =>
           Effect.flatMap(Writer, (writer) =>
             writer.write(Effect.zipRight(remember(response), Effect.fail("no" as const)))
           ).pipe(Effect.as(response))

@@ -47,7 +47,7 @@ export const usedOn = Effect.fn("AddressHistory.usedOn")(function* (
 })
 
 /** Addresses that have a history according to a chain's serving provider. */
-export interface Found {
+export interface HistoryFinding {
   readonly chain: ChainName
   /** In the form in which `vet` got them. */
   readonly addresses: ReadonlyArray<string>
@@ -76,7 +76,7 @@ const confirm = Effect.fnUntraced(function* (
   )
   const confirmed = new Set(Arr.getSomes(responses).flat())
   const [unconfirmed, shared] = Arr.partition(claimed, (address) => confirmed.has(address))
-  const found: ReadonlyArray<Found> = [
+  const found: ReadonlyArray<HistoryFinding> = [
     { chain: chain.chain, addresses: shared, isConfirmed: true },
     { chain: chain.chain, addresses: unconfirmed, isConfirmed: false }
   ]
@@ -95,7 +95,7 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
     readonly vet: (
       mode: Mode,
       addresses: ReadonlyArray<string>,
-      found: (used: Found) => void
+      found: (used: HistoryFinding) => void
     ) => Effect.Effect<ReadonlyArray<ChainName>>
   }
 >() {
@@ -108,7 +108,7 @@ export class AddressHistory extends Context.Tag("tilld/Chains/AddressHistory")<
       const vet = Effect.fn("AddressHistory.vet")(function* (
         mode: Mode,
         addresses: ReadonlyArray<string>,
-        found: (used: Found) => void
+        found: (used: HistoryFinding) => void
       ) {
         const unreachable = yield* Effect.forEach(
           settings.chains.filter((chain) => chain.mode === mode),

@@ -14,7 +14,7 @@ import * as Balances from "./BalancesRepo.ts"
 import type { Reconciliation } from "./reconcile.ts"
 
 /** A reconciliation to store, which addresses it covers, and whether it is corroborated. */
-export interface Checked extends Reconciliation {
+export interface CheckedBalances extends Reconciliation {
   /** `round`: all addresses of `BalancesRepo.asked`. `page`: some of the addresses whose payments have ended. */
   readonly of: "round" | "page"
   /** No second provider has to confirm the receipts. */
@@ -62,7 +62,7 @@ const refutedAmong = (network: Network, transfers: ReadonlyArray<DatedTransfer>)
  * Stores a reconciliation and settles the payments concerned, in the caller's transaction. Returns false, with nothing
  * stored, when the scanned head has moved since.
  */
-export const commitBalances = (settlement: Settlement["Type"], reading: Checked) =>
+export const commitBalances = (settlement: Settlement["Type"], reading: CheckedBalances) =>
   Effect.gen(function* () {
     const { corroborated, at, failed, network, of, replaced, rows, transfers } = reading
     const tx = yield* Tx

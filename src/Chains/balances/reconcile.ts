@@ -52,7 +52,7 @@ export interface BalanceRow extends BalancePoint {
 }
 
 /** An unattributed receipt that attributed ones replace. */
-export interface Replaced {
+export interface ReplacedReceipt {
   readonly address: string
   readonly blockHash: string
 }
@@ -73,7 +73,7 @@ export interface Reconciliation {
   readonly transfers: ReadonlyArray<DatedTransfer>
   /** Points that later reconciliations start from. */
   readonly rows: ReadonlyArray<BalanceRow>
-  readonly replaced: ReadonlyArray<Replaced>
+  readonly replaced: ReadonlyArray<ReplacedReceipt>
   /** Nothing else here is about these addresses, unless `givenUp`. */
   readonly failed: ReadonlyArray<FailedAddress>
 }

@@ -40,10 +40,10 @@ export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefin
 const roundCount = 1_000
 
 /** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
-export const mayBeCut = (logs: ReadonlyArray<unknown>): boolean => logs.length > 0 && logs.length % roundCount === 0
+export const mayBeTruncated = (logs: ReadonlyArray<unknown>): boolean => logs.length > 0 && logs.length % roundCount === 0
 
 /** The error for a response that may be truncated. */
-export const cutAnswer = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
+export const truncatedError = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>
   new RpcError({
     host: client.host,
     method: "eth_getLogs",

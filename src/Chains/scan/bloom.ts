@@ -51,7 +51,7 @@ const mayHold = (bloom: Uint8Array, item: string): boolean =>
  *
  * @param logsBloom 256 bytes, hexadecimal
  */
-export const promises = (logsBloom: string, { address, topics }: LogFilter): boolean => {
+export const mayContain = (logsBloom: string, { address, topics }: LogFilter): boolean => {
   const bloom = hexToBytes(logsBloom as Hex)
   const alternatives = [address, ...topics.flatMap((topic) => (topic === null ? [] : [[topic].flat()]))]
   const most = Math.max(...alternatives.map(({ length }) => length))

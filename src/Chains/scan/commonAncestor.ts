@@ -43,7 +43,7 @@ const confirmReorg = Effect.fnUntraced(function* (
  * have lower numbers but later times, which is impossible on one chain. Without this check they would count as lagging
  * until the chain reaches that number.
  */
-export const isMadeUp = Effect.fnUntraced(function* (
+export const isUnknownToOthers = Effect.fnUntraced(function* (
   { providers }: WatchContext,
   provider: Provider,
   { head: last }: Scan,

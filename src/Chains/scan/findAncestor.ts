@@ -5,7 +5,7 @@ import type { Db } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { narrow, probes } from "./reorg.ts"
+import { narrowAncestor, ancestorProbes } from "./reorg.ts"
 
 /** Stored blocks in the first search; each further search covers this many times more. */
 const firstSearch = 16
@@ -38,10 +38,10 @@ export const findAncestor = Effect.fn("Scan.findAncestor")(function* (
     while (page.length > 0) {
       const headers = yield* sendBatch(
         client,
-        probes(page).map((block) => getHeader(block.number))
+        ancestorProbes(page).map((block) => getHeader(block.number))
       )
       oldest = headers.at(-1) ?? oldest
-      const { ancestor, between } = narrow(page, new Map(headers.map((header) => [header.number, header.hash])))
+      const { ancestor, between } = narrowAncestor(page, new Map(headers.map((header) => [header.number, header.hash])))
       found = ancestor ?? found
       page = between
     }

@@ -16,7 +16,7 @@ import type { CallResult } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import { cutAnswer, maxReceivers, mayBeCut, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import { truncatedError, maxReceivers, mayBeTruncated, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**
@@ -71,7 +71,7 @@ const partOf = Effect.fnUntraced(function* (
   if (Either.isLeft(reply)) return refusals.has(reply.left.reason) ? Either.left(reply.left) : yield* reply.left
   const logs = call.decode(reply.right)
   if (Either.isLeft(logs)) return yield* badResponse(client, call, logs.left)
-  if (mayBeCut(logs.right)) return Either.left(cutAnswer(client, logs.right))
+  if (mayBeTruncated(logs.right)) return Either.left(truncatedError(client, logs.right))
   return Either.right(yield* ours(source, block, call.method, logs.right))
 })
 

@@ -25,9 +25,9 @@ import {
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { getTransactionReceipt, hasSucceeded } from "../rpc/transactionMethods.ts"
-import { promises } from "./bloom.ts"
+import { mayContain } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
-import { cutAnswer, mayBeCut, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import { truncatedError, mayBeTruncated, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */
@@ -186,7 +186,7 @@ const checkMissingLogs = (
   Effect.gen(function* () {
     const withLogs = new Set(logs.map(blockHashOf))
     const doubtful = headers.filter(
-      ({ hash, logsBloom }) => !withLogs.has(hash) && logsBloom !== undefined && promises(logsBloom, filter)
+      ({ hash, logsBloom }) => !withLogs.has(hash) && logsBloom !== undefined && mayContain(logsBloom, filter)
     )
     if (doubtful.length === 0) return []
     const other = yield* source.other ?? Effect.succeed(undefined)
@@ -217,7 +217,7 @@ const orInParts = <A>(
 ) =>
   whole.pipe(
     Effect.flatMap(([logs, results]) =>
-      mayBeCut(logs) ? cutAnswer(source.client, logs) : Effect.succeed({ logs, results, parts: undefined })
+      mayBeTruncated(logs) ? truncatedError(source.client, logs) : Effect.succeed({ logs, results, parts: undefined })
     ),
     Effect.catchIf(
       (error) => needsParts(source, after, last, error),

@@ -4,7 +4,7 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 const probesPerBatch = 16
 
 /** Up to 16 of the stored blocks, spread evenly, the first and the last among them. */
-export const probes = (stored: ReadonlyArray<BlockRef>): ReadonlyArray<BlockRef> => {
+export const ancestorProbes = (stored: ReadonlyArray<BlockRef>): ReadonlyArray<BlockRef> => {
   if (stored.length <= probesPerBatch) return stored
   const step = (stored.length - 1) / (probesPerBatch - 1)
   return Array.from({ length: probesPerBatch }, (_, i) => Math.round(i * step)).flatMap((at) => stored[at] ?? [])
@@ -25,7 +25,7 @@ export interface Narrowed {
  * @param stored newest first
  * @param onChain canonical hashes by block number, of the blocks that were probed
  */
-export const narrow = (stored: ReadonlyArray<BlockRef>, onChain: ReadonlyMap<number, string>): Narrowed => {
+export const narrowAncestor = (stored: ReadonlyArray<BlockRef>, onChain: ReadonlyMap<number, string>): Narrowed => {
   const match = stored.findIndex((block) => onChain.get(block.number) === block.hash)
   const newer = match < 0 ? stored : stored.slice(0, match)
   const lastOff = newer.findLastIndex((block) => onChain.has(block.number))

@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { type Checked, commitBalances } from "../balances/commitBalances.ts"
+import { type CheckedBalances, commitBalances } from "../balances/commitBalances.ts"
 import type { BalanceQuery } from "../balances/discrepancy.ts"
 import { type FailedAddress, reconcileBalances } from "../balances/reconcile.ts"
 import { withoutDenied } from "../corroboration/corroborateBalances.ts"
@@ -87,7 +87,7 @@ export const compareBalances = Effect.fn("Watcher.compareBalances")(function* (
   provider: Provider,
   head: BlockRef,
   asked: ReadonlyArray<BalanceQuery>,
-  of: Checked["of"]
+  of: CheckedBalances["of"]
 ) {
   const { settlement, writer } = watch
   const hopeless = new Set(Array.from(failures).flatMap(([one, rounds]) => (rounds >= failingRounds - 1 ? [one] : [])))

@@ -14,7 +14,7 @@ import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
-import { commonAncestor, isMadeUp } from "../scan/commonAncestor.ts"
+import { commonAncestor, isUnknownToOthers } from "../scan/commonAncestor.ts"
 import { type ReadRange, readRange } from "../scan/readRange.ts"
 import { latestStart } from "../scan/startBlock.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
@@ -234,7 +234,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
     // An address was added after the batch was built: the last scanned block must be compared first.
     if (!watching && watched.size > 0) return { _tag: "More", scanned: number } as const
     const isBelow = head.number < number || (watching && atLast === undefined)
-    if (isBelow && watching && (yield* isMadeUp(watch, provider, scan, head))) {
+    if (isBelow && watching && (yield* isUnknownToOthers(watch, provider, scan, head))) {
       return yield* advance(watch, provider, scan, head, head)
     }
     if (isBelow) {

@@ -4,14 +4,14 @@
  * both together at most three quarters: receivers that hang, known or new, leave room for the account's healthy ones.
  * `Lanes` holds one of these for each account with deliveries in memory, and says how many slots it is allowed.
  */
-import type { Place } from "./LanesRepo.ts"
+import type { LanePlace } from "./LanesRepo.ts"
 
 /** The deliveries to one target that are in memory. */
 export interface Lane {
   readonly account: string
   readonly target: string
   /** Due deliveries in the order of their attempts: redeliveries are last. */
-  readonly waiting: Array<Place>
+  readonly waiting: Array<LanePlace>
   /** Attempts under way. */
   running: number
   /** Attempts that have ended and are not stored yet. */

@@ -7,7 +7,7 @@
  * from it.
  */
 import { AccountLanes, type Lane, type LaneSlot } from "./AccountLanes.ts"
-import type { Place } from "./LanesRepo.ts"
+import type { LanePlace } from "./LanesRepo.ts"
 
 export interface LaneLimits {
   /** Attempts at once of all accounts together. */
@@ -79,7 +79,7 @@ export class Lanes {
    * Adds what is due of a lane's first deliveries, which were read with the limit `window`. False when nothing of the
    * lane is due or in memory: its place in the store's order of lanes is wrong.
    */
-  fill(lane: Lane, places: ReadonlyArray<Place>, window: number, now: number): boolean {
+  fill(lane: Lane, places: ReadonlyArray<LanePlace>, window: number, now: number): boolean {
     const untaken = places.filter(({ sequence }) => !this.#taken.has(sequence))
     const due = untaken.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
     // At most `perLane` redeliveries: a lane that holds only redeliveries stays low, so that newer events are read and go

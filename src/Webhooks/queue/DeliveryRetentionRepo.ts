@@ -21,7 +21,7 @@ export const forgetDeliveries = (until: number, limit: number) =>
   })
 
 /** The position of an event in the order of age. */
-export interface Place {
+export interface RetentionCursor {
   readonly createdAt: number
   readonly row: number
 }
@@ -30,11 +30,11 @@ export interface Place {
  * Looks at the next `limit` events after `after` that were created up to `until` (Unix milliseconds), and deletes those
  * without deliveries. Returns the last event that it looked at, undefined when there are no more.
  */
-export const forgetEvents = (until: number, after: Place | undefined, limit: number) =>
+export const forgetEvents = (until: number, after: RetentionCursor | undefined, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const { createdAt, row } = after ?? { createdAt: 0, row: -1 }
-    const old = yield* tx.all<Place & { readonly id: string }>(
+    const old = yield* tx.all<RetentionCursor & { readonly id: string }>(
       `SELECT id, created_at AS createdAt, sequence AS row FROM events
        WHERE created_at <= ? AND (created_at, sequence) > (?, ?) ORDER BY created_at, sequence LIMIT ?`,
       [until, createdAt, row, limit]

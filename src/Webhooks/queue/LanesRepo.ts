@@ -73,7 +73,7 @@ export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, li
   )
 
 /** A delivery's place in its lane. */
-export interface Place {
+export interface LanePlace {
   readonly sequence: number
   /** Unix milliseconds. */
   readonly nextAttemptAt: number
@@ -89,7 +89,7 @@ const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
        WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
       [target, isRedelivery ? 1 : 0, limit]
     ),
-    (rows) => rows.map((row): Place => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
+    (rows) => rows.map((row): LanePlace => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
   )
 
 /**

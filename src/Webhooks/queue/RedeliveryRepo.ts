@@ -60,13 +60,13 @@ export const redeliver = (id: string, now: number) =>
   })
 
 /** The last delivery of a page: the next page begins after it. */
-export interface Place {
+export interface RedeliveryCursor {
   readonly createdAt: number
   readonly sequence: number
 }
 
 /** Orders up to `limit` deliveries of a range again, oldest first, from `after` on. */
-export const redeliverSome = (selection: Selection, after: Place | undefined, limit: number, now: number) =>
+export const redeliverSome = (selection: Selection, after: RedeliveryCursor | undefined, limit: number, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     const since = Math.max(selection.since, after?.createdAt ?? 0)

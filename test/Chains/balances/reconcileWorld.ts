@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { getAddress, type Hex } from "viem"
 import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
-import { type Checked, commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
+import { type CheckedBalances, commitBalances } from "../../../src/Chains/balances/commitBalances.ts"
 import type { BalanceQuery } from "../../../src/Chains/balances/discrepancy.ts"
 import { type ReconcileDeps, reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
@@ -168,7 +168,7 @@ export const look = Effect.fnUntraced(function* (
   deps: ReconcileDeps,
   at: BlockRef,
   asked: ReadonlyArray<BalanceQuery>,
-  { hopeless, ...over }: Partial<Checked> & { readonly hopeless?: ReadonlySet<string> } = {}
+  { hopeless, ...over }: Partial<CheckedBalances> & { readonly hopeless?: ReadonlySet<string> } = {}
 ) {
   const writer = yield* Writer
   const { settlement, touched } = noting()

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { narrow, probes } from "../../../src/Chains/scan/reorg.ts"
+import { narrowAncestor, ancestorProbes } from "../../../src/Chains/scan/reorg.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 
 const block = (number: number, branch: string): BlockRef => ({ number, hash: `${branch}${number}`, time: number })
@@ -10,9 +10,9 @@ const search = (stored: ReadonlyArray<BlockRef>, chain: ReadonlyMap<number, stri
   let ancestor: BlockRef | undefined
   let rounds = 0
   for (let page = stored; page.length > 0; rounds++) {
-    const asked = probes(page)
+    const asked = ancestorProbes(page)
     expect(asked.length).toBeLessThanOrEqual(16)
-    const said = narrow(page, new Map(asked.map(({ number }) => [number, chain.get(number) ?? ""])))
+    const said = narrowAncestor(page, new Map(asked.map(({ number }) => [number, chain.get(number) ?? ""])))
     ancestor = said.ancestor ?? ancestor
     expect(said.between.length).toBeLessThan(page.length)
     page = said.between
@@ -43,13 +43,13 @@ it("needs few batches for a hundred thousand blocks", () => {
 
 it("stops once the oldest block is known to be orphaned: so are all newer ones", () => {
   const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
-  const said = new Map(probes(stored).map(({ number }) => [number, "new"]))
-  expect(narrow(stored, said)).toEqual({ ancestor: undefined, between: [] })
+  const said = new Map(ancestorProbes(stored).map(({ number }) => [number, "new"]))
+  expect(narrowAncestor(stored, said)).toEqual({ ancestor: undefined, between: [] })
 })
 
 it("probes the newest and the oldest block", () => {
   const stored = Array.from({ length: 100 }, (_, i) => block(100 - i, "old"))
-  expect(probes(stored)[0]).toEqual(stored[0])
-  expect(probes(stored).at(-1)).toEqual(stored.at(-1))
-  expect(probes(stored.slice(0, 3))).toEqual(stored.slice(0, 3))
+  expect(ancestorProbes(stored)[0]).toEqual(stored[0])
+  expect(ancestorProbes(stored).at(-1)).toEqual(stored.at(-1))
+  expect(ancestorProbes(stored.slice(0, 3))).toEqual(stored.slice(0, 3))
 })

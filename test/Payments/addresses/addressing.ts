@@ -1,7 +1,7 @@
 import { copyFileSync, rmSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"
 import { insertWallet, walletContext } from "../../../src/Auth/AccountsRepo.ts"
-import { AddressHistory, type Found } from "../../../src/Chains/balances/AddressHistory.ts"
+import { AddressHistory, type HistoryFinding } from "../../../src/Chains/balances/AddressHistory.ts"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Mode } from "../../../src/Domain/Chain.ts"
 import { AccountId } from "../../../src/Domain/Ids.ts"
@@ -30,7 +30,7 @@ export const runningWith = (path: string, vet: AddressHistory["Type"]["vet"]) =>
   )
 
 /** Addresses that two providers of a chain know. */
-export const byTwo = (addresses: ReadonlyArray<string>): Found => ({ chain: "base", addresses, isConfirmed: true })
+export const byTwo = (addresses: ReadonlyArray<string>): HistoryFinding => ({ chain: "base", addresses, isConfirmed: true })
 
 /** The same. `used` are addresses that the chains know. */
 export const running = (path: string, used: ReadonlyArray<string> = []) =>

@@ -35,7 +35,7 @@ it.scoped("a range is ordered in parts, oldest first, and what is outside stays 
       const run = (selection: LogRepo.Selection) =>
         Effect.gen(function* () {
           const parts: Array<number> = []
-          let after: RedeliveryRepo.Place | undefined
+          let after: RedeliveryRepo.RedeliveryCursor | undefined
           do {
             const part = yield* commit((now) => RedeliveryRepo.redeliverSome(selection, after, 32, now))
             parts.push(part.ordered)
