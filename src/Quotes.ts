@@ -24,7 +24,7 @@ import {
   RateUnavailable
 } from "./Domain/Quote.ts"
 import { iso } from "./Domain/Timestamp.ts"
-import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/arithmetic.ts"
+import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/fees.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
 import { type Priced, quoteRefusalOf } from "./Quotes/quoteRefusal.ts"

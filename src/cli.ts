@@ -8,7 +8,7 @@ import { claimedUser, Invocation } from "./Control/Invocation.ts"
 import { formatHelp } from "./commands/help.ts"
 import { complain } from "./commands/Output.ts"
 import { tilld } from "./commands.ts"
-import { commandLogger } from "./Telemetry.ts"
+import { commandLogger } from "./Telemetry/logging.ts"
 
 /** Errors with exit 2: the operator must change the command line, the configuration, or what else runs on the machine. */
 const usage = new Set([

@@ -1,7 +1,7 @@
 import { Effect, Layer, Schedule } from "effect"
 import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
-import { Settlement } from "./Chains/ledger/Settlement.ts"
+import { Settlement } from "./Chains/ledger/SettlementTag.ts"
 import { Chains } from "./Chains.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"

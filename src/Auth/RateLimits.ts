@@ -4,7 +4,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as Repo from "./RateLimitsRepo.ts"
-import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateWindows.ts"
+import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateLimitWindows.ts"
 
 /** How often usage is stored: the most that is lost when the process is killed. */
 const storeInterval = "1 second"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { ApiKeyId } from "../Domain/Ids.ts"
 import { type Db, Tx } from "../Sql.ts"
-import type { Usage } from "./rateWindows.ts"
+import type { Usage } from "./rateLimitWindows.ts"
 
 interface Row {
   readonly key_id: string

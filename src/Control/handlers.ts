@@ -1,5 +1,5 @@
 import type { Accounts, Keys } from "../Auth.ts"
-import type { Settlement } from "../Chains/ledger/Settlement.ts"
+import type { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
 import type { Chains } from "../Chains.ts"

@@ -19,8 +19,8 @@ import { chainTraits, type Mode, networkKey } from "../Domain/Chain.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
 import type { TokenSettings } from "../Settings/SettingsShape.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
+import { project, type Sizes, type Traffic } from "./costProjection.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
-import { project, type Sizes, type Traffic } from "./projection.ts"
 import type { Seen } from "./providers.ts"
 
 /** Blocks over which the block time is measured. */

@@ -25,12 +25,10 @@ export type EventCursor = Pick<StoredEvent, "sequence" | "id">
 
 /** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */
 export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: number) =>
-  db.get<EventCursor>("SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?", [
-    id,
-    account,
-    mode,
-    since
-  ])
+  db.get<EventCursor>(
+    "SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?",
+    [id, account, mode, since]
+  )
 
 /** The owner's newest event, undefined before the first. */
 export const newest = (db: Db, { account, mode }: Owner) =>

@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http"
 import { Cause, Clock, Effect, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
 import { FailedAttempts } from "../Auth/FailedAttempts.ts"
-import type { Allowance } from "../Auth/rateWindows.ts"
+import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import { Settings } from "../Settings.ts"
@@ -170,7 +170,10 @@ export const makeRespond = Effect.fnUntraced(function* (
       const work = (remember?: StoreReplay) => {
         const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
         const kept = remember && ((answer: HttpAnswer<unknown>) => remember(replayOf(answer)))
-        return Effect.map(operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }), replayOf)
+        return Effect.map(
+          operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }),
+          replayOf
+        )
       }
       const idempotencyKey = operation.takesBody ? headerOf(request, "idempotency-key") : undefined
       return key === undefined || idempotencyKey === undefined

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Agent } from "undici"
 import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
-import { fixedHeaders } from "../Webhooks/transport/fixedHeaders.ts"
+import { requestHeaders } from "../Webhooks/transport/requestHeaders.ts"
 import { reasonOf } from "./askApi.ts"
 
 /** The deadlines of a real delivery: for the status, which alone decides, and then for the end of the body. */
@@ -25,7 +25,7 @@ export const forward = Effect.fn("Listen.forward")(function* (
   const startedAt = yield* Clock.currentTimeMillis
   const body = Buffer.from(event.data, "utf8")
   const signed = signatureHeaders(key, event.id, body, startedAt)
-  const headers = { ...fixedHeaders, ...signed }
+  const headers = { ...requestHeaders, ...signed }
   const { origin, pathname, search } = url
   const outcome = yield* Effect.tryPromise({
     try: (signal) =>

@@ -9,7 +9,7 @@
 import { BigDecimal, Clock, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as Searches from "../Chains/corroboration/SearchesRepo.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
-import { type ScanResult, Settlement } from "../Chains/ledger/Settlement.ts"
+import { type ScanResult, Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { aheadOf } from "../Chains/providers/HeadClock.ts"
 import { type Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -21,12 +21,12 @@ import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { applySteps, receiptsLeft, syncExceptions, syncUnknown } from "./applySteps.ts"
 import type { DustRules } from "./dust.ts"
 import { sumUp } from "./dustSums.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, dueBefore, type Horizon, type Rules, undone } from "./statusMachine.ts"
+import { receiptsLeft, storeTransitions, syncExceptions, syncUnknown } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
@@ -137,7 +137,7 @@ export const settlementLayer = Layer.effect(
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
       const failed = undone(payment, receipts, own, rules, now)
       const steps = failed === undefined ? advance(payment, receipts, own, rules, now) : [failed]
-      const after = yield* applySteps(outbox, payment, steps, now)
+      const after = yield* storeTransitions(outbox, payment, steps, now)
       if (failed !== undefined) yield* raise(reorgedAlarm(after))
       if (receiptsChanged || after.status !== payment.status) yield* updateExceptions(after, now)
     })

@@ -4,11 +4,11 @@
  * the named exceptions, or the only open one, are closed, and only for the amount that was sent back.
  */
 import { Clock, Effect } from "effect"
-import { Settlement } from "../Chains/ledger/Settlement.ts"
+import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { isCertain, isOfDust, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
-import { type Decided, decided } from "./decisions.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
+import { type Decided, decided } from "./operatorDecisions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 
 /** What was sent back. */

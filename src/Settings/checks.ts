@@ -1,8 +1,8 @@
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
-import { networks } from "./configFile.ts"
+import { networks } from "./configSchema.ts"
 import { at, isTree, type Tree } from "./configTree.ts"
-import { presets } from "./presets.ts"
+import { presets } from "./publicNetworks.ts"
 import type { Fault } from "./SettingsProblem.ts"
 import { walletIdentity } from "./walletKey.ts"
 

@@ -1,6 +1,6 @@
 import { Either, ParseResult, Schema, SchemaAST } from "effect"
 import { closest } from "../Domain/suggestion.ts"
-import { File } from "./configFile.ts"
+import { File } from "./configSchema.ts"
 import { keysOf, nodeAt } from "./configSource.ts"
 import { type Path, pathText, type Tree } from "./configTree.ts"
 import type { Fault } from "./SettingsProblem.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { ListTokens } from "../Control/controlRequests.ts"
-import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/networkTokens.ts"
+import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/amountDecimals.ts"
 import { askDaemon, type ControlTarget } from "./askDaemon.ts"
 import { type Common, controlTargetOf } from "./commonOptions.ts"
 

@@ -1,7 +1,7 @@
 import { Args, Command, HelpDoc } from "@effect/cli"
 import { Effect } from "effect"
 import { Claim } from "../Control/controlRequests.ts"
-import type { NamedNetwork } from "../Domain/networkTokens.ts"
+import type { NamedNetwork } from "../Domain/amountDecimals.ts"
 import { amountsAt, type ShowAmount } from "./amounts.ts"
 import { askDaemon } from "./askDaemon.ts"
 import { common, controlTargetOf } from "./commonOptions.ts"

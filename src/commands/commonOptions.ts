@@ -48,7 +48,9 @@ export const loadSettings = (options: Pick<Common, "config">): Effect.Effect<Loa
  * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
  * unless the command line names a configuration.
  */
-export const controlTargetOf = (options: Pick<Common, "config">): Effect.Effect<ControlTarget, SettingsInvalid, Invocation> =>
+export const controlTargetOf = (
+  options: Pick<Common, "config">
+): Effect.Effect<ControlTarget, SettingsInvalid, Invocation> =>
   Effect.gen(function* () {
     const { env } = yield* Invocation
     if (env.TILLD_SOCKET && Option.isNone(options.config)) return { socket: env.TILLD_SOCKET }

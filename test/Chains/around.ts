@@ -1,6 +1,6 @@
 import { Effect, type Layer, Queue, Redacted } from "effect"
 import { getAddress, type Hex } from "viem"
-import type { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import type { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { Chains } from "../../src/Chains.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { Tx, Writer } from "../../src/Sql.ts"

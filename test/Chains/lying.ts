@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { transferTopic } from "../../src/Chains/rpc/methods.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
 import { alice, second, upTo, usdc, watchedPayment } from "./around.ts"

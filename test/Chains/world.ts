@@ -14,7 +14,7 @@ import {
   TestClock
 } from "effect"
 import type { Touched } from "../../src/Chains/ledger/LedgerRepo.ts"
-import { type ScanResult, Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { type ScanResult, Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import type { Rpc } from "../../src/Chains/rpc/Rpc.ts"

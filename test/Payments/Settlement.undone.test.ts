@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
-import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"

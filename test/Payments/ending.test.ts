@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { Writer } from "../../src/Sql.ts"
 import { alice, second, upTo, withTokens } from "../Chains/around.ts"
 import { ModelChain, modelRpc } from "../Chains/ModelChain.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { accept } from "../../src/Payments/decisions.ts"
+import { accept } from "../../src/Payments/operatorDecisions.ts"
 import { testSettings } from "../lib/settings.ts"
 import { besideNode, end, layer, start } from "./deciding.ts"
 import { exceptions, lastOnTime, look, scanTo, tick, transfer, withSettings } from "./settling.ts"

@@ -4,7 +4,7 @@ import * as CorroborationRepo from "../../src/Chains/corroboration/Corroboration
 import * as UnshownReceipts from "../../src/Chains/corroboration/UnshownReceiptsRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
-import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
-import { presets } from "../../src/Settings/presets.ts"
+import { presets } from "../../src/Settings/publicNetworks.ts"
 import { merchant } from "../sim/Life.ts"
 import { transaction, transferLog } from "../sim/transactions.ts"
 import { type Bound, count, type Figure } from "./Figure.ts"

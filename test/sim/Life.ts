@@ -1,6 +1,6 @@
 import { Cause, Context, Effect, Exit, type Fiber, HashMap, Layer, Logger, Option, Random, Redacted } from "effect"
 import { AddressHistory } from "../../src/Chains/balances/AddressHistory.ts"
-import { Settlement } from "../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"

@@ -9,7 +9,7 @@ import type { BlockRef } from "../../Domain/Receipt.ts"
 import { Tx } from "../../Sql.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import type { Settlement } from "../ledger/Settlement.ts"
+import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Balances from "./BalancesRepo.ts"
 import type { Reconciliation } from "./reconcile.ts"
 

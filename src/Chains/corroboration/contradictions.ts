@@ -1,8 +1,8 @@
 import { Duration } from "effect"
-import type { Provider } from "../providers/ProviderSlot.ts"
+import type { Provider } from "../providers/providerHealth.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import { isInternal } from "./corroborateInternal.ts"
-import { type QuorumCount, quorum } from "./QuorumCount.ts"
+import { type QuorumCount, quorum } from "./quorum.ts"
 
 /** With two providers, this many denied transactions of one within this time are no accident. */
 const denialLimit = 3

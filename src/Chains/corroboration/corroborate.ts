@@ -6,18 +6,18 @@ import type { Provider } from "../providers/Providers.ts"
 import { type IsStalled, makeIsStalled } from "../providers/stalledHead.ts"
 import { providerTrouble } from "../rpc/RpcError.ts"
 import { decidesAsSoleProvider, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
-import { AskBackoff } from "./AskBackoff.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
 import { makeDueReceipts } from "./dueReceipts.ts"
-import { type DatedReceipt, QuorumCount, quorum } from "./QuorumCount.ts"
+import { type DatedReceipt, QuorumCount, quorum } from "./quorum.ts"
+import { AskBackoff } from "./receiptAskBackoff.ts"
 import { receiptEvidenceOf } from "./receiptEvidence.ts"
 
 /**
  * Corroboration: before a receipt counts, a quorum of two providers must have it. The watcher runs the corroborator on
  * every tick. It asks all usable providers about receipts that have their confirmations, counts the evidence
- * (`QuorumCount.ts`), stores the verdict and settles the payments concerned.
+ * (`quorum.ts`), stores the verdict and settles the payments concerned.
  *
  * The provider that reported a receipt cannot be the only one to confirm it. A sole provider decides only after
  * `payments.sole_provider_patience`, and never against the denial of another provider.

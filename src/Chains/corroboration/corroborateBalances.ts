@@ -14,7 +14,7 @@ import { findHeader, sendBatch } from "../rpc/methods.ts"
 import { providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { InternalVerdict } from "./corroborateInternal.ts"
-import { quorum } from "./QuorumCount.ts"
+import { quorum } from "./quorum.ts"
 import * as UnshownReceipts from "./UnshownReceiptsRepo.ts"
 
 /**

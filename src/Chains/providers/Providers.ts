@@ -26,9 +26,9 @@ import {
   type ProviderSlot,
   providerHealthOf,
   reasonNotServing
-} from "./ProviderSlot.ts"
+} from "./providerHealth.ts"
 
-export type { Provider } from "./ProviderSlot.ts"
+export type { Provider } from "./providerHealth.ts"
 
 /** The block range where only logs are read, and no full blocks. */
 const logsOnly = 2_000

@@ -40,7 +40,8 @@ export const receiversOf = ({ watched }: ScanSource): Iterable<string> | undefin
 const roundCount = 1_000
 
 /** Whether a response may be truncated: it has exactly as many logs as a provider may allow. */
-export const mayBeTruncated = (logs: ReadonlyArray<unknown>): boolean => logs.length > 0 && logs.length % roundCount === 0
+export const mayBeTruncated = (logs: ReadonlyArray<unknown>): boolean =>
+  logs.length > 0 && logs.length % roundCount === 0
 
 /** The error for a response that may be truncated. */
 export const truncatedError = (client: RpcClient, logs: ReadonlyArray<unknown>): RpcError =>

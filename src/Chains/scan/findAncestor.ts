@@ -5,7 +5,7 @@ import type { Db } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
 import { getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { narrowAncestor, ancestorProbes } from "./reorg.ts"
+import { ancestorProbes, narrowAncestor } from "./reorg.ts"
 
 /** Stored blocks in the first search; each further search covers this many times more. */
 const firstSearch = 16

@@ -16,7 +16,14 @@ import type { CallResult } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { getBlockReceipts, getLoggedReceipt, type LoggedReceipt } from "../rpc/transactionMethods.ts"
 import { addLogs, bloomBytes, isWithin } from "./bloom.ts"
-import { truncatedError, maxReceivers, mayBeTruncated, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import {
+  maxReceivers,
+  mayBeTruncated,
+  receiversOf,
+  type ScanSource,
+  transferFilter,
+  truncatedError
+} from "./ScanSource.ts"
 import { strayBlock, transfersAmong } from "./transfers.ts"
 
 /**

@@ -27,7 +27,14 @@ import { inconsistent, type RpcError } from "../rpc/RpcError.ts"
 import { getTransactionReceipt, hasSucceeded } from "../rpc/transactionMethods.ts"
 import { mayContain } from "./bloom.ts"
 import { readOversizedBlock } from "./oversizedBlock.ts"
-import { truncatedError, mayBeTruncated, needsParts, receiversOf, type ScanSource, transferFilter } from "./ScanSource.ts"
+import {
+  mayBeTruncated,
+  needsParts,
+  receiversOf,
+  type ScanSource,
+  transferFilter,
+  truncatedError
+} from "./ScanSource.ts"
 import { nativeTransfers, strayBlock, tokenTransfers } from "./transfers.ts"
 
 /** Full blocks in one batch: of Ethereum's, some three megabytes. */

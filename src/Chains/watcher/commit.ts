@@ -7,7 +7,7 @@ import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
-import type { Settlement } from "../ledger/Settlement.ts"
+import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import type { ReadRange } from "../scan/readRange.ts"
 

@@ -1,6 +1,6 @@
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
-import { presets } from "../../Settings/presets.ts"
+import { presets } from "../../Settings/publicNetworks.ts"
 import type { ChainSettings } from "../../Settings.ts"
 
 /** A price feed contract of Chainlink. */

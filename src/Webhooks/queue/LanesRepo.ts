@@ -89,7 +89,8 @@ const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
        WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
       [target, isRedelivery ? 1 : 0, limit]
     ),
-    (rows) => rows.map((row): LanePlace => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
+    (rows) =>
+      rows.map((row): LanePlace => ({ sequence: row.sequence, nextAttemptAt: row.next_attempt_at, isRedelivery }))
   )
 
 /**

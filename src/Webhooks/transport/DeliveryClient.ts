@@ -10,7 +10,7 @@ import { Clock, Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../../Settings.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { IdleConnections } from "./IdleConnections.ts"
-import { type DeliveryRequest, Posting } from "./Posting.ts"
+import { type DeliveryRequest, OutgoingRequest } from "./OutgoingRequest.ts"
 import { type Target, TargetGuard } from "./TargetGuard.ts"
 import { type Connection, NoAnswer, open } from "./targetConnection.ts"
 
@@ -20,7 +20,7 @@ const statusDeadline = "30 seconds"
 /** From the status to the end of the body. The body does not change the outcome. */
 const bodyDeadline = "5 seconds"
 
-export type { DeliveryRequest } from "./Posting.ts"
+export type { DeliveryRequest } from "./OutgoingRequest.ts"
 
 /** How an attempt ended: the receiver's `status` or, when there was no response, an `error` class such as "timeout". */
 export interface AttemptOutcome {
@@ -75,7 +75,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         (connections) => Effect.sync(() => connections.closeAll())
       )
 
-      const openTo = (posting: Posting) =>
+      const openTo = (posting: OutgoingRequest) =>
         Effect.gen(function* () {
           const { target } = posting
           const addresses = yield* guard.addresses(target)
@@ -90,7 +90,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           })
         )
 
-      const sendOverNew = (posting: Posting) => {
+      const sendOverNew = (posting: OutgoingRequest) => {
         const opened = Effect.uninterruptibleMask((restore) =>
           Effect.map(restore(openTo(posting)), (connection) => posting.use(connection))
         )
@@ -100,7 +100,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
       // A receiver may close an idle connection just when it is used again, or have sent stray bytes after its last
       // response. Neither is a response to this request, so it is sent again over a new connection. If the receiver got
       // it twice, it recognises the event by its id.
-      const sendOverKept = (posting: Posting, kept: Connection) => {
+      const sendOverKept = (posting: OutgoingRequest, kept: Connection) => {
         posting.use(kept)
         return Effect.catchIf(
           posting.send,
@@ -112,7 +112,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
         )
       }
 
-      const finish = (posting: Posting, now: number) => {
+      const finish = (posting: OutgoingRequest, now: number) => {
         const { connection } = posting
         if (posting.isComplete && connection !== undefined) idle.put(connection, now)
         else posting.close()
@@ -120,7 +120,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
 
       const attempt = (target: Target, request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const posting = new Posting(target, request)
+          const posting = new OutgoingRequest(target, request)
           const deadline = deadlines.begin(now, posting.expire)
           const kept = idle.take(target.url.origin)
           return (kept === undefined ? sendOverNew(posting) : sendOverKept(posting, kept)).pipe(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { alice, aroundSomeReal, second, watchedPayment, withReceipts } from "../around.ts"
 import { stateOf, untilOver } from "../lying.ts"

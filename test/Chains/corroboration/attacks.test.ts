@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { alice, aroundSomeReal, second, usdc, watchedPayment, withReceipts } from "../around.ts"

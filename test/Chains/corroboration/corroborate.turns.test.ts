@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Either, Logger, TestClock } from "effect"
 import { makeCorroborator, waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
-import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Tx, Writer } from "../../../src/Sql.ts"
 import { bloomOf } from "../../sim/bloom.ts"

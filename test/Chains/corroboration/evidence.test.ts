@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { Reader } from "../../../src/Sql.ts"
 import {
   address,

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { narrowAncestor, ancestorProbes } from "../../../src/Chains/scan/reorg.ts"
+import { ancestorProbes, narrowAncestor } from "../../../src/Chains/scan/reorg.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 
 const block = (number: number, branch: string): BlockRef => ({ number, hash: `${branch}${number}`, time: number })

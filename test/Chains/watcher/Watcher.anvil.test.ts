@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { type Address, encodeFunctionData, getAddress, type Hex } from "viem"
 import { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
-import type { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../../src/Chains.ts"
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Layer, Redacted } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { StoreUnavailable } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"

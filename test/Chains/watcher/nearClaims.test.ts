@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { address, alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { committedTo, pass, pay, paymentById, watch } from "../world.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
-import { Settlement } from "../../../src/Chains/ledger/Settlement.ts"
+import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../../src/Domain/Payment.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"

@@ -30,7 +30,11 @@ export const runningWith = (path: string, vet: AddressHistory["Type"]["vet"]) =>
   )
 
 /** Addresses that two providers of a chain know. */
-export const byTwo = (addresses: ReadonlyArray<string>): HistoryFinding => ({ chain: "base", addresses, isConfirmed: true })
+export const byTwo = (addresses: ReadonlyArray<string>): HistoryFinding => ({
+  chain: "base",
+  addresses,
+  isConfirmed: true
+})
 
 /** The same. `used` are addresses that the chains know. */
 export const running = (path: string, used: ReadonlyArray<string> = []) =>

@@ -1,10 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { Posting } from "../../../src/Webhooks/transport/Posting.ts"
+import { OutgoingRequest } from "../../../src/Webhooks/transport/OutgoingRequest.ts"
 import { NoAnswer } from "../../../src/Webhooks/transport/targetConnection.ts"
 
 const posting = () =>
-  new Posting(
+  new OutgoingRequest(
     { url: new URL("https://shop.example/hooks"), host: "shop.example" },
     {
       url: "https://shop.example/hooks",

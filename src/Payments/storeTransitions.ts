@@ -20,7 +20,7 @@ import * as Receipts from "./ReceiptsRepo.ts"
 import type { Rules, Step } from "./statusMachine.ts"
 
 /** Stores the states that a payment passes through, with their events. Gives the last one. `at` in Unix milliseconds. */
-export const applySteps = Effect.fnUntraced(function* (
+export const storeTransitions = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
   payment: Payment,
   steps: ReadonlyArray<Step>,

@@ -1,7 +1,7 @@
 import { resolve } from "node:path"
 import type { Network } from "../Domain/Chain.ts"
 import { Erc20 } from "../Domain/Currency.ts"
-import { type File, networks, presetOf } from "./configFile.ts"
+import { type File, networks, presetOf } from "./configSchema.ts"
 import type { SettingsSource } from "./configSource.ts"
 import type { Path } from "./configTree.ts"
 import { markFolderOf } from "./indexMarkFolder.ts"

@@ -1,5 +1,5 @@
 import { Layer, Logger, LogLevel } from "effect"
-import type { SettingsShape } from "./Settings.ts"
+import type { SettingsShape } from "../Settings.ts"
 
 const levels = {
   trace: LogLevel.Trace,

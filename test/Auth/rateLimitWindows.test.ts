@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { hourMillis, isForgotten, minuteMillis, spend, unused } from "../../src/Auth/rateWindows.ts"
+import { hourMillis, isForgotten, minuteMillis, spend, unused } from "../../src/Auth/rateLimitWindows.ts"
 
 const limits = { perMinute: 3, perHour: 5 }
 const start = 1_700_000_000_000

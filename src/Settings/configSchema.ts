@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { type ChainName, chainNames, chainTraits, modes, type Network } from "../Domain/Chain.ts"
 import { decimalsOf, Erc20 } from "../Domain/Currency.ts"
 import { at, isTree, merge, only, type Tree } from "./configTree.ts"
-import { type Preset, presets } from "./presets.ts"
+import { type Preset, presets } from "./publicNetworks.ts"
 import {
   anyText,
   cidr,

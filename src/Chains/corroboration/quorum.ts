@@ -1,4 +1,4 @@
-import type { Provider } from "../providers/ProviderSlot.ts"
+import type { Provider } from "../providers/providerHealth.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
 
 /**

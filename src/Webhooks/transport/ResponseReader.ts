@@ -22,7 +22,7 @@ const reasonOf = (error: Error & { readonly code?: string }): string => {
 }
 
 /** One request and its response, as undici reports them to a dispatch handler. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class ResponseReader implements Dispatcher.DispatchHandler {
   /** The final status, once the response's headers have arrived. */
   readonly status = Deferred.unsafeMake<number, NoAnswer>(FiberId.none)
   /** Completes at the end of the body, at its limit or at an error. */

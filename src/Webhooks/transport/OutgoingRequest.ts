@@ -1,6 +1,6 @@
 import { Deferred, Effect } from "effect"
-import { Exchange } from "./Exchange.ts"
-import { fixedHeaders } from "./fixedHeaders.ts"
+import { ResponseReader } from "./ResponseReader.ts"
+import { requestHeaders } from "./requestHeaders.ts"
 import type { Target } from "./TargetGuard.ts"
 import { type Connection, close, type NoAnswer } from "./targetConnection.ts"
 
@@ -12,10 +12,10 @@ export interface DeliveryRequest {
 }
 
 /** One request under way: over one connection or, if that turned out to be closed, over a second one. */
-export class Posting {
+export class OutgoingRequest {
   readonly target: Target
   readonly #request: DeliveryRequest
-  #exchange = new Exchange()
+  #exchange = new ResponseReader()
   #connection: Connection | undefined
   #address: string | undefined
   #hasExpired = false
@@ -57,7 +57,7 @@ export class Posting {
   /** Sends the request and waits for the response's status. */
   readonly send: Effect.Effect<number, NoAnswer> = Effect.suspend(() => {
     const { pathname, search } = this.target.url
-    const headers = { ...fixedHeaders, ...this.#request.headers }
+    const headers = { ...requestHeaders, ...this.#request.headers }
     this.#connection?.client.dispatch(
       { method: "POST", path: pathname + search, headers, body: this.#request.body },
       this.#exchange
@@ -82,7 +82,7 @@ export class Posting {
   /** Drops a connection that failed, for a second try within the same deadline. */
   renew(): void {
     this.close()
-    this.#exchange = new Exchange()
+    this.#exchange = new ResponseReader()
     if (this.#hasExpired) this.expire()
   }
 

@@ -19,12 +19,12 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
-import { applySteps, receiptsLeft, syncExceptions } from "./applySteps.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOf } from "./exceptions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, type Rules, withReceived } from "./statusMachine.ts"
+import { receiptsLeft, storeTransitions, syncExceptions } from "./storeTransitions.ts"
 
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
@@ -185,7 +185,7 @@ export const accept = Effect.fn("Payments.accept")(function* (id: string, given:
           failureReason: undefined,
           endedAt: now
         }
-        yield* applySteps(outbox, payment, [{ payment: confirmed, announced: true }], now)
+        yield* storeTransitions(outbox, payment, [{ payment: confirmed, announced: true }], now)
         // Its address is watched for late money anew: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
         // An overpayment that this opens is accepted with the rest below.
@@ -208,7 +208,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     const payments = yield* Repo.openOn(tx, network, abandonChunk)
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
-      yield* applySteps(outbox, payment, [{ payment: ended, announced: true }], now)
+      yield* storeTransitions(outbox, payment, [{ payment: ended, announced: true }], now)
       yield* syncExceptions(ended, yield* Receipts.ofPayment(tx, payment.id), rules, now)
     }
     return payments.length
