@@ -266,7 +266,7 @@ export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env
     logged: (message, annotations) => waitForLog(running, message, annotations),
     hasRead: (chain) =>
       Effect.orDie(
-        Effect.flatMap(chain.head, ({ hash, number }) => waitForLog(running, "read", { number, hash }))
+        Effect.flatMap(chain.head, ({ hash, number }) => waitForLog(running, "blocks were read", { number, hash }))
       ).pipe(Effect.asVoid)
   }
   return daemon

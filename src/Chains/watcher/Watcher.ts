@@ -121,7 +121,7 @@ const activityOf = Effect.fnUntraced(function* (watch: WatchContext) {
   const { network, reader } = watch
   const open = yield* Watched.openChains(reader, network.mode)
   const isBusy = open.includes(network.chain) || (yield* isUndoing(watch))
-  const activity: Activity = isBusy ? "busy" : open.length > 0 ? "aside" : "idle"
+  const activity: Activity = isBusy ? "busy" : open.length > 0 ? "elsewhere" : "idle"
   return activity
 })
 

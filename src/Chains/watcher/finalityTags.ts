@@ -154,7 +154,7 @@ export const makeFinality = (watch: WatchContext): Finality => {
     sole =
       awaited.length === 0
         ? undefined
-        : `only one provider tells the tag ${named(awaited)}, which ${policy} requires: payments above its amount wait for another one, up to payments.sole_provider_patience. Remedy: add a provider to rpc_urls that serves it`
+        : `only one provider reports the tag ${named(awaited)}, which ${policy} requires: payments above its amount wait for another one, up to payments.sole_provider_patience. Remedy: add a provider to rpc_urls that serves it`
     const scan = yield* Ledger.scan(reader, network)
     // A tag that was stored once exists, and is only unavailable at the moment.
     yield* noteLack(

@@ -43,10 +43,10 @@ export interface ChainHealth extends Network {
 }
 
 /**
- * `busy`: a payment is open on this chain, or a reorg may undo one. `aside`: payments are open on other chains of the
- * mode only. `idle`: none is open.
+ * `busy`: a payment is open on this chain, or a reorg may undo one. `elsewhere`: payments are open on other chains of
+ * the mode only. `idle`: none is open.
  */
-export type Activity = "busy" | "aside" | "idle"
+export type Activity = "busy" | "elsewhere" | "idle"
 
 /** Milliseconds from one tick to the next. */
 export const intervalOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {

@@ -24,7 +24,7 @@ describe("a tag that a policy requires", () => {
       expect((yield* finalized)?.finalized).toBe(null)
       expect(yield* upTo(10)).toMatchObject({
         ready: true,
-        reason: expect.stringMatching(/only one provider tells the tag "finalized".*Remedy: .*rpc_urls/)
+        reason: expect.stringMatching(/only one provider reports the tag "finalized".*Remedy: .*rpc_urls/)
       })
       yield* pass("2 minutes")
       expect((yield* until(finalized, (row) => row?.finalized != null))?.finalized).toBe(7)
