@@ -71,11 +71,11 @@ export interface PaymentsPage {
 export class Payments extends Context.Tag("tilld/Payments")<
   Payments,
   {
-    /** `besides` also commits, in the same transaction. */
+    /** `alsoCommit` also commits, in the same transaction. */
     readonly create: (
       owner: Owner,
       request: CreatePayment,
-      besides?: CommitWith<Payment>
+      alsoCommit?: CommitWith<Payment>
     ) => Effect.Effect<Payment, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
     readonly list: (owner: Owner, filter: Repo.ListFilter) => Effect.Effect<PaymentsPage, StoreUnavailable>
@@ -144,7 +144,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         // First: a repeated request must get the existing payment, not the error that its quote is used.
         Effect.zipRight(refuseDuplicate(owner, request.merchantRef), quotes.lock(owner, quoteId, request, now))
 
-      const store = (owner: Owner, request: CreatePayment, now: number, besides?: CommitWith<Payment>) =>
+      const store = (owner: Owner, request: CreatePayment, now: number, alsoCommit?: CommitWith<Payment>) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           const quoteId =
@@ -182,7 +182,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             return yield* Effect.dieMessage(`a merchantRef of ${owner.account} conflicts with no payment`)
           }
           yield* outbox.publish(tx, payment, now)
-          if (besides !== undefined) yield* besides(payment)
+          if (alsoCommit !== undefined) yield* alsoCommit(payment)
           yield* keepWithin(owner.account, settings.accounts.quotaBytes)
           tx.afterCommit(() => {
             // Before the response, so that a customer who pays at once is seen.
@@ -194,7 +194,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
         })
 
       // Without a span: making one, even without an exporter, takes as long as the rest.
-      const create = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment, besides?: CommitWith<Payment>) {
+      const create = Effect.fnUntraced(function* (
+        owner: Owner,
+        request: CreatePayment,
+        alsoCommit?: CommitWith<Payment>
+      ) {
         // All problems at once.
         const { webhookUrl } = request
         const problems = [
@@ -204,7 +208,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         if (problems.length > 0) return yield* new NotOffered({ problems })
         yield* addresses.ready(owner)
         yield* chains.refresh({ chain: request.chain, mode: owner.mode })
-        return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), besides))
+        return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), alsoCommit))
       })
 
       const accounted = (payment: Payment) =>

@@ -44,7 +44,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
     readonly create: (
       owner: Owner,
       request: CreateQuote,
-      besides?: CommitWith<QuoteObject>
+      alsoCommit?: CommitWith<QuoteObject>
     ) => Effect.Effect<QuoteObject, QuoteError>
     /**
      * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
@@ -115,14 +115,14 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       const create = Effect.fn("Quotes.create")(function* (
         owner: Owner,
         request: CreateQuote,
-        besides?: CommitWith<QuoteObject>
+        alsoCommit?: CommitWith<QuoteObject>
       ) {
         const { fees, ...priced } = yield* price(owner.mode, request)
         const now = yield* Clock.currentTimeMillis
         const validUntil = now + validityMillis
         const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
         const insert = Repo.insert(owner, quote, now, validUntil)
-        const stored = besides === undefined ? insert : Effect.zipRight(insert, besides(quote))
+        const stored = alsoCommit === undefined ? insert : Effect.zipRight(insert, alsoCommit(quote))
         yield* writer.write(Effect.zipRight(stored, keepWithin(owner.account, settings.accounts.quotaBytes)))
         return quote
       })

@@ -40,11 +40,11 @@ export interface Input<E extends Endpoint> {
   readonly storeReplay?: CommitWith<HttpAnswer<unknown>> | undefined
 }
 
-/** From a result to `remember`: what a service also commits, so that a repeated request gets the same answer. */
+/** From a result to `storeReplay`: what a service also commits, so that a repeated request gets the same answer. */
 export const storeReplayAs = <A>(
-  remember: CommitWith<HttpAnswer<unknown>> | undefined,
+  storeReplay: CommitWith<HttpAnswer<unknown>> | undefined,
   answerWith: (result: A) => HttpAnswer<unknown>
-): CommitWith<A> | undefined => remember && ((result) => remember(answerWith(result)))
+): CommitWith<A> | undefined => storeReplay && ((result) => storeReplay(answerWith(result)))
 
 type Asked<Group extends HttpApiGroup.HttpApiGroup.Any, E extends Endpoint> = [
   HttpApiGroup.HttpApiGroup.Provides<Group>

@@ -52,7 +52,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
   {
     /**
      * Runs `work` for a request with an `Idempotency-Key`, unless a response to it was stored in the last 24 hours: then
-     * that response is returned. Only responses that `work` passes to `remember` are stored: a request that was refused
+     * that response is returned. Only responses that `work` passes to `storeReplay` are stored: a request that was refused
      * can be sent again with the same key. Fails when the key is invalid, in use, or was used with another body.
      */
     readonly once: <E>(
@@ -60,7 +60,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       route: string,
       key: string,
       payload: unknown,
-      work: (remember: StoreReplay) => Effect.Effect<Replay, E>
+      work: (storeReplay: StoreReplay) => Effect.Effect<Replay, E>
     ) => Effect.Effect<Replay, E | ApiError | StoreUnavailable>
     /** The worker that deletes old responses. */
     readonly run: Effect.Effect<never>

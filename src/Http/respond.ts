@@ -167,9 +167,9 @@ export const makeRespond = Effect.fnUntraced(function* (
       if (forbidden !== undefined) return yield* forbidden
       const payload = operation.takesBody ? yield* parseBody(request.headers, received) : undefined
       const { headers } = request
-      const work = (remember?: StoreReplay) => {
+      const work = (storeReplay?: StoreReplay) => {
         const replayOf = (answer: HttpAnswer<unknown>) => sharedReplyOf(operation, answer)
-        const kept = remember && ((answer: HttpAnswer<unknown>) => remember(replayOf(answer)))
+        const kept = storeReplay && ((answer: HttpAnswer<unknown>) => storeReplay(replayOf(answer)))
         return Effect.map(
           operation.handle({ key, path: params, search, headers, payload, storeReplay: kept }),
           replayOf

@@ -97,7 +97,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: (received) =>
       Effect.gen(function* () {
-        const { key, path, storeReplay: remember, search } = received
+        const { key, path, search, storeReplay } = received
         const parts = [
           decodeHeaders(received.headers, key),
           decodeQuery(search, key),
@@ -107,7 +107,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
           ? parts
           : yield* Effect.all(parts, { mode: "either", concurrency: 1 })
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
-          const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, remember }
+          const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, storeReplay }
           // Sound: the endpoint's schemas have just decoded it to the handler's input type.
           return yield* handler(input as never)
         }

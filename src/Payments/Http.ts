@@ -70,9 +70,9 @@ export const paymentHandlers = Effect.map(
     create: ({
       key,
       payload: { expiresIn = defaults.expiresIn, metadata = defaults.metadata, ...payload },
-      storeReplay: remember
+      storeReplay
     }) =>
-      payments.create(key, { ...payload, expiresIn, metadata }, storeReplayAs(remember, created)).pipe(
+      payments.create(key, { ...payload, expiresIn, metadata }, storeReplayAs(storeReplay, created)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
           onSuccess: created

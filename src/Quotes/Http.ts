@@ -32,8 +32,8 @@ const refusal = (error: QuoteImpossible | RateUnavailable | AmountTooSmall | Quo
 export const quoteHandlers = Effect.map(
   Quotes,
   (quotes): Handlers<typeof QuotesApi> => ({
-    create: ({ key, payload, storeReplay: remember }) =>
-      quotes.create(key, payload, storeReplayAs(remember, answer)).pipe(
+    create: ({ key, payload, storeReplay }) =>
+      quotes.create(key, payload, storeReplayAs(storeReplay, answer)).pipe(
         Effect.mapBoth({
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : refusal(error)),
           onSuccess: (quote) => answer(quote)

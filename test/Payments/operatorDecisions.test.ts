@@ -77,7 +77,7 @@ it.scoped("accept: unattributed money needs a named transaction that the chain h
     mined.set(hash("1"), { blockNumber: 198, status: "0x0" })
     expect(yield* refusal(hash("1"))).toContain("failed in block 198")
     mined.set(hash("1"), { blockNumber: 0, status: "0x1" })
-    expect(yield* refusal(hash("1"))).toContain("does not tell")
+    expect(yield* refusal(hash("1"))).toContain("could not be asked")
     expect((yield* look(id)).payment?.status).toBe("detecting")
     mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
     yield* accept(id, hash("1"))

@@ -103,7 +103,7 @@ describe("a tag that a policy requires", () => {
         expect(now?.reason).toMatch(/"finalized".*chains\.ethereum\.test\.policy.*Remedy: .*rpc_urls/)
         other.finalized = 7
         yield* pass("10 minutes")
-        expect((yield* until(health, (state) => state?.ready === true))?.reason).toMatch(/^only one provider tells/)
+        expect((yield* until(health, (state) => state?.ready === true))?.reason).toMatch(/^only one provider reports/)
         yield* pass("10 minutes")
         expect(yield* until(health, (state) => state?.reason === undefined)).toMatchObject({ ready: true })
       }).pipe(aroundTwo(first, other, settings))
