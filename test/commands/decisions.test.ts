@@ -152,7 +152,7 @@ it.scopedLive("what cannot be decided ends with its reason", () =>
     const hash = `0x${"1".repeat(64)}`
     for (const [code, reason, ...args] of [
       [1, "nothing to accept", "accept", paymentId(2)],
-      [1, "does not tell", "accept", paymentId(1), "--tx", hash],
+      [1, "could not be asked", "accept", paymentId(1), "--tx", hash],
       [1, "There is no payment", "accept", "pay_none"],
       [1, "There is no payment", "refunded", "pay_none"],
       [1, `exc_1 is an exception of ${paymentId(1)}`, "accept", "exc_1"],
