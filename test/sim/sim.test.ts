@@ -55,6 +55,7 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["139", "a wei that no provider has the states of any more, and that its address holds"],
     ["4881", "a log of an invented transaction that is told when who denied another log of it is gone"],
     ["1008387", "coins to which a liar adds, taken back as a whole when nobody has states of then any more"],
+    ["1004163", "coins whose block a provider keeps no states of, while its chain is caught up with"],
     ["1001490", "a clock that is set back by days before the first look at a chain"],
     ["1000959", "a clock that is set right by days between a look and a payment"]
   ].map(([seed = "", what = ""]) => [seed, seedsSteps(seed), what] as const)
