@@ -62,7 +62,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provideMerge(Layer.merge(Metrics.layer, Workers.layer)),
-    Layer.provide(Telemetry.layer(settings.log))
+    Layer.provide(Telemetry.loggingLayer(settings.log))
   )
 
 /** What a command needs to send a webhook without a daemon. The caller holds the instance lock of the database. */

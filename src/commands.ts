@@ -1,5 +1,5 @@
 import { Command } from "@effect/cli"
-import { accounts } from "./commands/accounts.ts"
+import { accountsCommand } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
 import { auditCommand } from "./commands/audit.ts"
 import { claimCommand } from "./commands/claim.ts"
@@ -7,7 +7,7 @@ import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { keys } from "./commands/keys.ts"
 import { listen } from "./commands/listen.ts"
-import { payments } from "./commands/payments.ts"
+import { paymentsCommand } from "./commands/payments.ts"
 import { rescanCommand } from "./commands/rescan.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
@@ -23,8 +23,8 @@ export const tilld = Command.make("tilld").pipe(
     sandbox,
     config,
     keys,
-    accounts,
-    payments,
+    accountsCommand,
+    paymentsCommand,
     webhooksCommand,
     listen,
     triggerCommand,

@@ -15,7 +15,7 @@ export const commandLogger = Logger.withConsoleError(Logger.logfmtLogger)
 /**
  * The daemon's logger, to standard error. Tracing is off: nothing exports spans yet, and they cost 10 % of HTTP speed.
  */
-export const layer = ({ format, level }: SettingsShape["log"]) =>
+export const loggingLayer = ({ format, level }: SettingsShape["log"]) =>
   Layer.mergeAll(
     Logger.remove(Logger.defaultLogger),
     Logger.remove(commandLogger),

@@ -100,7 +100,7 @@ const list = Command.make("list", common, (options) =>
 )
 
 /** `tilld accounts`: makes and lists accounts. */
-export const accounts = Command.make("accounts").pipe(
+export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Accounts"),
   Command.withSubcommands([create, list])
 )

@@ -314,7 +314,7 @@ const abandon = Command.make("abandon", { ...common, chain, mode }, (options) =>
 ).pipe(Command.withDescription("Let every open payment on a chain fail, so that the configuration can drop it"))
 
 /** `tilld payments`: looks at payments, and decides on their exceptions. */
-export const payments = Command.make("payments").pipe(
+export const paymentsCommand = Command.make("payments").pipe(
   Command.withDescription("Payments"),
   Command.withSubcommands([list, show, exceptions, accept, refunded, abandon])
 )

@@ -9,14 +9,14 @@ const deadline = Duration.seconds(5)
 const maxAnswerBytes = 1024 * 1024
 
 /** A JSON response, its numbers as strings, digit by digit as they were sent. */
-export interface HttpAnswer {
+export interface JsonResponse {
   readonly json: unknown
   /** When the source made it, Unix milliseconds: a cached response is older than its arrival. */
   readonly observedAt: number
 }
 
 /** Sends a GET request to a source. */
-export type Get = (source: string, url: string) => Effect.Effect<HttpAnswer, PriceSourceError>
+export type Get = (source: string, url: string) => Effect.Effect<JsonResponse, PriceSourceError>
 
 const text = (header: unknown): string => (typeof header === "string" ? header : "")
 
