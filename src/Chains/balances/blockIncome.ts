@@ -133,13 +133,14 @@ export const incomeOfBlock = Effect.fn("Balances.incomeOfBlock")(function* (
 })
 
 /**
- * The income of an address in blocks whose states no provider has any more: attributed by their transactions, if there
- * are no more than `maxBlocksRead` blocks. The rest is unattributed in the last of the blocks.
+ * The income of an address in blocks whose states are not read: attributed by their transactions, if there are no more
+ * than `maxBlocks` blocks. The rest is unattributed in the last of the blocks.
  */
 export const incomeOfBlocks = Effect.fn("Balances.incomeOfBlocks")(function* (
   deps: ReconcileDeps,
   traceBudget: TraceBudget,
-  interval: BlockInterval
+  interval: BlockInterval,
+  maxBlocks = maxBlocksRead
 ) {
   const { hi, lo } = interval
   const { client } = deps.provider
@@ -148,7 +149,7 @@ export const incomeOfBlocks = Effect.fn("Balances.incomeOfBlocks")(function* (
   const last: BlockRef = { hash, number, time }
   const since = lo.number + 1
   const unread: Attribution = { transfers: [], rest: discrepancy(lo, hi, interval.credits) }
-  if (hi.number - lo.number > maxBlocksRead) return withRest(change, since, last, unread)
+  if (hi.number - lo.number > maxBlocks) return withRest(change, since, last, unread)
 
   const read = Effect.gen(function* () {
     const transactions: Array<PlacedTransaction> = []

@@ -35,6 +35,11 @@ import { makeTraceBudget, type TraceBudget } from "./traceBlock.ts"
 
 /** Addresses whose history is searched concurrently. */
 const searchesAtOnce = 4
+/**
+ * Most states that a round reads to bisect the history of one address. A payer, or a provider that lies, can show income
+ * in every block: what is left stays unattributed, and is searched for again later.
+ */
+const statesPerAddress = 256
 
 /** The providers that a reconciliation reads from. */
 export interface ReconcileDeps {
@@ -90,6 +95,8 @@ interface Round extends ReconcileDeps {
   readonly at: BlockRef
   readonly hashes: Map<number, string>
   readonly traceBudget: TraceBudget
+  /** States read to bisect, by address. */
+  readonly statesRead: Map<string, number>
 }
 
 /** Amounts too small to search for, wei. */
@@ -122,13 +129,15 @@ const search = (
       dust.found += more
       return nothing
     }
-    const number = midpoint(lo.number, hi.number, prunedTo)
+    const statesRead = round.statesRead.get(address) ?? 0
+    const isSpent = statesRead >= statesPerAddress
+    const number = isSpent ? undefined : midpoint(lo.number, hi.number, prunedTo)
     if (number === undefined) {
       const interval = { address, lo, hi, credits: creditsWithin(receipts, lo.number, hi.number) }
       const single = hi.number - lo.number === 1
       const transfers = yield* single
         ? incomeOfBlock(round, round.traceBudget, interval)
-        : incomeOfBlocks(round, round.traceBudget, interval)
+        : incomeOfBlocks(round, round.traceBudget, interval, isSpent ? 0 : undefined)
       return {
         transfers,
         rows: [
@@ -138,6 +147,7 @@ const search = (
         replaced: []
       }
     }
+    round.statesRead.set(address, statesRead + 1)
     const mid = yield* pointAt(round, address, number)
     if (mid === undefined) return yield* search(round, address, lo, hi, receipts, dust, number)
     return combined([
@@ -267,7 +277,7 @@ export const reconcileBalances = Effect.fn("Balances.reconcile")(function* (
   queries: ReadonlyArray<BalanceQuery>,
   failedBefore: ReadonlySet<string> = new Set()
 ) {
-  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget() }
+  const round: Round = { ...deps, at, hashes: new Map(), traceBudget: makeTraceBudget(), statesRead: new Map() }
   const { client } = deps.provider
   const balances = yield* readPackedBalances(
     client,

@@ -36,7 +36,7 @@ export interface DuePayment extends Watched {
 }
 
 /**
- * Up to `limit` payments of the chain that are to be searched before they end:
+ * Up to `limit` payments of the chain, other than `except`, that are to be searched before they end:
  * - open ones whose time had ended by `settled` and by the last balance round (`checked`), except where unattributed
  *   money is stored above `settled`: it may have arrived below it;
  * - confirmed ones that lost money to a reorg in blocks up to `final`.
@@ -48,11 +48,12 @@ export const due = (
   checked: Scan["checked"],
   settleGraceMs: number,
   final: number,
+  except: ReadonlyArray<PaymentId>,
   limit: number
 ) =>
   Effect.map(
     db.all<DueRow>(
-      `SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
+      `SELECT * FROM (SELECT id, address, chain, currency, created_head, ${dueTimeSql} AS due_at FROM payments
        WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${dueTimeSql} < ?
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)
          AND NOT EXISTS (SELECT 1 FROM receipts
@@ -62,7 +63,8 @@ export const due = (
        WHERE status = 'confirmed' AND chain = ? AND id IN (
          SELECT payment_id FROM receipts AS gone
          WHERE canonical = 0 AND refuted = 0 AND chain = ? AND mode = ? AND block_number <= ?
-           AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number))
+           AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number)))
+       WHERE id NOT IN (SELECT value FROM json_each(?))
        LIMIT ?`,
       [
         chain,
@@ -73,6 +75,7 @@ export const due = (
         chain,
         mode,
         Math.min(final, settled.number),
+        JSON.stringify(except),
         limit
       ]
     ),

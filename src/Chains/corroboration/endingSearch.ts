@@ -1,5 +1,6 @@
 import { Array as Arr, Clock, Duration, Effect } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
+import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
@@ -16,8 +17,8 @@ import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.
 import { decidesAsSoleProvider, type WatchContext } from "../scan/WatchContext.ts"
 import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { quorum } from "./quorum.ts"
-import { RepeatedFindings } from "./RepeatedFindings.ts"
 import * as Searches from "./SearchesRepo.ts"
+import { SearchWaits } from "./SearchWaits.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 import { type SearchEvidence, type SearchPage, searchProvider } from "./searchProvider.ts"
 import {
@@ -36,8 +37,8 @@ import { finalBlockOf } from "./verificationPass.ts"
  * fails or is undone by a reorg, two providers are searched for money to its address. Money that is found is stored and
  * keeps the payment open; otherwise the payment is marked as searched, and settlement may end it.
  *
- * The watcher's maintenance runs it on every tick. While no other provider responds, the serving one decides alone
- * after `payments.sole_provider_patience`.
+ * The watcher's maintenance runs it on every tick; a payment that stays open is searched for less and less often. While
+ * no other provider responds, the serving one decides alone after `payments.sole_provider_patience`.
  */
 
 /** Payments in one search: as many receivers as providers accept in one log filter. */
@@ -93,7 +94,7 @@ const store = (
   { alike, compared, disputed, transfers }: Found,
   { isSole, lacks, unshown, corroborated }: Decided,
   settled: BlockRef,
-  repeatedFindings: RepeatedFindings
+  searchWaits: SearchWaits
 ) =>
   watch.writer.write(
     Effect.gen(function* () {
@@ -131,12 +132,13 @@ const store = (
       const anew = new Set([...paid, ...lacks.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = ({ address, payment }: Searches.DuePayment) =>
-        disputed.has(address) || (anew.has(address) && repeatedFindings.mayWait(payment))
+        disputed.has(address) || (anew.has(address) && searchWaits.mayFind(payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
       tx.afterCommit(() => {
-        for (const { payment } of waiting) repeatedFindings.waits(payment)
+        for (const payment of searched) searchWaits.ended(payment)
+        for (const { payment } of waiting) searchWaits.found(payment)
       })
       // Settle the searched payments too: money that they lost to a reorg was seen earlier, and waited for this search.
       yield* settlement.settle({ network, head: scan.head }, new Set([...touched, ...asked]))
@@ -175,15 +177,17 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const { chain, network, providers, reader } = watch
   const grace = Duration.toMillis(payments.settleGrace)
   const isStalled = makeIsStalled(providers)
-  const repeatedFindings = new RepeatedFindings()
+  const searchWaits = new SearchWaits(Math.max(1, Duration.toMillis(chain.pollInterval)))
+  /** Why the payments that wait for their next search cannot end. */
+  let waitReason: string | undefined
 
   /** The payments to search for with the chain read up to `head`, and the newest block with all its confirmations. */
-  const dueAt = Effect.fnUntraced(function* (head: BlockRef) {
+  const dueAt = Effect.fnUntraced(function* (head: BlockRef, waiting: ReadonlyArray<PaymentId>) {
     const scan = yield* Ledger.scan(reader, network)
     const settled = yield* Ledger.newestBlockAt(reader, network, head.number - chain.confirmations + 1)
     if (scan === undefined || settled === undefined) return undefined
     const final = finalBlockOf(watch, head.number, scan.finalized)
-    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, paymentsPerSearch)
+    const due = yield* Searches.due(reader, network, settled, scan.checked, grace, final, waiting, paymentsPerSearch)
     return due.length === 0 ? undefined : { due, settled, scan }
   })
 
@@ -249,34 +253,19 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     return { evidence, reason }
   })
 
-  const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
-    if (providers.all.length < 2) return undefined
-    const claimed = yield* dueAt(head)
-    if (claimed === undefined) return undefined
-    const others = yield* providers.others(provider)
-    // A head that a single provider claims proves no depth: payments are due by the second highest head.
-    const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
-    const sharedHead = Math.min(
-      head.number,
-      heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number
-    )
-    const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead })
-    if (page === undefined) {
-      for (const one of heads) yield* providers.answered(one.provider)
-      return `payments wait before they end: another provider's head is still block ${sharedHead}, not ${head.number}`
-    }
-    const { due, scan, settled } = page
-    repeatedFindings.retain(new Set(due.map(({ payment }) => payment)))
+  /** Searches for the payments of a page, and stores what was found. Returns why some of them stay open. */
+  const searchPage = Effect.fnUntraced(function* (
+    provider: Provider,
+    others: ReadonlyArray<Provider>,
+    heads: ReadonlyArray<ProviderHead>,
+    { due, scan, settled }: NonNullable<Effect.Effect.Success<ReturnType<typeof dueAt>>>,
+    now: number
+  ) {
     // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
     const singleSourced = yield* singleSourcedOf(watch, due, settled)
-    const { reason, evidence } = yield* searchProviders(
-      provider,
-      others,
-      heads,
-      { due, singleSourced, after, settled },
-      scan.verified
-    )
+    const page = { due, singleSourced, after, settled }
+    const { reason, evidence } = yield* searchProviders(provider, others, heads, page, scan.verified)
     const corroborated = corroboratedByTwo(evidence.map((one) => one.corroborated))
     const unshown = unshownAmong(singleSourced, evidence)
     const [first = noIncome, second = noIncome] = evidence
@@ -285,15 +274,39 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
       const undated = undatedAmong(singleSourced, corroborated)
       const dated = due.filter(({ payment }) => !undated.has(payment))
       const decided = { corroborated, unshown, lacks: deniedByTwo(evidence), isSole: false }
-      yield* warnOf(yield* store(watch, dated, found, decided, settled, repeatedFindings))
+      yield* warnOf(yield* store(watch, dated, found, decided, settled, searchWaits))
       return undated.size === 0 ? undefined : waitsForTimes
     }
-    const now = yield* Clock.currentTimeMillis
     const sole = due.filter(({ dueAt }) => decidesAsSoleProvider(watch, provider, dueAt + grace, now))
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
     const bySole = { corroborated: evidence.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
-    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, repeatedFindings))
+    if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, searchWaits))
     return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
+  })
+
+  const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
+    if (providers.all.length < 2) return undefined
+    const now = yield* Clock.currentTimeMillis
+    const waiting = searchWaits.waiting(now)
+    const claimed = yield* dueAt(head, waiting)
+    searchWaits.retain(new Set(claimed?.due.map(({ payment }) => payment)), now)
+    if (claimed === undefined) return waiting.length === 0 ? undefined : waitReason
+    const others = yield* providers.others(provider)
+    // A head that a single provider claims proves no depth: payments are due by the second highest head.
+    const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
+    const sharedHead = Math.min(
+      head.number,
+      heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number
+    )
+    const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead }, waiting)
+    if (page === undefined) {
+      for (const one of heads) yield* providers.answered(one.provider)
+      return `payments wait before they end: another provider's head is still block ${sharedHead}, not ${head.number}`
+    }
+    for (const { payment } of page.due) searchWaits.searched(payment, now)
+    waitReason =
+      (yield* searchPage(provider, others, heads, page, now)) ?? (waiting.length > 0 ? waitReason : undefined)
+    return waitReason
   })
 
   return { run }

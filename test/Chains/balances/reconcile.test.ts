@@ -224,6 +224,23 @@ describe("an error about one address", () => {
   )
 })
 
+describe("income in each of a thousand blocks", () => {
+  it.scoped("is bisected up to a limit, and what is left is unattributed", () =>
+    Effect.gen(function* () {
+      const model = yield* owing("staircase", alice)
+      for (let i = 0; i < 1_000; i++) model.mine([direct(alice, 5n)])
+      yield* round(depsOf(model.client), model.head)
+      const count = (method: string) => model.calls.filter((call) => call.method === method).length
+      // The state at the head, and those of the bisection.
+      expect(count("eth_getTransactionCount")).toBeLessThan(260)
+      const stored = yield* receipts
+      expect(stored.filter(({ position }) => position === "unattributed").length).toBeLessThan(12)
+      expect(stored.filter(({ position }) => position !== "unattributed").length).toBeGreaterThan(240)
+      expect(stored.reduce((sum, { amount }) => sum + BigInt(amount), 0n)).toBe(5_000n)
+    }).pipe(inStore)
+  )
+})
+
 describe("a block of many calls", () => {
   it.scoped("is traced up to a limit, and so is a round", () =>
     Effect.gen(function* () {

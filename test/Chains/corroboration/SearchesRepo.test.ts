@@ -12,7 +12,7 @@ it.scoped("a confirmed payment is searched again when a reorg takes money from a
     const reader = yield* Reader
     const writer = yield* Writer
     const due = (final: number) =>
-      Effect.map(Searches.due(reader, network, block(140), block(140), 0, final, 10), (all) =>
+      Effect.map(Searches.due(reader, network, block(140), block(140), 0, final, [], 10), (all) =>
         all.map(({ payment }) => payment)
       )
     expect(yield* due(140)).toEqual([])

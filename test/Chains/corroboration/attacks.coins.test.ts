@@ -191,13 +191,18 @@ describe("coins without a transaction", () => {
   it.scoped.each([0, 1])(
     "are waited for where one of two, at %d, denies them and invents others with each search",
     (place) => {
-      const { liar, nodes } = makingUpAnew(2, place, (block) => ({ balance: block >= 365 ? 3_000 : 0 }))
+      const { liar, nodes, others } = makingUpAnew(2, place, (block) => ({ balance: block >= 365 ? 3_000 : 0 }))
       return Effect.gen(function* () {
         const { id } = yield* watchedCoins(5_000n)
         yield* untilOver(liar)
+        const calls = () => others.map((node) => node.count("eth_getBalance") + node.count("eth_getBlockByNumber"))
         yield* seconds(60)
+        const [before = 0] = calls()
+        yield* seconds(120)
         expect(yield* stateOf(id)).toContain("detecting")
         expect(yield* corroborated).toEqual([])
+        // The honest provider is asked less and less, however much the other one invents: two searches in two minutes.
+        expect((calls()[0] ?? 0) - before).toBeLessThan(1_200)
       }).pipe(aroundSomeReal(nodes))
     }
   )
