@@ -9,7 +9,7 @@ export default defineConfig({
     pool: "forks",
     isolate: false,
     setupFiles: "test/lib/setup.ts",
-    poolOptions: { forks: { minForks: 1, maxForks: 2 } },
+    poolOptions: { forks: { minForks: 1, maxForks: 2, execArgv: ["--max-semi-space-size=64"] } },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
     testTimeout: 60_000,

@@ -32,6 +32,7 @@ import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
+import { quickClock } from "../lib/quickClock.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
@@ -154,6 +155,7 @@ export const world = <S, E, R>(
     Layer.provideMerge(settlement),
     Layer.provideMerge(noDefects),
     Layer.provideMerge(commits),
+    Layer.provideMerge(quickClock),
     Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Layer.succeed(Settings, settings(chains, payments)), rpc))
   )
 
