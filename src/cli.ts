@@ -56,7 +56,7 @@ const explain = (
 // @effect/cli colours its help and its errors on every output. Colours are for terminals.
 const forTerminals = (console: Console.Console): Console.Console => {
   const plain = (args: ReadonlyArray<unknown>) => args.map((arg) => stripVTControlCharacters(String(arg)))
-  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg)))
+  const help = (args: ReadonlyArray<unknown>) => args.map((arg) => formatHelp(String(arg), process.argv.slice(2)))
   return {
     ...console,
     log: (...args) => console.log(...(process.stdout.isTTY ? help(args) : plain(help(args)))),

@@ -24,9 +24,14 @@ const wrap = (text: string, room: number): ReadonlyArray<string> => {
 
 const indented = (lines: ReadonlyArray<string>, by: number) => lines.map((line) => " ".repeat(by) + line)
 
-/** A usage line: an option and its value stay on one line. */
-const usage = (line: string): ReadonlyArray<string> => {
-  const whole = line.replaceAll(" | ", "|").replace(/ (?![[<-])/g, "\u00a0")
+/**
+ * A usage line with the whole command, of which @effect/cli prints the last word only. An option and its value stay on
+ * one line.
+ */
+const usage = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const name = line.split(" ")[1] ?? ""
+  const command = ["tilld", ...words.slice(0, words.indexOf(name) + 1)].join(" ")
+  const whole = line.replace(`$ ${name}`, command).replaceAll(" | ", "|").replace(/ (?![[<-])/g, "\u00a0")
   const [first = "", ...more] = wrap(whole, width - 4).map((part) => part.replaceAll("\u00a0", " "))
   return [`  ${first}`, ...indented(more, 4)]
 }
@@ -40,21 +45,23 @@ const commandRow = (name: string, description: string): ReadonlyArray<string> =>
 /**
  * A help page as @effect/cli prints it, in lines of at most 100 columns and without its filler. Any other text stays as it
  * is. The formatter of @effect/cli 0.77 has no width: it puts a list of commands into columns as wide as the longest usage.
+ *
+ * @param words the words of the command line, such as `["keys", "create", "--help"]`
  */
-export const formatHelp = (text: string): string => {
+export const formatHelp = (text: string, words: ReadonlyArray<string> = []): string => {
   if (!banner.test(stripVTControlCharacters(text))) return text
   const lines = text.split("\n").filter((line) => {
     const plain = stripVTControlCharacters(line).trim()
     return plain !== "" && !filler.test(plain)
   })
   const [, version = "", ...body] = lines
-  return [version, ...body.flatMap(formatLine)].join("\n")
+  return [version, ...body.flatMap((line) => formatLine(line, words))].join("\n")
 }
 
-const formatLine = (line: string): ReadonlyArray<string> => {
+const formatLine = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const plain = stripVTControlCharacters(line)
   if (/^[A-Z]+$/.test(plain)) return ["", line]
-  if (plain.startsWith("$ ")) return usage(plain)
+  if (plain.startsWith("$ ")) return usage(plain, words)
   const [, command, description] = /^ {2}- (.*?) {2,}(\S.*)$/.exec(plain) ?? []
   if (command !== undefined && description !== undefined) {
     return commandRow(command.replace(/ [[<-].*/, ""), description)

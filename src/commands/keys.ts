@@ -10,7 +10,7 @@ import { printResult } from "./result.ts"
 const expires = durationOption("expires").pipe(
   Options.withDescription("How long the key works, such as 90d; otherwise for ever"),
   Options.mapEffect((length) =>
-    Duration.greaterThan(length, Duration.zero) ? Effect.succeed(length) : refuse("--expires must be more than nothing")
+    Duration.greaterThan(length, Duration.zero) ? Effect.succeed(length) : refuse("--expires must be longer than zero")
   ),
   Options.optional
 )
@@ -67,7 +67,7 @@ const list = Command.make("list", common, (options) =>
       ])
     )
   )
-).pipe(Command.withDescription("Show all keys, dead ones too"))
+).pipe(Command.withDescription("List all keys, revoked and expired ones included"))
 
 const revoke = Command.make(
   "revoke",
@@ -77,9 +77,9 @@ const revoke = Command.make(
       options,
       "keys revoke",
       new RevokeKey({ id: options.id }),
-      (key) => `${key.id} (${key.name}) is dead since ${key.revokedAt}`
+      (key) => `Revoked ${key.id} (${key.name}) at ${key.revokedAt}`
     )
-).pipe(Command.withDescription("End a key: nobody gets in with it once this returns"))
+).pipe(Command.withDescription("Revoke a key: requests with it are refused once this returns"))
 
 /** `tilld keys`: makes, lists and revokes API keys. */
 export const keys = Command.make("keys").pipe(

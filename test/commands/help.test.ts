@@ -20,7 +20,7 @@ const help = Effect.fnUntraced(function* (...command: ReadonlyArray<string>) {
   const console = yield* Effect.console
   const log = (text: unknown) => Effect.sync(() => void printed.push(String(text)))
   yield* Effect.withConsole(run(["node", "tilld", ...command, "--help"]), { ...console, log })
-  return stripVTControlCharacters(formatHelp(printed.join("\n"))).split("\n")
+  return stripVTControlCharacters(formatHelp(printed.join("\n"), [...command, "--help"])).split("\n")
 })
 
 /** The lines of a section. */
@@ -39,6 +39,7 @@ it.live("every command's help fits 100 columns, and says of every option and arg
     for (const [i, page] of [top, ...pages].entries()) {
       const name = `tilld ${commands[i - 1] ?? ""}`
       expect(page.length, name).toBeGreaterThan(5)
+      expect(section(page, "USAGE")[0], name).toMatch(new RegExp(`^  ${name.trimEnd()}($| [[<-])`))
       expect(
         page.filter((line) => line.length > 100),
         name
