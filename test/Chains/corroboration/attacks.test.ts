@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Duration, Effect, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { Reader } from "../../../src/Sql.ts"
-import { alice, aroundSomeReal, second, usdc, watchedPayment, withReceipts } from "../around.ts"
+import { alice, aroundSomeReal, second, usdc, watchedPayment, withReceipts, withTokens } from "../around.ts"
 import { stateOf, untilOver, watchedUsdc } from "../lying.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { pass } from "../world.ts"
@@ -11,6 +11,9 @@ import { pass } from "../world.ts"
 // One provider lies and the others are honest: the payment ends by what the honest ones have.
 
 const seconds = (count: number) => Effect.repeatN(second, count - 1)
+
+/** For tests that wait for longer than an hour: a tick each second would be most of what they do. */
+const polledRarely = { ...withTokens, pollInterval: Duration.seconds(10) }
 
 /** A copy of a chain at another node, which mines a branch of its own from here on. */
 const forkOf = (chain: ModelChain) => {
@@ -269,7 +272,7 @@ describe("coins", () => {
         yield* TestClock.setTime(4_000_000)
         yield* pass("12 minutes")
         expect(yield* stateOf(id)).toBe("expired")
-      }).pipe(aroundSomeReal(nodes))
+      }).pipe(aroundSomeReal(nodes, polledRarely))
     }
   )
 })
@@ -349,6 +352,6 @@ describe("a chain that stands still", () => {
         yield* pass("10 seconds")
       }
       expect(yield* stateOf(id)).not.toContain("confirmed")
-    }).pipe(aroundSomeReal(nodes))
+    }).pipe(aroundSomeReal(nodes, polledRarely))
   })
 })
