@@ -53,7 +53,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (settings: Settings
     ...chains.flatMap((chain) => chain.findings),
     ...wallets.flat(),
     ...prices,
-    yield* examineClock(urls, seen),
+    yield* examineClock(settings, urls, seen),
     yield* examineDisk(settings),
     ...store.findings,
     yield* examineNumbering(settings, mark, store),

@@ -229,7 +229,7 @@ export const examineWallet = Effect.fn("Doctor.wallet")(function* (
     return warn(
       `${name} on ${key}`,
       `${length} of ${indexes} have a history: ${shown}; the last is ${Math.max(...used.right)}`,
-      "they are skipped, and the seed seems to be used elsewhere too: give tilld an account's key of its own seed"
+      "tilld skips them; unless a copy was restored here, the seed is used elsewhere too: give tilld an account's key of its own seed"
     )
   })
 })

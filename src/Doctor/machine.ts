@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import Database from "better-sqlite3"
-import { Clock, Effect, Either, Redacted } from "effect"
+import { Clock, Duration, Effect, Either, Redacted } from "effect"
 import { Agent } from "undici"
 import { type Mark, readMark } from "../Payments/addresses/IndexMark.ts"
 import { blindJump, doubtOf } from "../Payments/addresses/numbering.ts"
@@ -190,6 +190,7 @@ const skewsOf = (urls: ReadonlyArray<URL>) =>
 
 /** Compares the clock with the newest blocks and the providers' clocks. */
 export const examineClock = Effect.fn("Doctor.clock")(function* (
+  { payments }: SettingsShape,
   urls: ReadonlyArray<Redacted.Redacted<string>>,
   seen: ReadonlyArray<Seen>
 ) {
@@ -204,10 +205,17 @@ export const examineClock = Effect.fn("Doctor.clock")(function* (
     seen.length === 0 ? "no block to compare with" : `newest block ${(-blockAhead / 1000).toFixed(0)} s old`
   if (blockAhead > badSkew) {
     const finding = `the newest block is ${(blockAhead / 1000).toFixed(0)} s ahead of it`
+    if (ahead === undefined || Math.abs(ahead) > usualSkew) return fail(name, finding, remedy)
     // The chain's own clock is set ahead, as on test chains.
-    return ahead !== undefined && Math.abs(ahead) <= usualSkew
-      ? warn(name, `${finding}, and the providers' clocks agree with it`, "expect payments there to expire early")
-      : fail(name, finding, remedy)
+    const agreed = `${finding}, and the providers' clocks agree with it`
+    const tolerance = Duration.toMillis(payments.clockTolerance)
+    return blockAhead > tolerance
+      ? fail(
+          name,
+          `${agreed}: more than payments.clock_tolerance, so that the chain is not read`,
+          "check that rpc_urls is the public chain; for a test chain raise payments.clock_tolerance"
+        )
+      : warn(name, agreed, "check that rpc_urls is the public chain; on a test chain payments end by the chain's time")
   }
   if (ahead === undefined) return ok(name, `${blocks}; no provider sends its time`)
   const finding = `${Math.abs(ahead / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the providers' clocks, ${blocks}`

@@ -63,6 +63,9 @@ const acceptUnknown = Effect.fnUntraced(function* (id: string) {
       const tx = yield* Tx
       const before = yield* Exceptions.byId(tx, id)
       if (before === undefined || before.payment !== undefined) return undefined
+      if (before.status === "refunded") {
+        return yield* new NothingToDecide({ message: `The money of ${id} was sent back: there is nothing to accept` })
+      }
       yield* Exceptions.close(id, "accepted", yield* Clock.currentTimeMillis)
       const after = yield* Exceptions.byId(tx, id)
       const result: Decided = { payment: undefined, exceptions: after === undefined ? [] : [after] }

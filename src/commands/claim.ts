@@ -23,7 +23,7 @@ const rendered = (
   show: ShowAmount
 ): string =>
   [
-    `It is in block ${blockNumber}; ${added === 0 ? "all of it was counted already" : `new receipts: ${added}`}`,
+    `It is in block ${blockNumber}; ${added === 0 ? "the ledger had all of it already, and tilld payments show says whether it counts" : `new receipts: ${added}`}`,
     ...credits.map(
       (credit) =>
         `${show(network, credit)} to ${credit.address}: ${credit.payment ?? "a payment that this database has never known"}`

@@ -31,7 +31,10 @@ const indented = (lines: ReadonlyArray<string>, by: number) => lines.map((line) 
 const usage = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const name = line.split(" ")[1] ?? ""
   const command = ["tilld", ...words.slice(0, words.indexOf(name) + 1)].join(" ")
-  const whole = line.replace(`$ ${name}`, command).replaceAll(" | ", "|").replace(/ (?![[<-])/g, "\u00a0")
+  const whole = line
+    .replace(`$ ${name}`, command)
+    .replaceAll(" | ", "|")
+    .replace(/ (?![[<-])/g, "\u00a0")
   const [first = "", ...more] = wrap(whole, width - 4).map((part) => part.replaceAll("\u00a0", " "))
   return [`  ${first}`, ...indented(more, 4)]
 }

@@ -133,7 +133,10 @@ it.scoped("money of a lost payment is decided on by its own id", () =>
     const id = open?.id ?? ""
     const closed = yield* refunded(id)
     expect(closed).toMatchObject({ payment: undefined, exceptions: [{ id, status: "refunded" }] })
-    expect(yield* accept(id, undefined)).toEqual({ payment: undefined, exceptions: closed?.exceptions })
+    expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({
+      _tag: "NothingToDecide",
+      message: `The money of ${id} was sent back: there is nothing to accept`
+    })
     expect(yield* Exceptions.open(yield* Reader, { limit: 10 })).toEqual([])
   }).pipe(Effect.provide(layer))
 )

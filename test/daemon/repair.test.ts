@@ -150,7 +150,7 @@ describe("claim", () => {
       const claimed = yield* json("claim", ...network, hash)
       expect(claimed).toMatchObject({ credits: [{ address: to, currency: "ETH", amount: "7", payment: payment.id }] })
       const { stdout } = yield* tilld(["claim", ...network, hash, "--config", daemon.home.config])
-      expect(stdout).toContain("all of it was counted already")
+      expect(stdout).toContain("the ledger had all of it already")
       expect(stdout).toContain(`7 ETH to ${to}: ${payment.id}`)
     })
   )

@@ -147,13 +147,19 @@ export const sumInternal = (
     (rows) => sum(rows.map(({ amount }) => BigInt(amount)))
   )
 
-/** Whether an uncorroborated receipt up to block `number` was first seen at `seenAt` (Unix milliseconds) or before. */
+/** SQL: a payment waits for the receipt, or its payment is lost. A confirmed payment waits for nothing. */
+const isAwaited = "NOT EXISTS (SELECT 1 FROM payments WHERE id = receipts.payment_id AND status = 'confirmed')"
+
+/**
+ * Whether a payment waits for an uncorroborated receipt up to block `number` that was first seen at `seenAt` (Unix
+ * milliseconds) or before.
+ */
 export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
   Effect.map(
     db.get(
       `SELECT 1 FROM receipts
        WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
-         AND block_number <= ? AND seen_at <= ? LIMIT 1`,
+         AND block_number <= ? AND seen_at <= ? AND ${isAwaited} LIMIT 1`,
       [chain, mode, number, seenAt]
     ),
     (row) => row !== undefined
@@ -193,7 +199,10 @@ export const setCorroborated = (
     return rows.map((row) => (row.payment_id ?? undefined) as Touched)
   })
 
-/** A receipt that a provider denies. */
+/** Most denied receipts that are read for their providers. */
+const maxDenied = 1_000
+
+/** A provider that denies receipts, with one of them. */
 export interface Denial {
   readonly host: string
   readonly txHash: string
@@ -201,13 +210,16 @@ export interface Denial {
   readonly owner: string
 }
 
-/** One receipt in a block up to `number` that a provider denies; undefined where there is none. */
-export const anyDenied = (db: Db, { chain, mode }: Network, number: number) =>
-  db.get<Denial>(
-    `SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
-     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND block_number <= ?
-       AND denied_by IS NOT NULL LIMIT 1`,
-    [chain, mode, number]
+/** The providers that deny receipts in blocks up to `number` that payments wait for. */
+export const denials = (db: Db, { chain, mode }: Network, number: number) =>
+  db.all<Denial>(
+    `SELECT host, min(txHash) AS txHash, owner FROM (
+       SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND block_number <= ?
+         AND denied_by IS NOT NULL AND ${isAwaited}
+       LIMIT ?)
+     GROUP BY host ORDER BY host`,
+    [chain, mode, number, maxDenied]
   )
 
 /** Records that the provider `host` lacks the receipt. Gives the payment concerned. */

@@ -39,6 +39,12 @@ export const waitsForSecond =
 const denial = ({ host, owner, txHash }: CorroborationRepo.Denial) =>
   `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}; their payments wait, and tilld payments show names them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
 
+const transactionsOf = (receipts: ReadonlyArray<Uncorroborated>): string =>
+  receipts
+    .slice(0, transactionsPerLog)
+    .map(({ txHash }) => txHash)
+    .join(", ")
+
 /** What the evidence of one round decides. Receipts in none of the lists stay open. */
 interface Verdict {
   /** With the block time of the quorum, Unix seconds. */
@@ -178,10 +184,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
           Effect.annotateLogs({
             count: late.length,
             denied: [...new Set(late.flatMap(({ deniedBy }) => deniedBy ?? []))].join(", "),
-            transactions: late
-              .slice(0, transactionsPerLog)
-              .map(({ txHash }) => txHash)
-              .join(", ")
+            transactions: transactionsOf(late)
           })
         )
 
@@ -223,16 +226,20 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
           !receipt.unverifiable && receipt.deniedBy === undefined && isOverdue(receipt) && count.isUnverifiable(receipt)
       )
     }
-    if (!isSingle && verdict.corroborated.some(([receipt]) => count.has(receipt) < quorum)) decidedAloneAt = now
+    const alone = isSingle ? [] : verdict.corroborated.filter(([receipt]) => count.has(receipt) < quorum)
+    if (alone.length > 0) decidedAloneAt = now
     if (Object.values(verdict).some((list) => list.length > 0)) yield* store(watch, verdict)
+    if (alone.length > 0) {
+      yield* Effect.logWarning("one provider alone decided that receipts count: no other provider responded").pipe(
+        Effect.annotateLogs({
+          provider: provider.client.host,
+          transactions: transactionsOf(alone.map(([receipt]) => receipt))
+        })
+      )
+    }
     if (verdict.refuted.length > 0) {
       yield* Effect.logError("receipts that one provider reported are refuted by two others and do not count").pipe(
-        Effect.annotateLogs({
-          transactions: verdict.refuted
-            .slice(0, transactionsPerLog)
-            .map(({ txHash }) => txHash)
-            .join(", ")
-        })
+        Effect.annotateLogs({ transactions: transactionsOf(verdict.refuted) })
       )
     }
     for (const contradicted of contradictions.find(judged, count, others.length === 1, now)) {
@@ -251,12 +258,12 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
       backoff.lengthen(receipt, now, isOverdue(receipt) || backoff.get(receipt)?.warned === true)
     }
     const overdue = yield* CorroborationRepo.anyOverdue(reader, network, settledAt, now - overdueAfter)
-    const denied = yield* CorroborationRepo.anyDenied(reader, network, settledAt)
-    const alone = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
+    const denied = yield* CorroborationRepo.denials(reader, network, settledAt)
+    const silence = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
     return [
-      denied === undefined ? undefined : denial(denied),
+      ...denied.map(denial),
       overdue ? waitsForSecond : undefined,
-      others.length > 0 || isSingle ? undefined : alone
+      others.length > 0 || isSingle ? undefined : silence
     ]
       .filter((reason) => reason !== undefined)
       .join("; ")

@@ -281,7 +281,9 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     if (evidence.length === 0) return `payments wait for a provider before they end: ${reason}`
     const bySole = { corroborated: evidence.flatMap((one) => one.corroborated), unshown, lacks: [], isSole: true }
     if (sole.length > 0) yield* warnOf(yield* store(watch, sole, found, bySole, settled, searchWaits))
-    return sole.length === due.length ? undefined : `payments wait for another provider before they end: ${reason}`
+    return sole.length === due.length
+      ? undefined
+      : `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
   })
 
   const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
@@ -294,14 +296,12 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
     const others = yield* providers.others(provider)
     // A head that a single provider claims proves no depth: payments are due by the second highest head.
     const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
-    const sharedHead = Math.min(
-      head.number,
-      heads.map((one) => one.head).sort((a, b) => b - a)[quorum - 1] ?? head.number
-    )
+    const second = [...heads].sort((a, b) => b.head - a.head)[quorum - 1]
+    const sharedHead = Math.min(head.number, second?.head ?? head.number)
     const page = sharedHead === head.number ? claimed : yield* dueAt({ ...head, number: sharedHead }, waiting)
     if (page === undefined) {
       for (const one of heads) yield* providers.answered(one.provider)
-      return `payments wait before they end: another provider's head is still block ${sharedHead}, not ${head.number}`
+      return `payments wait before they end: the head of ${second?.provider.client.host} is still block ${sharedHead}, not ${head.number}. Remedy: check that node; it gets a cooldown once its head has stood still for a minute`
     }
     for (const { payment } of page.due) searchWaits.searched(payment, now)
     waitReason =

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { type Network, networkKey } from "../../Domain/Chain.ts"
-import { inconsistent } from "../rpc/RpcError.ts"
+import { RpcError } from "../rpc/RpcError.ts"
 import { headOf } from "./headOf.ts"
 import type { Provider, Providers } from "./Providers.ts"
 
@@ -82,11 +82,13 @@ export class HeadClock {
       if (isShown ?? this.#isShownElsewhere(network, now)) {
         return `this machine's clock is ${by} behind the chain's: payments do not end until it is set right`
       }
-      return yield* inconsistent(
-        provider.client,
-        "eth_getBlockByNumber",
-        `its head is ${by} ahead of this machine's clock: one of the two is wrong`
-      )
+      return yield* new RpcError({
+        host: provider.client.host,
+        method: "eth_getBlockByNumber",
+        reason: "inconsistent",
+        detail: `its head is ${by} ahead of this machine's clock: one of the two is wrong`,
+        remedy: "let chrony or systemd-timesyncd set the clock, or put another provider in its place in rpc_urls"
+      })
     })
   }
 }

@@ -73,6 +73,8 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   readonly method: string
   readonly reason: RpcReason
   readonly detail: string
+  /** What the operator can do, where that is not what the reason usually asks for. */
+  readonly remedy?: string | undefined
   /** Milliseconds to wait by the Retry-After header of HTTP 429 and 503. */
   readonly retryAfter?: number | undefined
   /** The provider's limit of blocks in one call, where its error names one. */
@@ -83,7 +85,7 @@ export class RpcError extends Data.TaggedError("RpcError")<{
   readonly maxCalls?: number | undefined
 }> {
   override get message() {
-    return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${remedies[this.reason]}.`
+    return `${this.method} at ${this.host} failed (${this.reason}): ${this.detail}. Remedy: ${this.remedy ?? remedies[this.reason]}.`
   }
 
   /**
@@ -91,7 +93,8 @@ export class RpcError extends Data.TaggedError("RpcError")<{
    */
   get summary() {
     const detail = withProviderText.has(this.reason) ? "" : `: ${this.detail}`
-    return `${this.method} at ${this.host} failed (${this.reason})${detail}`
+    const remedy = this.remedy === undefined ? "" : `. Remedy: ${this.remedy}`
+    return `${this.method} at ${this.host} failed (${this.reason})${detail}${remedy}`
   }
 }
 

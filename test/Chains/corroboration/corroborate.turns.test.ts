@@ -109,6 +109,30 @@ it.scoped("a chain's only provider decides on receipts from the time of another 
   }).pipe(quiet, inStore)
 )
 
+it.scoped("every provider that denies receipts is named, and no receipt of a confirmed payment", () =>
+  Effect.gen(function* () {
+    yield* owing("several", alice)
+    yield* uncorroborated(10, 13)
+    const writer = yield* Writer
+    const change = (sql: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))
+    yield* change("UPDATE receipts SET denied_by = 'host ' || (block_number % 2)")
+    const { provider, providers } = soleProvider(knowing(50, new Set()).client)
+    const { run } = makeCorroborator(yield* watchOf(providers, noting().settlement))
+    const named = Effect.map(run(provider, at(50)), (reason) =>
+      Array.from((reason ?? "").matchAll(/(host \d) denies .*? such as (0x\w+)/g), ([, host, tx]) => [host, Number(tx)])
+    )
+    expect(yield* named).toEqual([
+      ["host 0", 10],
+      ["host 1", 11]
+    ])
+    yield* change("UPDATE receipts SET payment_id = (SELECT id FROM payments) WHERE block_number IN (10, 11, 13)")
+    yield* change(
+      "UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1, tx_hash = '0x1', amount_received = '5'"
+    )
+    expect(yield* named).toEqual([["host 0", 12]])
+  }).pipe(quiet, inStore)
+)
+
 describe("an uncorroborated receipt", () => {
   it.scoped("is asked about once it has its confirmations, no sooner, and then at doubling intervals", () =>
     Effect.gen(function* () {
