@@ -106,10 +106,10 @@ const runIn = (cwd: string, [command = "", ...args]: ReadonlyArray<string>) => {
 }
 
 describe("README", () => {
-  it.scopedLive("its API commands work as they stand", () =>
+  it.scopedLive("its API commands work unchanged", () =>
     Effect.gen(function* () {
       const env = yield* startDaemon(yield* FiveChains)
-      const commands = blocks("The API by example", "sh")
+      const commands = blocks("Call the HTTP API", "sh")
       expect(commands.length).toBeGreaterThan(3)
       const script = commands.map((command) => `${command}\necho`).join("\n")
       const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
@@ -125,18 +125,18 @@ describe("README", () => {
         .filter((line) => line !== "")
         .map((line) => JSON.parse(line))
       expect(answers.filter((answer) => "error" in answer)).toEqual([])
-      const [example = ""] = blocks("The API by example", "json")
+      const [example = ""] = blocks("Call the HTTP API", "json")
       expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
       const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
       expect(ids).toEqual(["pay", "pay", "list", "list", "wh", "quote"])
     }).pipe(Effect.provide(FiveChains.layer))
   )
 
-  it.scopedLive("its client works as it stands, where tilld is installed and nothing else", () =>
+  it.scopedLive("its client examples work unchanged where only tilld is installed", () =>
     Effect.gen(function* () {
       const env = yield* startDaemon(new Map([["polygon", yield* localChain("polygon")]]))
       const cwd = yield* folderWithTilld
-      const code = blocks("From Node: `tilld/client`", "js")
+      const code = blocks("Use the client for Node", "js")
       expect(code.length).toBe(4)
       writeFileSync(join(cwd, "shop.mjs"), code.join("\n"))
       writeFileSync(
@@ -178,12 +178,12 @@ describe("README", () => {
   )
 
   // Python and Node are on every machine that builds this; PHP and Go are run where they are.
-  it.scopedLive("its verification takes right signatures and no others, in every language that is installed", () =>
+  it.scopedLive("its verification functions accept only valid signatures, in every installed language", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       for (const [language, { asksFor, files, run }] of Object.entries(languages)) {
         const cwd = yield* temporaryFolder
-        const [code = expect.fail(`no ${language}`), ...more] = blocks("Verify a signature", language)
+        const [code = expect.fail(`no ${language}`), ...more] = blocks("Verify a signature in your language", language)
         expect(more).toEqual([])
         if (runIn(cwd, asksFor)?.status !== 0) continue
         for (const [name, text] of Object.entries(files(code))) writeFileSync(join(cwd, name), text)
@@ -196,7 +196,7 @@ describe("README", () => {
     })
   )
 
-  it("every npm script and every command that it names is there", async () => {
+  it("every npm script and every command that it names exists", async () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     const named = [...readme.matchAll(/npm (?:run )?([a-z:]+)/g)].map(([, name = ""]) => name)
     for (const name of named.filter((each) => !["pack", "prune"].includes(each))) expect(scripts).toHaveProperty(name)
