@@ -7,19 +7,19 @@ const integer = (minimum = 0): JsonSchema => ({ type: "integer", minimum })
 /** `required`: every response that refers to the header has it. */
 export const headers = {
   "X-Request-Id": {
-    description: "Names this request in the operator's log.",
+    description: "Identifies this request in the operator's log.",
     required: true,
     schema: { type: "string", pattern: "^req_[A-Za-z0-9_-]{22}$" },
     example: "req_q3LmJ8kPzQ1v6ySFhS9X0w"
   },
   "X-RateLimit-Limit": {
-    description: "Requests that the key may make in the window that has fewer of them left, a minute or an hour.",
+    description: "The limit of the window with fewer requests left: a minute or an hour.",
     required: true,
     schema: integer(1),
     example: 100
   },
   "X-RateLimit-Remaining": {
-    description: "Requests that are left in that window.",
+    description: "Requests left in that window.",
     required: true,
     schema: integer(),
     example: 99
@@ -31,31 +31,31 @@ export const headers = {
     example: 1769860860
   },
   "Retry-After": {
-    description: "How long to wait before asking again, in seconds.",
+    description: "Seconds to wait before the next request.",
     required: true,
     schema: integer(1),
     example: 12
   },
   Allow: {
-    description: "The methods that the path takes.",
+    description: "The methods that the path supports.",
     required: true,
     schema: { type: "string" },
     example: "GET, HEAD, POST"
   },
   Location: {
-    description: "Path of what was created.",
+    description: "Path of the created object.",
     required: true,
     schema: { type: "string", format: "uri-reference" },
     example: "/v1/payments/pay_AZwT7J4AzuLMDHceQUS_fJMjoFEeWQ"
   },
   ETag: {
-    description: "Names this version of what was answered: give it back as `If-None-Match`.",
+    description: "Identifies this version of the response: send it as `If-None-Match`.",
     required: true,
     schema: { type: "string", pattern: '^"[A-Za-z0-9_-]{22}"$' },
     example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
   },
   "Idempotent-Replayed": {
-    description: "`true` where this answer was given before, to the same request with the same `Idempotency-Key`.",
+    description: "`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.",
     required: false,
     schema: { type: "string", const: "true" },
     example: "true"
@@ -156,7 +156,7 @@ const anyOf = (schemas: ReadonlyArray<JsonSchema>): JsonSchema => {
   return schemas.length === 1 && only !== undefined ? only : { anyOf: schemas }
 }
 
-/** Errors of every operation: before it is reached, or when the server is at fault. */
+/** Errors of every operation: before it is reached, or by an error of the server. */
 const failures: ReadonlyArray<ErrorCode> = ["REQUEST_TIMEOUT", "HEADERS_TOO_LARGE", "INTERNAL"]
 
 /** The responses that are the same on every operation with a key, by name. */
@@ -174,7 +174,7 @@ const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
 const failure: Response = {
   ...errorResponse(failures, false),
   description: [
-    "Refused before it reached the operation, or a fault of this server.\n",
+    "Refused before it reached the operation, or an error of this server.\n",
     ...failures.map((code) => `- ${statusOf[code]} \`${code}\`: ${meanings[code].when}`)
   ].join("\n")
 }
@@ -182,7 +182,7 @@ const failure: Response = {
 export const sharedResponses: Readonly<Record<string, Response>> = {
   ...Object.fromEntries(Object.entries(shared).map(([name, codes]) => [name, errorResponse(codes, true)])),
   NotModified: {
-    description: "What you have by the tag in `If-None-Match` is what there is.",
+    description: "Your copy, identified by `If-None-Match`, is current.",
     headers: named(["X-Request-Id", "ETag"], []) ?? {}
   },
   Failure: failure

@@ -22,7 +22,7 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "Of your own choice, 1 to 255 printable ASCII characters. For 24 hours the same request with the same key is answered as the first time, without being done again; refusals are not kept.",
+    "A value of your choice, 1 to 255 printable ASCII characters. For 24 hours the same request with the same key gets the first response again, without being executed again; refusals are not stored.",
   schema: { type: "string", pattern: "^[\\x20-\\x7e]{1,255}$", minLength: 1, maxLength: 255 },
   example: "order-1-attempt-1"
 }
@@ -32,7 +32,7 @@ const ifNoneMatch: Parameter = {
   in: "header",
   required: false,
   description:
-    "The `ETag` of what you have, or several, or `*`: when one is still right, the answer is 304 without a body.",
+    "The `ETag` of your copy, or several, or `*`: if one is current, the response is 304 without a body.",
   schema: { type: "string" },
   example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
 }

@@ -2,14 +2,14 @@ import type { ErrorCode } from "../Domain/ApiError.ts"
 import { examplePayment } from "./examples.ts"
 
 interface Meaning {
-  /** When it is given, and what to do. */
+  /** When the server returns it, and what to do. */
   readonly when: string
-  /** A message as it is sent. */
+  /** An example of the message. */
   readonly message: string
   readonly details?: unknown
 }
 
-/** Every code that an error can carry. */
+/** The documentation of every error code. */
 export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
   VALIDATION_ERROR: {
     when: "A field or query parameter is missing, wrong or unknown. `details` lists every problem at once.",
@@ -21,11 +21,11 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The body is not valid JSON."
   },
   INVALID_CURSOR: {
-    when: "The cursor is not one of this list, or was given for other filters.",
+    when: "The cursor does not belong to this list, or was issued for other filters.",
     message: "The cursor is not one of this list: take it from the page before, with the same status and chain."
   },
   BAD_REQUEST: {
-    when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or it came as one of more than 32 on a connection that waited for no answer.",
+    when: "This is not a well-formed HTTP request, or it has no `Host`, or it is a `CONNECT`, or its connection had more than 32 unanswered requests.",
     message: "The Host header is missing."
   },
   UNAUTHORIZED: {
@@ -37,11 +37,11 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The API key lacks the permission payments:read."
   },
   NOT_FOUND: {
-    when: "There is no such thing, or not for this key: another account, the other mode, a malformed identifier.",
+    when: "The object does not exist for this key: it belongs to another account or the other mode, or the identifier is malformed.",
     message: "There is no such payment."
   },
   METHOD_NOT_ALLOWED: {
-    when: "The path does not take the method. `Allow` names those that it takes.",
+    when: "The path does not support the method. `Allow` lists those that it supports.",
     message: "This path takes GET, HEAD, POST."
   },
   REQUEST_TIMEOUT: {
@@ -49,12 +49,12 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The request did not arrive in time."
   },
   DUPLICATE_MERCHANT_REF: {
-    when: "A payment has this `merchantRef` already; a reference can be used once for ever. `details` names the payment.",
+    when: "A payment has this `merchantRef` already; a reference can never be used again. `details` names the payment.",
     message: "A payment with this merchantRef exists: details has its id.",
     details: { paymentId: examplePayment.id }
   },
   IDEMPOTENCY_KEY_IN_USE: {
-    when: "The first request with this `Idempotency-Key` is still being worked on. Ask again after `Retry-After`.",
+    when: "The first request with this `Idempotency-Key` is still in progress. Repeat it after `Retry-After`.",
     message: "A request with this Idempotency-Key is being worked on: ask again in a moment."
   },
   QUOTE_EXPIRED: {
@@ -66,7 +66,7 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "A payment uses this quote: create a new quote."
   },
   TOO_MANY_ENDPOINTS: {
-    when: "The account has 50 webhook endpoints in this mode, as many as there may be. Delete one first.",
+    when: "The account has 50 webhook endpoints in this mode, the maximum. Delete one first.",
     message: "There are 50 endpoints, as many as an account may have in a mode: delete one first."
   },
   PAYLOAD_TOO_LARGE: {
@@ -86,22 +86,22 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "There is no such quote."
   },
   QUOTE_MISMATCH: {
-    when: "Chain, currency or amount are not what the quote prices. `details` has what would do: of two amounts the smaller is what the quote gives after fees, and the larger what it gives before them.",
+    when: "Chain, currency or amount differ from the quote. `details` has the accepted values: of two amounts the smaller is what the quote gives after fees, and the larger what it gives before them.",
     message: "The payment does not ask for what the quote prices: details has what would do.",
     details: { chain: "base", accepted: [{ currency: "USDC", amounts: ["54610500", "54890000"] }] }
   },
   AMOUNT_TOO_SMALL: {
-    when: "The fees are as much as the amount, or more. Ask for a larger one.",
+    when: "The fees are as much as the amount, or more. Use a larger amount.",
     message: "The fees are as much as the amount or more: ask for a larger one.",
     details: { gross: "0.000550", fees: { network: "0.004117", service: "0.000003" } }
   },
   RATE_LIMITED: {
-    when: "The key has made as many requests as its minute or hour allows. Wait as long as `Retry-After` says.",
+    when: "The key has used up its requests of the minute or hour. Wait for `Retry-After`.",
     message: "This key may make 100 requests a minute: wait as long as Retry-After says.",
     details: { window: "minute", limit: 100 }
   },
   TOO_MANY_STREAMS: {
-    when: "The account has 20 streams of events open, as many as there may be. Close one, or wait until one that was left has been noticed.",
+    when: "The account has 20 event streams open, the maximum. Close one, or wait until the server detects an abandoned one.",
     message: "The account has 20 streams of events open, as many as there may be: close one first."
   },
   HEADERS_TOO_LARGE: {
@@ -109,37 +109,37 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message: "The request's headers are too large."
   },
   INTERNAL: {
-    when: "A fault of this server. The operator finds it in the log by the request id.",
+    when: "An error of this server. The operator finds it in the log by the request id.",
     message: "Something went wrong here, not with the request: the operator finds it in the log by this request id."
   },
   SHUTTING_DOWN: {
-    when: "The server is being stopped or restarted. Nothing was done; ask again after `Retry-After`.",
+    when: "The server is being stopped or restarted. Nothing was done; repeat the request after `Retry-After`.",
     message: "The server is shutting down: try again in a moment."
   },
   TOO_MANY_CONNECTIONS: {
-    when: "More connections are open than there may be, and each has a request that is worked on. Nothing was done.",
+    when: "The connection limit is reached, and every connection has a request in progress. Nothing was done.",
     message: "Too many connections are open, each with a request that is worked on: try again in a moment."
   },
   STORE_UNAVAILABLE: {
-    when: "The store cannot be written or read, as when a disk is full. Nothing was changed; ask again after `Retry-After`.",
+    when: "The database cannot be written or read, for example because a disk is full. Nothing was changed; repeat the request after `Retry-After`.",
     message: "The store cannot be used at the moment, and nothing was changed: try again soon."
   },
   RATE_UNAVAILABLE: {
-    when: "No fresh price is known, or its sources differ too much. Ask again after `Retry-After`.",
+    when: "There is no fresh price, or its sources differ too much. Repeat the request after `Retry-After`.",
     message: "There is no fresh price of ETH at the moment."
   },
   WALLET_NOT_CONFIGURED: {
-    when: "The operator has configured no wallet to receive payments of this mode with.",
+    when: "The operator has not configured a wallet for payments of this mode.",
     message: "There is no wallet to receive test payments with: the operator has to configure one."
   },
   QUOTA_EXCEEDED: {
-    when: "The account has stored as much as it may. Its payments and their webhooks go on. Ask the operator for more, or delete webhook endpoints that you do not need.",
+    when: "The account has reached its storage quota. Its payments and their webhooks continue. Ask the operator for a higher quota, or delete webhook endpoints that you do not need.",
     message:
       "This would take the account beyond its 1000000000 bytes; its payments go on. Ask the operator to raise accounts.quota_bytes, or delete webhook endpoints that you do not need: each stores every event."
   }
 }
 
-/** The body of an error as it is sent. */
+/** An example of the response body. */
 export const exampleError = (code: ErrorCode) => {
   const { details, message } = meanings[code]
   const requestId = "req_q3LmJ8kPzQ1v6ySFhS9X0w"

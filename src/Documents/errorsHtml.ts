@@ -7,7 +7,7 @@ import { code as codeBlock, inline } from "./prose.ts"
 /** Errors that many operations share, described in one place. */
 export interface SharedErrors {
   readonly id: string
-  /** Whose they are: "any request …". */
+  /** The requests that they belong to: "any request …". */
   readonly of: string
   readonly codes: ReadonlyArray<ErrorCode>
   readonly isOf: (operation: OperationObject) => boolean
@@ -43,7 +43,7 @@ export const sharedErrors = ({ components, paths }: OpenApiDocument): ReadonlyAr
 
 const link = (code: ErrorCode): Html => html`${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
 
-/** The errors of an operation: its own, and where the others are. */
+/** The errors of an operation: its own, and links to shared ones. */
 export const errorsOf = (
   components: Components,
   shared: ReadonlyArray<SharedErrors>,
@@ -63,7 +63,7 @@ export const errorsOf = (
   )}.</p>`
 }
 
-/** Every code once, with an example of its body; before them, which of them hold for many operations. */
+/** Every code once, with an example of its body, after the codes that many operations share. */
 export const errorTable = (shared: ReadonlyArray<SharedErrors>): Html =>
   html`<section id="error-codes"><h2><a href="#error-codes">Error codes</a></h2>
 <dl class="fields">${shared.map(

@@ -38,7 +38,7 @@ ${document.tags.map(({ name }) => {
   ])}</nav>`
 
 const headerList = ({ components }: OpenApiDocument): Html =>
-  html`<section id="headers"><h2><a href="#headers">Headers of answers</a></h2>
+  html`<section id="headers"><h2><a href="#headers">Response headers</a></h2>
 <p>Every answer has <code>X-Request-Id</code>, and every answer to a key the three of <a href="#rate-limits">its limits</a>; the others are named where they come.</p>
 ${Object.entries(components.headers).map(
   ([name, header]) =>

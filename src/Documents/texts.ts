@@ -40,7 +40,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   },
   "webhooks.list": {
     summary: "List webhook endpoints",
-    description: "All of the account and mode. Secrets are never shown."
+    description: "All endpoints of the account and mode. Secrets are never shown."
   },
   "webhooks.remove": {
     summary: "Delete a webhook endpoint",
@@ -55,20 +55,20 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "events.stream": {
     summary: "Stream events",
     description:
-      "The events of the account and mode as server-sent events, in the order in which they happened, from now on. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that sends the last `id` in `Last-Event-ID`, as EventSource clients do by themselves, continues after that event and misses none; if that event is unknown, or no longer stored, a comment says so, and the oldest stored event comes next. First comes an `id` alone, for a client that is disconnected before the first event; a comment comes every 15 seconds. At most 20 streams per account. For tools and tests: a shop should use webhooks, which are retried."
+      "The new events of the account and mode as server-sent events, in the order in which they happened. Each message has the event's `id`, its kind as `event`, and as `data` the body that webhooks carry, byte for byte. A client that sends the last `id` in `Last-Event-ID`, as EventSource clients do by themselves, continues after that event and misses none; if that event is unknown, or no longer stored, a comment says so, and the oldest stored event comes next. First comes an `id` alone, for a client that is disconnected before the first event; a comment comes every 15 seconds. At most 20 streams per account. For tools and tests: a shop should use webhooks, which are retried."
   },
   "health.alive": {
     summary: "Is the process alive?",
-    description: "What a load balancer should ask: payments can be created while a chain lags."
+    description: "For load balancers: payments can be created while a chain lags."
   },
   "health.ready": {
     summary: "Does everything work?",
     description:
-      "What monitoring should ask: whether each chain is read and each worker is running. Reasons are shown only to the operator. An answer is up to a second old."
+      "For monitoring: whether each chain is read and each worker is running. Reasons are shown only to the operator. A response is up to a second old."
   },
   "documents.openapi": {
     summary: "This API as OpenAPI 3.1",
-    description: "Generated from the schemas that requests are checked with."
+    description: "Generated from the schemas that validate requests."
   },
   "documents.page": {
     summary: "This API as a page",
@@ -82,7 +82,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
   payments: "Create payments and follow their status.",
-  webhooks: "Where events are sent.",
+  webhooks: "Endpoints that events are sent to.",
   quotes: "What an amount is worth in another currency.",
   events: "What tilld reports: sent to your webhook endpoints and to clients of the stream.",
   health: "For probes and monitoring. No key is needed.",
@@ -97,20 +97,20 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   "payment.detecting": {
     summary: "Money was seen",
     description:
-      "`data.status` is `detecting`: the first transfer in time was seen, even of a part, and waits for confirmations. It comes again, as a new event, when a reorg removed the transfer and it was mined again."
+      "`data.status` is `detecting`: the first transfer in time was seen, even of a part, and waits for confirmations. It comes again, as a new event, if a reorg removed the transfer and it was mined again."
   },
   "payment.confirmed": {
     summary: "A payment is paid",
     description:
-      "`data.status` is `confirmed`, with `txHash` and `confirmedAt`. It can follow `payment.expired` and `payment.failed`: then the operator has accepted the money that arrived."
+      "`data.status` is `confirmed`, with `txHash` and `confirmedAt`. It can follow `payment.expired` and `payment.failed`, if the operator accepted the money that arrived."
   },
   "payment.expired": {
-    summary: "Nothing came in time",
+    summary: "No money came in time",
     description: "`data.status` is `expired`."
   },
   "payment.failed": {
     summary: "A payment failed",
     description:
-      "`data.status` is `failed`, with `failureReason`. The one event that can follow `payment.confirmed`: then the reason is `reorged`: a reorg has removed the confirmed transfer."
+      "`data.status` is `failed`, with `failureReason`. The only event that can follow `payment.confirmed`, with the reason `reorged`, if a reorg removed the confirmed transfer."
   }
 }

@@ -31,7 +31,7 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
   header(
     "webhook-signature",
     false,
-    "The signature of Standard Webhooks, where the part of the secret after `whsec_` is the base64 of 24 to 64 bytes.",
+    "The signature of Standard Webhooks, present if the part of the secret after `whsec_` is the base64 of 24 to 64 bytes.",
     { pattern: "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$" },
     "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
   )
@@ -68,15 +68,15 @@ const operationOf = (kind: EventKind): OperationObject => ({
     }
   },
   responses: {
-    "2XX": { description: "Received, within 30 seconds. The status alone counts; the body is not looked at." },
+    "2XX": { description: "Received, if within 30 seconds. Only the status counts; the body is ignored." },
     default: {
       description:
-        "A failed attempt, as are a redirect and no answer. It is tried again 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours after the failed attempt before."
+        "A failed attempt, like a redirect or no response. Retries come 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours after the previous failed attempt."
     }
   }
 })
 
-/** What tilld sends, by kind. */
+/** The webhooks that tilld sends, by event kind. */
 export const webhookOperations = Object.fromEntries(
   EventKind.literals.map((kind) => [kind, { post: operationOf(kind) }])
 )
