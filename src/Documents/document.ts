@@ -31,8 +31,7 @@ const ifNoneMatch: Parameter = {
   name: "If-None-Match",
   in: "header",
   required: false,
-  description:
-    "The `ETag` of your copy, or several, or `*`: if one is current, the response is 304 without a body.",
+  description: "The `ETag` of your copy, or several, or `*`: if one is current, the response is 304 without a body.",
   schema: { type: "string" },
   example: '"q3LmJ8kPzQ1v6ySFhS9X0w"'
 }

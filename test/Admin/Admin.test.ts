@@ -15,7 +15,7 @@ const unused = () => {
   throw new Error("nobody asks for it")
 }
 
-it.scoped("a question that is not answered holds a stop up for 2 seconds: the API may have taken 20 before", () =>
+it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API may have taken 20 before", () =>
   Effect.gen(function* () {
     const asked = yield* Deferred.make<void>()
     const services = Layer.mergeAll(

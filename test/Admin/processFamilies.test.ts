@@ -5,18 +5,18 @@ import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { exposition } from "../../src/Telemetry/prometheusText.ts"
 import { readScrape } from "../lib/prometheus.ts"
 
-/** Longer than anything that a busy machine does to the event loop by itself. */
+/** Longer than any delay of the event loop by a busy machine. */
 const blockedMillis = 2_000
 const wasBlocked = (seconds = 0) => seconds > 1.5
 
-it.scoped("whoever asks hears the longest delay of the event loop, however often others ask, and then no more", () =>
+it.scoped("every scrape reports the longest delay of the event loop, until its minute is over", () =>
   Effect.gen(function* () {
     const families = yield* makeProcessFamilies
     const worst = Effect.zipRight(
       eventLoopTurn,
       Effect.sync(() => readScrape(exposition(families())).value("tilld_event_loop_lag_max_seconds"))
     )
-    // It is watched from its first look on.
+    // The first scrape starts the measurement.
     yield* Effect.repeat(worst, { until: (seconds = 0) => seconds > 0 })
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMillis)
     const first = yield* Effect.repeat(worst, { until: wasBlocked })

@@ -20,7 +20,7 @@ const emptyStore = Layer.unwrapScoped(
   Effect.map(temporaryDatabase, (path) => Layer.merge(Sql.layer(path), testSettingsLayer(path)))
 )
 
-/** Health of chains as `look` gives it. */
+/** Chains with the health that `look` returns. */
 const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
   Layer.mergeAll(
     Layer.mock(Chains, {
@@ -35,7 +35,7 @@ const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
     emptyStore
   )
 
-it.scoped("everybody is told what is ready by name; the operator also why not, by whom it is read and what waits", () =>
+it.scoped("the public readiness has names only; the operator also sees reasons, providers and the backlog", () =>
   Effect.gen(function* () {
     const workers = yield* Workers
     yield* Effect.forkScoped(workers.worker("expiry", "1 second")(Effect.never))
@@ -65,7 +65,7 @@ it.scoped("everybody is told what is ready by name; the operator also why not, b
   }).pipe(Effect.provide(of(Effect.succeed([base, polygon]))))
 )
 
-it.scoped("ready is every chain and every worker", () =>
+it.scoped("the daemon is ready if every chain and every worker is", () =>
   Effect.gen(function* () {
     const workers = yield* Workers
     const [told, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
@@ -83,7 +83,7 @@ it.scoped("ready is every chain and every worker", () =>
   }).pipe(Effect.provide(of(Effect.succeed([base]))))
 )
 
-it.scoped("whoever asks within a second is given the same answer, and nothing is looked up", () => {
+it.scoped("requests within a second share one computation", () => {
   let looks = 0
   const look = Effect.delay(
     Effect.sync(() => {
@@ -97,7 +97,7 @@ it.scoped("whoever asks within a second is given the same answer, and nothing is
     const first = yield* Effect.fork(ready(input))
     const others = yield* Effect.fork(Effect.all([ready(input), ready(input)], { concurrency: "unbounded" }))
     yield* Effect.yieldNow()
-    // Its client goes away: the others wait for the same look.
+    // Its client disconnects: the others wait for the same computation.
     yield* Fiber.interrupt(first)
     yield* TestClock.adjust("100 millis")
     const [one, other] = yield* Fiber.join(others)

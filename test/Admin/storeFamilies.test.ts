@@ -13,10 +13,10 @@ import { explained } from "../lib/webhooks.ts"
 const network = { chain: "base", mode: "test" }
 const endpointOf = (i: number) => `wh_${String(i).padStart(4, "0")}`
 
-/** So many deliveries to a target that are due or will be, and so many that wait behind an earlier event. */
+/** `count` deliveries to a target that are due now or later, and `behind` that wait behind an earlier event. */
 type Waiting = readonly [target: string, count: number, behind?: number]
 
-/** Deliveries that wait, straight into the file. */
+/** Inserts waiting deliveries. */
 const seed = (path: string, targets: ReadonlyArray<Waiting>) => {
   const db = new Database(path)
   db.pragma("foreign_keys = OFF")
@@ -35,7 +35,7 @@ const seed = (path: string, targets: ReadonlyArray<Waiting>) => {
   db.close()
 }
 
-/** The families on a store with these deliveries, and how they were looked up. */
+/** The metrics of a store with these deliveries, and the query plans. */
 const familiesOn = (targets: ReadonlyArray<Waiting>) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -52,7 +52,7 @@ const familiesOn = (targets: ReadonlyArray<Waiting>) =>
     }).pipe(Effect.provide(Layer.merge(Sql.layer(path), settings)))
   })
 
-it.scopedLive("the longest backlogs are named, the others are counted together, and no count goes on for ever", () =>
+it.scopedLive("the longest backlogs have a label, the others are counted together, and counts have a maximum", () =>
   Effect.gen(function* () {
     const endpoints = Array.from({ length: 130 }, (_, i) => [endpointOf(i), i + 1] as const)
     const { scrape } = yield* familiesOn([
@@ -66,7 +66,7 @@ it.scopedLive("the longest backlogs are named, the others are counted together, 
     expect(backlog("webhookUrl")).toBe(12)
     expect(backlog(endpointOf(129))).toBe(130)
     expect(backlog(endpointOf(31))).toBe(32)
-    // wh_long and 99 others have a name.
+    // wh_long and 99 others have a label.
     expect(backlog(endpointOf(30))).toBeUndefined()
     expect(backlog("other")).toBe((31 * 32) / 2)
     expect(scrape.labelled("tilld_webhook_backlog_deliveries", "endpoint")).toHaveLength(102)
@@ -75,7 +75,7 @@ it.scopedLive("the longest backlogs are named, the others are counted together, 
   })
 )
 
-it.scopedLive("what waits behind an earlier event is counted too", () =>
+it.scopedLive("deliveries that wait behind an earlier event are counted too", () =>
   Effect.gen(function* () {
     const { scrape } = yield* familiesOn([
       [endpointOf(1), 3, 4],
@@ -84,12 +84,12 @@ it.scopedLive("what waits behind an earlier event is counted too", () =>
     ])
     const backlog = (endpoint: string) => scrape.value("tilld_webhook_backlog_deliveries", { endpoint })
     expect([backlog(endpointOf(1)), backlog(endpointOf(2)), backlog("webhookUrl")]).toEqual([7, 1, 7])
-    // No attempt of theirs is due.
+    // None of them has a due attempt.
     expect(scrape.value("tilld_webhook_due_deliveries")).toBe(2 + 1 + 1)
   })
 )
 
-it.scopedLive("however many receivers fail, what is due is counted of so many", () =>
+it.scopedLive("due deliveries are counted for a limited number of receivers", () =>
   Effect.gen(function* () {
     const receivers = Array.from({ length: 1_100 }, (_, i) => [`https://shop${i}.example`, 1] as const)
     const { scrape } = yield* familiesOn(receivers)
@@ -99,7 +99,7 @@ it.scopedLive("however many receivers fail, what is due is counted of so many", 
   })
 )
 
-it.scopedLive("nothing is looked up by reading a whole table of deliveries or payments", () =>
+it.scopedLive("no query scans the whole table of deliveries or payments", () =>
   Effect.gen(function* () {
     const { scrape, steps } = yield* familiesOn([
       [endpointOf(1), 3, 1],
@@ -112,7 +112,7 @@ it.scopedLive("nothing is looked up by reading a whole table of deliveries or pa
   })
 )
 
-it.scopedLive("a store that cannot be read is told of, and hides nothing else", () =>
+it.scopedLive("an unreadable store is reported, and the other metrics remain", () =>
   Effect.gen(function* () {
     const broken = new StoreUnavailable({ code: "SQLITE_IOERR", message: "the disk" })
     const path = yield* temporaryDatabase

@@ -11,7 +11,7 @@ const auth = Accounts.layer.pipe(Layer.provideMerge(tempStore))
 
 const wallet = (mode: "live" | "test", fingerprint: string) => ({ mode, fingerprint, sealed: Uint8Array.of(1, 2, 3) })
 
-it.live("the default account is there from the first start, once", () =>
+it.live("the default account exists from the first start, once", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const layer = () => Accounts.layer.pipe(Layer.provide(Sql.layer(database)))
@@ -22,7 +22,7 @@ it.live("the default account is there from the first start, once", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("an account keeps its own wallets, and uses the configuration's where it has none", () =>
+it.live("an account keeps its own wallets, and uses the configuration's if it has none", () =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
     const id = newAccountId()
@@ -45,7 +45,7 @@ it.live("a wallet serves one mode only, of all accounts; two accounts of a mode 
     yield* create(wallet("live", "a"))
     expect((yield* Effect.flip(create(wallet("test", "a"))))._tag).toBe("WalletInOtherMode")
     expect((yield* Effect.flip(create(wallet("live", "b"), wallet("test", "b"))))._tag).toBe("WalletInOtherMode")
-    // A refusal leaves nothing behind.
+    // A refusal stores nothing.
     expect(yield* accounts.list).toHaveLength(3)
   }).pipe(Effect.provide(auth))
 )

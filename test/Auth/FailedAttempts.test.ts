@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { FailedAttempts } from "../../src/Auth/FailedAttempts.ts"
 
-it("repeated failures of one address wait ever longer, and a minute without any is forgiven", () => {
+it("repeated failures of one address get growing delays, until a minute without any resets them", () => {
   const attempts = new FailedAttempts()
   const delays = Array.from({ length: 12 }, (_, i) => attempts.failed("192.0.2.1", i))
   expect(delays).toEqual([0, 0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 5000, 5000])
@@ -9,7 +9,7 @@ it("repeated failures of one address wait ever longer, and a minute without any 
   expect(attempts.failed("192.0.2.1", 11 + 60_000)).toBe(0)
 })
 
-it("remembers a bounded number of addresses, those that have failed lately", () => {
+it("the number of remembered addresses is limited: the most recent failures are kept", () => {
   const attempts = new FailedAttempts()
   for (let i = 0; i < 6; i++) attempts.failed("mine", 0)
   for (let i = 0; i < 9_999; i++) attempts.failed(`address ${i}`, 1)

@@ -9,7 +9,7 @@ import { tempStore } from "../lib/store.ts"
 
 const wanted: NewKey = { account: defaultAccount, mode: "test", name: "shop", permissions, expiresIn: undefined }
 
-/** Counts what the reader is asked, and can hold an answer back. */
+/** Counts the lookups in the store, and can hold a result back. */
 class Watch extends Effect.Tag("test/Watch")<
   Watch,
   { readonly reads: Ref.Ref<number>; readonly gate: Ref.Ref<Effect.Effect<void>> }
@@ -32,7 +32,7 @@ const watchedReader = Layer.effect(
       get: <Row extends object>(...args: Parameters<typeof reader.get>) =>
         reader.get<Row>(...args).pipe(
           Effect.tap(() => Ref.update(reads, (n) => n + 1)),
-          // Read, and not given yet.
+          // Read, and not returned yet.
           Effect.tap(() => Effect.flatten(Ref.get(gate)))
         )
     }
@@ -43,7 +43,7 @@ const store = watchedReader.pipe(Layer.provideMerge(tempStore), Layer.provideMer
 const auth = Keys.layer.pipe(Layer.provideMerge(Accounts.layer), Layer.provideMerge(store))
 
 describe("a key", () => {
-  it.effect("lets its owner in, and is nowhere in the store", () =>
+  it.effect("authenticates its account, and is not in the store", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)
@@ -62,7 +62,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("is looked up once; what is no key never is, and what is unknown always", () =>
+  it.effect("is looked up once; a malformed key never, an unknown key every time", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { reads } = yield* Watch
@@ -81,7 +81,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("is dead from the return of its revocation, and stays so", () =>
+  it.effect("stops working before its revocation returns, for ever", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)
@@ -103,7 +103,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("that was being looked up while it was revoked does not come back to life", () =>
+  it.effect("that was revoked during its lookup does not work again", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { gate } = yield* Watch
@@ -121,7 +121,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("ends with its time, cached or not", () =>
+  it.effect("expires at its time, cached or not", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const { key } = yield* keys.create({ ...wanted, expiresIn: Duration.hours(1) })
@@ -133,7 +133,7 @@ describe("a key", () => {
     }).pipe(Effect.provide(auth))
   )
 
-  it.effect("needs an account that is there", () =>
+  it.effect("needs an existing account", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
       const refused = yield* Effect.flip(keys.create({ ...wanted, account: AccountId.make("nobody") }))
@@ -142,7 +142,7 @@ describe("a key", () => {
   )
 })
 
-describe("the last use", () => {
+describe("the last use of a key", () => {
   const countedWrites = (writes: Array<"written" | "refused">, fails: () => boolean) =>
     Layer.effect(
       Writer,
@@ -157,7 +157,7 @@ describe("the last use", () => {
       }))
     )
 
-  it.scoped("is written once a minute at most, also by the end of the layer, and kept through a full disk", () =>
+  it.scoped("is written at most once a minute and at the end of the layer, and is not lost by a full disk", () =>
     Effect.gen(function* () {
       const writes: Array<"written" | "refused"> = []
       let full = false
@@ -187,7 +187,7 @@ describe("the last use", () => {
       full = false
       yield* TestClock.adjust("1 minute")
       expect(writes).toEqual(["refused", "written"])
-      // Nothing was used since.
+      // No key was used since.
       yield* TestClock.adjust("10 minutes")
       expect(writes).toEqual(["refused", "written"])
       yield* Fiber.interrupt(worker)

@@ -48,7 +48,7 @@ const spendNow = (key: ApiKeyId) =>
 
 const rows = Effect.flatMap(Reader, (reader) => reader.all<{ key_id: string }>("SELECT key_id FROM rate_windows"))
 
-it.scoped("what a key has used is held across a restart, and forgotten after its hour", () =>
+it.scoped("the used requests of a key survive a restart, and are deleted after its hour", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const key = yield* Effect.gen(function* () {
@@ -72,7 +72,7 @@ it.scoped("what a key has used is held across a restart, and forgotten after its
   })
 )
 
-it.scoped("what was used is stored within a second", () =>
+it.scoped("used requests are stored within a second", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.gen(function* () {

@@ -20,7 +20,7 @@ const note = (value: string) => write(`INSERT INTO meta (key, value) VALUES ('${
 const rows = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 }))
 const noted = Effect.flatMap(Reader, (reader) => reader.all("SELECT key FROM meta WHERE key IN ('a', 'b')"))
 
-/** A test on a store of its own, whose file it is given. */
+/** A test with its own store, which gets the path of the file. */
 const onStore = <A, E>(test: (path: string) => Effect.Effect<A, E, Reader | Writer>) =>
   Effect.flatMap(temporaryDatabase, (path) =>
     Effect.provide(test(path), Accounts.layer.pipe(Layer.provideMerge(Sql.layer(path))))
@@ -35,7 +35,7 @@ it.scopedLive("an act and its row are committed together, or neither is", () =>
       expect(row).toMatchObject({ via: "socket", who: "alice", act: "test act", detail: '{"of":"this"}' })
       expect(row?.account).toBeUndefined()
 
-      // The log takes no more: what cannot be recorded is not done.
+      // The log accepts no rows: an act that cannot be recorded is not done.
       yield* write("CREATE TRIGGER audit_is_full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END")
       expect(Exit.isFailure(yield* Effect.exit(audited(alice, act, () => note("b"))))).toBe(true)
       expect(yield* noted).toEqual([{ key: "a" }])
@@ -43,7 +43,7 @@ it.scopedLive("an act and its row are committed together, or neither is", () =>
   )
 )
 
-it.scopedLive("an act that fails after it has written leaves neither", () =>
+it.scopedLive("an act that fails after it has written leaves neither changes nor a row", () =>
   onStore(() =>
     Effect.gen(function* () {
       const writer = yield* Writer
@@ -60,7 +60,7 @@ it.scopedLive("an act that fails after it has written leaves neither", () =>
   )
 )
 
-it.scopedLive("an act has one row, however often it commits, and one that commits nothing has its row too", () =>
+it.scopedLive("an act has one row, however often it commits, even if it commits nothing", () =>
   onStore(() =>
     Effect.gen(function* () {
       const reader = yield* Reader
@@ -71,21 +71,21 @@ it.scopedLive("an act has one row, however often it commits, and one that commit
       yield* audited(alice, act, () => reader.all("SELECT 1"))
       yield* audited(alice, act, () => writer.write(Effect.flatMap(Tx, (tx) => tx.all("SELECT 1"))))
       expect(yield* rows).toHaveLength(3)
-      // What looked and then refused has done nothing.
+      // An act that read and then refused has done nothing.
       const looked = writer.write(Effect.flatMap(Tx, (tx) => tx.all("SELECT 1")))
       yield* Effect.flip(audited(alice, act, () => Effect.zipRight(looked, Effect.fail("refused"))))
       expect(yield* rows).toHaveLength(3)
-      // What sends something has its row before, whatever becomes of it.
+      // An act that sends something has its row first, whatever the result.
       yield* Effect.flip(audited(alice, { ...act, first: true }, () => Effect.fail("refused")))
       expect(yield* rows).toHaveLength(4)
-      // And nothing of it stays behind for what the fiber does next.
+      // The next act of the fiber is not affected.
       yield* write("DELETE FROM meta WHERE key = 'a'")
       expect(yield* rows).toHaveLength(4)
     })
   )
 )
 
-it.scopedLive("acts that commit side by side have a row each", () =>
+it.scopedLive("concurrent acts have a row each", () =>
   onStore(() =>
     Effect.gen(function* () {
       const names = Array.from({ length: 50 }, (_, i) => `name ${i}`)
@@ -105,7 +105,7 @@ const changes = {
     "INSERT INTO audit (sequence, at, via, who, act, detail) VALUES (1, 0, 'direct', 'mallory', 'nothing', '{}') ON CONFLICT DO UPDATE SET who = 'mallory'"
 }
 
-it.scopedLive("no row is changed or removed, neither here nor in a backup", () =>
+it.scopedLive("no row can be changed or removed, neither in the database nor in a backup", () =>
   onStore((path) =>
     Effect.gen(function* () {
       yield* audited(alice, act, () => note("a"))
@@ -129,7 +129,7 @@ it.scopedLive("no row is changed or removed, neither here nor in a backup", () =
   )
 )
 
-it.scopedLive("every row is bounded, and is stored, whatever its detail is", () =>
+it.scopedLive("every row is stored with a limited size, whatever its detail is", () =>
   onStore(() =>
     Effect.gen(function* () {
       const value = fc.oneof(
@@ -154,7 +154,7 @@ it.scopedLive("every row is bounded, and is stored, whatever its detail is", () 
   )
 )
 
-it.scopedLive("what an account's key does counts towards its quota, what operators do does not", () =>
+it.scopedLive("rows of an account's keys count towards its quota, rows of operators do not", () =>
   onStore(() =>
     Effect.gen(function* () {
       const stored = Effect.flatMap(Reader, (reader) =>
@@ -172,7 +172,7 @@ it.scopedLive("what an account's key does counts towards its quota, what operato
   )
 )
 
-it.scopedLive("a page goes on before the last one, also where acts have the same time", () =>
+it.scopedLive("a page continues before the previous one, even if acts have the same time", () =>
   onStore(() =>
     Effect.gen(function* () {
       const reader = yield* Reader

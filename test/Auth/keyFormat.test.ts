@@ -10,11 +10,11 @@ it("a key has its mode's prefix and 256 random bits", () => {
   const keys = Array.from({ length: 200 }, () => fresh())
   expect(new Set(keys).size).toBe(200)
   for (const key of keys) expect(isKey(key)).toBe(true)
-  // Every digit of the secret varies, but for the first, which 256 bits fill to a seventh.
+  // Every digit of the secret varies, except the first, of which 256 bits use a seventh.
   for (let i = 10; i < 52; i++) expect(new Set(keys.map((key) => key[i])).size, `digit ${i}`).toBeGreaterThan(30)
 })
 
-it("one wrong, swapped, missing or added character makes it none", () => {
+it("a key with one wrong, swapped, missing or added character is malformed", () => {
   const key = fresh()
   for (let i = 0; i < key.length; i++) {
     const other = key[i] === "x" ? "y" : "x"
@@ -37,6 +37,6 @@ it("one wrong, swapped, missing or added character makes it none", () => {
   }
 })
 
-it("its hash is SHA-256 of the whole key", () => {
+it("the hash of a key is the SHA-256 of the whole key", () => {
   expect(hashOf("abc").toString("hex")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
 })

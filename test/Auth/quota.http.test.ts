@@ -6,7 +6,7 @@ import { testRates } from "../lib/settings.ts"
 layer(testApp({ accounts: { quotaBytes: 1_000 }, rates: testRates({ EUR: "1.10" }) }), { excludeTestServices: true })(
   "an account at its quota",
   (it) => {
-    it.effect("makes nothing new, is told what to do, and reads what it has", () =>
+    it.effect("can create nothing, is told what to do, and can still read", () =>
       Effect.gen(function* () {
         const api = yield* TestApi
         const key = yield* api.newKey()

@@ -21,7 +21,7 @@ describe("two fixed windows", () => {
       remaining: 0,
       resetAt: start + minuteMillis
     })
-    // What was refused is not counted, and the next minute begins with its first request.
+    // Refusals are not counted, and the next minute begins with its first request.
     const next = start + minuteMillis + 30_000
     expect(spend(usage, limits, next)).toMatchObject({ allowed: true, window: "hour", remaining: 1, limit: 5 })
     expect(spend(usage, limits, next + 1)).toMatchObject({ allowed: true, window: "hour", remaining: 0 })
@@ -35,13 +35,13 @@ describe("two fixed windows", () => {
     expect(spend(usage, limits, start + hourMillis)).toMatchObject({ allowed: true, remaining: 2 })
   })
 
-  it("name the one that is full for longer when both are", () => {
+  it("report the one that stays full for longer when both are full", () => {
     const usage = unused()
     for (let i = 0; i < 2; i++) spend(usage, { perMinute: 2, perHour: 2 }, start)
     expect(spend(usage, { perMinute: 2, perHour: 2 }, start)).toMatchObject({ allowed: false, window: "hour" })
   })
 
-  it("start anew when the clock is set back, and are forgotten once both are over", () => {
+  it("restart when the clock is set back, and are deleted once both are over", () => {
     const usage = unused()
     for (let i = 0; i < 3; i++) spend(usage, limits, start)
     expect(spend(usage, limits, start - 1)).toMatchObject({ allowed: true, remaining: 2 })
@@ -49,7 +49,7 @@ describe("two fixed windows", () => {
     expect(isForgotten(usage, start - 1 + hourMillis)).toBe(true)
   })
 
-  it("never let more through than their limits", () =>
+  it("never accept more requests than their limits", () =>
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 70_000 }), { maxLength: 300 }), (gaps) => {
         const usage = unused()
@@ -59,7 +59,7 @@ describe("two fixed windows", () => {
           now += gap
           if (spend(usage, { perMinute: 4, perHour: 30 }, now).allowed) passed.push(now)
         }
-        // Two windows of a fixed kind can touch: no span of one window's length holds more than two of them.
+        // Fixed windows can touch: an interval of one window's length overlaps at most two of them.
         for (const at of passed) {
           expect(passed.filter((other) => other >= at && other < at + minuteMillis).length).toBeLessThanOrEqual(8)
           expect(passed.filter((other) => other >= at && other < at + hourMillis).length).toBeLessThanOrEqual(60)

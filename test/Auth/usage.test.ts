@@ -19,7 +19,7 @@ import { onStore } from "../Webhooks/endpoints.ts"
 
 const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
 
-/** Bytes of the file that hold something. */
+/** Used bytes of the file. */
 const fileBytes = Effect.flatMap(Reader, (reader) =>
   Effect.map(
     reader.all<{ bytes: number }>(
@@ -35,7 +35,7 @@ const usage = Effect.flatMap(Reader, (reader) =>
 
 let made = 0
 
-/** Stores a payment as a request with an Idempotency-Key does. */
+/** Stores a payment like a request with an Idempotency-Key. */
 const add = (metadata: number, webhookUrl?: string) =>
   Effect.map(Outbox, (outbox) => {
     const n = ++made
@@ -80,7 +80,7 @@ const move = (payment: Payment, status: PaymentStatus, at: number) =>
     return after
   })
 
-/** Makes all attempts that a payment's deliveries come to, each with an answer of its own of 1 KB. */
+/** Makes all attempts of a payment's deliveries, each with a different response of 1 KB. */
 const attempt = (payment: Payment, status: number) =>
   Effect.gen(function* () {
     const reader = yield* Reader
@@ -108,7 +108,7 @@ const register = (url: string) =>
     webhooks.create(merchant, { url, events: EventKind.literals, secret: Redacted.make("whsec_0123456789abcdef") })
   )
 
-it.scoped("what an account has stored is known within five percent, and forgotten with what was stored", () =>
+it.scoped("the storage use of an account is known within 5 %, and decreases with deletions", () =>
   onStore(
     Effect.gen(function* () {
       for (const path of ["orders", "books"]) yield* register(`https://shop.example/${path}`)
@@ -141,11 +141,11 @@ it.scoped("what an account has stored is known within five percent, and forgotte
   )
 )
 
-/** Large enough for a few payments of the worst kind. */
+/** Large enough for a few payments of maximum size. */
 const quota = 40_000_000
 const longUrl = (n: number) => `https://hole${n}.example/${"h".repeat(2_000)}`
 
-/** Makes payments of the worst kind until one is refused; gives those that were made. */
+/** Creates payments of maximum size until one is refused, and returns those that were created. */
 const fill = Effect.gen(function* () {
   const payments: Array<Payment> = []
   while (true) {
@@ -156,7 +156,7 @@ const fill = Effect.gen(function* () {
   }
 })
 
-/** What is there goes on, as badly as it can: two more events, and six attempts of each delivery. */
+/** Each payment gets the maximum of later data: two more events, and six attempts of each delivery. */
 const goOn = (payments: ReadonlyArray<Payment>) =>
   Effect.gen(function* () {
     for (const payment of payments) {
@@ -166,7 +166,7 @@ const goOn = (payments: ReadonlyArray<Payment>) =>
     }
   })
 
-it.scoped("one key's worst day takes no more than its account's quota, what comes after it included", () =>
+it.scoped("the worst that one key can store takes no more than its account's quota, later events included", () =>
   onStore(
     Effect.gen(function* () {
       const before = yield* fileBytes
@@ -176,14 +176,14 @@ it.scoped("one key's worst day takes no more than its account's quota, what come
       yield* goOn(payments)
       const taken = (yield* fileBytes) - before
       expect(taken).toBeLessThan(quota)
-      // Not far below it either: what is reserved is about what may come.
+      // Not far below it either: the reservation is close to the maximum.
       expect(taken).toBeGreaterThan(0.5 * quota)
       expect((yield* usage).reserved).toBe(0)
     })
   )
 )
 
-it.scoped("nor when the endpoints come after the payments: they are refused", () =>
+it.scoped("endpoints registered after the payments are refused at the quota", () =>
   onStore(
     Effect.gen(function* () {
       const before = yield* fileBytes

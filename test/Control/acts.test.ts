@@ -12,14 +12,14 @@ const rows = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 
 
 const patternOf = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value)
 
-it("there is a sample of every kind of request, and it says what the log has of those that administer", () => {
+it("every kind of request has a sample, with its audit row if it administers", () => {
   expect(samples.map(({ request }) => request._tag).toSorted()).toEqual(Array.from(accesses.keys()).toSorted())
   for (const sample of samples) {
     expect("act" in sample ? "administer" : "read", sample.request._tag).toBe(accesses.get(sample.request._tag))
   }
 })
 
-it.scopedLive("every act through the socket leaves its row, and what reads leaves none", () =>
+it.scopedLive("every act through the socket leaves a row, and requests that read leave none", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
     yield* besideDaemon(

@@ -37,7 +37,7 @@ const services = (database: string) =>
 
 const newKey = new CreateKey({ account: defaultAccount, mode: "test", name: "shop", permissions })
 
-/** Runs `use` beside a daemon's end of the socket, in this process, which holds the lock. */
+/** Runs `use` with the daemon's end of the socket in this process, which holds the lock. */
 const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
@@ -48,7 +48,7 @@ const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) 
     }).pipe(Effect.scoped, Effect.provide(services(database)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
 
-/** Sends these bytes as they are, and gives all that comes back before the daemon hangs up. */
+/** Sends raw bytes, and returns all received bytes until the daemon closes the connection. */
 const exchange = (database: string, bytes: string | Buffer) =>
   Effect.async<string>((resume) => {
     let answer = ""
@@ -63,7 +63,7 @@ const exchange = (database: string, bytes: string | Buffer) =>
     return Effect.sync(() => socket.destroy())
   })
 
-it.live("what no command would send is refused, and ends nothing", () =>
+it.live("requests that no command sends are refused, and the daemon continues", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
       const account = { account: defaultAccount, mode: "test" }
@@ -89,7 +89,7 @@ it.live("what no command would send is refused, and ends nothing", () =>
   )
 )
 
-it.live("a command reaches the running daemon, and what it changes counts there at once", () =>
+it.live("a command reaches the running daemon, and its change takes effect there at once", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
       const settings = testSettings(database)
@@ -104,7 +104,7 @@ it.live("a command reaches the running daemon, and what it changes counts there 
   )
 )
 
-it.live("a refusal arrives as the error that it is", () =>
+it.live("a refusal arrives as its typed error", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
       const refused = yield* Effect.flip(
@@ -120,7 +120,7 @@ it.live("a refusal arrives as the error that it is", () =>
   )
 )
 
-it.live("without a daemon a command does it alone, in the same store", () =>
+it.live("without a daemon a command works on the same store by itself", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
     const { id } = yield* askDaemon(settings, "keys create", newKey)
@@ -140,7 +140,7 @@ it.live("without a daemon a command does it alone, in the same store", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
-it.live("only what seals needs the master key", () =>
+it.live("only commands that seal need the master key", () =>
   Effect.gen(function* () {
     const settings = testSettings(yield* temporaryDatabase)
     yield* askDaemon(settings, "keys create", newKey)
@@ -152,7 +152,7 @@ it.live("only what seals needs the master key", () =>
   }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
-it.live("many at once, each with its own answer", () =>
+it.live("concurrent requests get their own responses", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
       const settings = testSettings(database)
@@ -169,7 +169,7 @@ it.live("many at once, each with its own answer", () =>
   )
 )
 
-it.live("a daemon that is just starting is waited for", () =>
+it.live("a command waits for a daemon that is starting", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const held = yield* Deferred.make<void>()
@@ -185,7 +185,7 @@ it.live("a daemon that is just starting is waited for", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
-it.live("a holder of the lock that never listens is named in the end", () =>
+it.live("a holder of the lock that never listens is named in the error", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     yield* acquire(database, "restore")
@@ -195,7 +195,7 @@ it.live("a holder of the lock that never listens is named in the end", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
-/** A socket that nobody listens at, as a daemon leaves it that is killed: one that ends removes its first name alone. */
+/** A socket without a listener, as a killed daemon leaves it: closing a socket removes only its first name. */
 const leaveSocket = (path: string) =>
   Effect.async<void>((resume) => {
     const server = createServer().listen(`${path}.first`, () => {
@@ -204,7 +204,7 @@ const leaveSocket = (path: string) =>
     })
   })
 
-it.live("the socket is for the owner and the group, and replaces what a dead daemon left", () =>
+it.live("only the owner and the group can use the socket, which replaces that of a dead daemon", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     yield* leaveSocket(`${database}.sock`)
@@ -217,7 +217,7 @@ it.live("the socket is for the owner and the group, and replaces what a dead dae
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )
 
-it.live("what is no socket is not removed", () =>
+it.live("a file that is not a socket is not removed", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     writeFileSync(`${database}.sock`, "a merchant's book")
@@ -227,14 +227,14 @@ it.live("what is no socket is not removed", () =>
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
 )
 
-it.live("what is no request of ours is refused or cut off, and harms nobody else", () =>
+it.live("malformed requests are refused or cut off, without effect on others", () =>
   withDaemon((database) =>
     Effect.gen(function* () {
       const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']
       for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
         expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
       }
-      // At once, and not when the time for a request is over.
+      // At once, not at the time limit of a request.
       const tooLong = exchange(database, Buffer.alloc(70_000, 0x20))
       expect(yield* Effect.timeout(tooLong, "4 seconds")).toBe("")
       expect(yield* exchange(database, Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
@@ -243,7 +243,7 @@ it.live("what is no request of ours is refused or cut off, and harms nobody else
   )
 )
 
-it.live("a defect is answered as a failure, and ends the worker", () =>
+it.live("a defect is reported to the command, and ends the worker", () =>
   withDaemon((database, worker) =>
     Effect.gen(function* () {
       const writer = yield* Writer
@@ -256,7 +256,7 @@ it.live("a defect is answered as a failure, and ends the worker", () =>
   )
 )
 
-it.live("a path that is too long for the system is a clear error, unless it is short from here", () =>
+it.live("a path that is too long for the system is a clear error, unless its relative path is short enough", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const folder = join(database, "..", "f".repeat(100))

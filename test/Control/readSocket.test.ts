@@ -13,11 +13,11 @@ import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
 import { accesses, besideDaemon, invocation, samples } from "./world.ts"
 
-/** A group that nobody here is in, and a user who is in no other. */
+/** A group without members, and a user who is in no other group. */
 const readers = 54_321
 const bob = { uid: 54_322, gid: readers }
 
-/** Folders as the unit makes them: the database's for the daemon alone, and one whose group is that of its files. */
+/** Folders as the systemd unit makes them: the database's, for the daemon only, and a setgid folder of the group. */
 const installation = Effect.map(temporaryFolder, (folder) => {
   chmodSync(folder, 0o755)
   const [own, shared] = [join(folder, "own"), join(folder, "run")]
@@ -32,7 +32,7 @@ const installation = Effect.map(temporaryFolder, (folder) => {
 const audit = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 }))
 const changes = Effect.flatMap(Reader, (reader) => reader.all("SELECT * FROM api_keys, accounts, wallets, exceptions"))
 
-it.scopedLive("both sockets are for their owner and group; the second one's group is its folder's", () =>
+it.scopedLive("only their owner and group can use the sockets; the read-only one has the group of its folder", () =>
   Effect.gen(function* () {
     const { folder, readSocket, settings } = yield* installation
     yield* besideDaemon(
@@ -49,7 +49,7 @@ it.scopedLive("both sockets are for their owner and group; the second one's grou
   })
 )
 
-it.scopedLive("each command that reads works at the second socket, each other one is refused there", () =>
+it.scopedLive("every command that reads works at the read-only socket, all others are refused there", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(
@@ -76,7 +76,7 @@ it.scopedLive("each command that reads works at the second socket, each other on
   })
 )
 
-it.scopedLive("pages are bounded: who may only read has no whole table in the daemon's memory", () =>
+it.scopedLive("pages are limited, so that a reader cannot load a whole table into the daemon's memory", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     const answered = (request: object) =>
@@ -117,7 +117,7 @@ it.scopedLive("pages are bounded: who may only read has no whole table in the da
   })
 )
 
-it.scopedLive("one reader at a time is answered, and one that does not read its answer is cut off for the next", () =>
+it.scopedLive("one reader at a time gets its response, and one that does not read it is cut off for the next", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(
@@ -150,7 +150,7 @@ it.scopedLive("one reader at a time is answered, and one that does not read its 
         const next = asking("next", 1)
         next.socket.resume()
         const closed = yield* Effect.fork(next.ended)
-        // More than what lies in the kernel's buffers is never read: the daemon hangs up, and what it had sent remains.
+        // The client reads only what is in the kernel's buffers: the daemon has closed the connection.
         yield* Fiber.join(closed)
         greedy.socket.resume()
         yield* greedy.ended
@@ -161,7 +161,7 @@ it.scopedLive("one reader at a time is answered, and one that does not read its 
   })
 )
 
-it.scopedLive("takes 64 connections at a time, and the next ones once some have ended", () =>
+it.scopedLive("the read-only socket takes 64 connections at a time, and the next ones once some have ended", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     const opened = Effect.async<Socket>((resume) => {
@@ -176,7 +176,7 @@ it.scopedLive("takes 64 connections at a time, and the next ones once some have 
         for (const socket of open) socket.resume().once("close", () => ended++)
         const beyond = yield* opened
         yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
-        // At once: those before it say nothing either, and their time for that began earlier.
+        // At once: the connections before it are idle too, and their time limit began earlier.
         expect(ended).toBe(0)
         for (const socket of open) socket.destroy()
         expect(yield* askDaemon({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
@@ -185,7 +185,7 @@ it.scopedLive("takes 64 connections at a time, and the next ones once some have 
   })
 )
 
-it.scopedLive("what is there and no socket is not removed, and the daemon works without the second one", () =>
+it.scopedLive("a file at the path of the read-only socket is not removed, and the daemon works without it", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     writeFileSync(readSocket, "precious")
@@ -202,7 +202,7 @@ it.scopedLive("what is there and no socket is not removed, and the daemon works 
   })
 )
 
-it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
+it.scopedLive("a defect at the read-only socket is reported to the command, and the daemon continues", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     yield* besideDaemon(
@@ -212,7 +212,7 @@ it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
         yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
         const asked = yield* Effect.exit(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
         expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
-        // Behind it, and still there.
+        // The next request gets a response.
         expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
         expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
       })
@@ -220,7 +220,7 @@ it.scopedLive("a defect of who only reads is answered, and ends nothing", () =>
   })
 )
 
-it.scopedLive("where no daemon listens at a socket, nothing is done without one", () =>
+it.scopedLive("without a daemon at the named socket, a command does nothing", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     const refused = yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
@@ -229,7 +229,7 @@ it.scopedLive("where no daemon listens at a socket, nothing is done without one"
   }).pipe(Effect.provide(invocation))
 )
 
-it("the unit may write where the folder of the second group is made", () => {
+it("the systemd unit may write to the folder of the read-only socket", () => {
   const [unit, folders] = ["tilld.service", "tilld.tmpfiles.conf"].map((name) =>
     readFileSync(join(root, "systemd", name), "utf8")
   )
@@ -238,7 +238,7 @@ it("the unit may write where the folder of the second group is made", () => {
   expect(readFileSync(join(root, "README.md"), "utf8")).toContain('read_socket = "/run/tilld/read.sock"')
 })
 
-/** Runs the command as another user of the machine. */
+/** Runs the command as another user. */
 const asBob = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
   Effect.async<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>((resume) => {
     const child = spawn(process.execPath, [join(root, "dist/tilld.js"), ...args], {
@@ -255,8 +255,8 @@ const asBob = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>
     child.on("close", (code) => resume(Effect.succeed({ code, ...said })))
   })
 
-// Only root can be another user.
-it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the second group reads, and does nothing else", () =>
+// Only root can run a process as another user.
+it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the read-only group can read, and nothing else", () =>
   Effect.gen(function* () {
     const { folder, readSocket, settings } = yield* installation
     const config = join(folder, "tilld.toml")
@@ -269,7 +269,7 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the second group reads
     yield* besideDaemon(
       settings,
       Effect.gen(function* () {
-        // By the socket's name, or by a configuration that he may read.
+        // With TILLD_SOCKET, or with a configuration that the user may read.
         for (const env of [{ TILLD_SOCKET: readSocket }, { TILLD_CONFIG: config }]) {
           const read = yield* asBob(["keys", "list", "--json"], env)
           expect(read).toMatchObject({ code: 0, stderr: "" })

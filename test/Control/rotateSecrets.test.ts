@@ -24,7 +24,7 @@ const base64 = (key: Redacted.Redacted<Uint8Array>) => Buffer.from(Redacted.valu
 const account = AccountId.make("default")
 const endpointAt = (i: number) => EndpointId.make(`wh_${String(i).padStart(22, "0")}`)
 
-/** A database with so many endpoints, and one of each other secret, all sealed with the old key. */
+/** A database with this number of endpoints, and one of each other secret, all sealed with the old key. */
 const sealedDatabase = (endpoints: number) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -60,7 +60,7 @@ const query = <A>(path: string, sql: string) =>
     (db) => Effect.sync(() => db.close())
   )
 
-/** All secrets as `key` opens them; throws where it opens one not. */
+/** All secrets, opened with `key`; throws if it does not open one. */
 const openedBy = (path: string, key: Redacted.Redacted<Uint8Array>) =>
   Effect.gen(function* () {
     const { open } = makeSecrets(key)
@@ -90,25 +90,23 @@ const secretsOf = (endpoints: number) => [
 const rotating = (path: string, from: Redacted.Redacted<Uint8Array>, to: Redacted.Redacted<Uint8Array>) =>
   Effect.scoped(Effect.provide(rotate(from, to), Sql.layer(path)))
 
-it.scopedLive(
-  "everything is sealed anew, opens with the new key alone, and the old one is told apart from any other",
-  () =>
-    Effect.gen(function* () {
-      const path = yield* sealedDatabase(1_203)
-      expect(yield* rotating(path, oldKey, newKey)).toEqual({
-        rotated: true,
-        secrets: 1_206,
-        fingerprint: fingerprintOf(newKey)
-      })
-      expect(yield* openedBy(path, newKey)).toEqual(secretsOf(1_203))
-      // Once more, as whoever did not see the first one end would ask.
-      expect(yield* rotating(path, oldKey, newKey)).toMatchObject({ rotated: false, secrets: 0 })
-      const wrong = yield* Effect.flip(rotating(path, oldKey, Redacted.make(new Uint8Array(32).fill(9))))
-      expect(wrong).toMatchObject({ _tag: "WrongMasterKey", message: expect.stringContaining("the former master key") })
+it.scopedLive("all secrets are sealed again and open only with the new key; the old key has its own error", () =>
+  Effect.gen(function* () {
+    const path = yield* sealedDatabase(1_203)
+    expect(yield* rotating(path, oldKey, newKey)).toEqual({
+      rotated: true,
+      secrets: 1_206,
+      fingerprint: fingerprintOf(newKey)
     })
+    expect(yield* openedBy(path, newKey)).toEqual(secretsOf(1_203))
+    // A repeated rotation, as after a lost result.
+    expect(yield* rotating(path, oldKey, newKey)).toMatchObject({ rotated: false, secrets: 0 })
+    const wrong = yield* Effect.flip(rotating(path, oldKey, Redacted.make(new Uint8Array(32).fill(9))))
+    expect(wrong).toMatchObject({ _tag: "WrongMasterKey", message: expect.stringContaining("the former master key") })
+  })
 )
 
-it.scopedLive("one value that does not open stops it, and changes nothing", () =>
+it.scopedLive("one value that does not open stops the rotation before any change", () =>
   Effect.gen(function* () {
     const path = yield* sealedDatabase(600)
     yield* query(path, "UPDATE account_wallets SET xpub = zeroblob(60) RETURNING 1")
@@ -125,7 +123,7 @@ it.scopedLive("one value that does not open stops it, and changes nothing", () =
   })
 )
 
-it.scopedLive("a former secret in the place of the present one does not open", () =>
+it.scopedLive("a former secret copied to the column of the current one does not open", () =>
   Effect.gen(function* () {
     const path = yield* sealedDatabase(0)
     const owner = { account, mode: "live" } as const
@@ -135,7 +133,7 @@ it.scopedLive("a former secret in the place of the present one does not open", (
     expect(Option.map(Option.fromNullable(opened.previous), ({ secret }) => Redacted.value(secret))).toEqual(
       Option.some("whsec_own live")
     )
-    // Both are sealed anew, each for its own column.
+    // Both are sealed again, each for its own column.
     expect((yield* rotating(path, oldKey, newKey)).secrets).toBe(4)
     yield* query(path, "UPDATE default_secrets SET secret = previous_secret WHERE mode = 'live' RETURNING 1")
     expect(yield* Effect.flip(rotating(path, newKey, oldKey))).toMatchObject({
@@ -144,7 +142,7 @@ it.scopedLive("a former secret in the place of the present one does not open", (
   })
 )
 
-it.scopedLive("every sealed value of the schema is known", () =>
+it.scopedLive("the rotation knows every sealed column of the schema", () =>
   Effect.gen(function* () {
     const path = yield* sealedDatabase(0)
     const blobs = yield* query<{ place: string }>(
@@ -158,7 +156,7 @@ it.scopedLive("every sealed value of the schema is known", () =>
   })
 )
 
-/** An installation around the database; commands get the old key unless they are given another. */
+/** An installation with the database; commands get the old key by default. */
 const installation = (endpoints: number) =>
   Effect.gen(function* () {
     const path = yield* sealedDatabase(endpoints)
@@ -222,7 +220,7 @@ it.scopedLive("tilld secrets rotate takes the new key from a file, standard inpu
   })
 )
 
-it.scopedLive("killed at any moment, the database opens with one of the two keys, all of it", () =>
+it.scopedLive("after a kill at any moment the whole database opens with exactly one of the two keys", () =>
   Effect.gen(function* () {
     const { env, keyFile, path } = yield* installation(5_000)
     let current = oldKey
@@ -230,7 +228,7 @@ it.scopedLive("killed at any moment, the database opens with one of the two keys
     for (const delay of [5, 60, 150, 300]) {
       writeFileSync(keyFile, base64(next), { mode: 0o600 })
       const running = yield* startTilld(["secrets", "rotate", "--new-key", keyFile], { env: env(base64(current)) })
-      // It has the lock from here on; at which moment of its work it dies is chance.
+      // It has the lock from here on; the moment of the kill is random.
       const began = Effect.sync(() => existsSync(`${path}.pid`))
       yield* Effect.repeat(began, { until: (there) => there, schedule: Schedule.spaced("2 millis") }).pipe(
         Effect.raceFirst(running.ended)

@@ -67,7 +67,7 @@ const rows = [
      'failed', 6, 5, 9)`
 ]
 
-/** Something of everything that can be administered. */
+/** Stores one of each kind of object that can be administered. */
 export const furnish = Effect.gen(function* () {
   const writer = yield* Writer
   const { seal } = yield* Secrets
@@ -85,7 +85,7 @@ export const furnish = Effect.gen(function* () {
   )
 })
 
-/** One of every kind of request, each of which can be carried out, with what the audit log is to say of it. */
+/** One valid request of every kind, with its expected audit row. */
 export const samples = [
   { request: new Requests.ListKeys() },
   { request: new Requests.ListAccounts() },
@@ -150,10 +150,10 @@ export const samples = [
   }
 ] as const
 
-/** All kinds of requests that there are, by their tags, and what each does. */
+/** The access of every kind of request, by tag. */
 export const accesses: ReadonlyMap<string, Access> = new Map(Array.from(handlers, ([tag, { access }]) => [tag, access]))
 
-/** No chain is asked: what is read again brings nothing. */
+/** Chains without providers: rescan and claim find nothing. */
 const still = Layer.succeed(Chains, {
   run: Effect.never,
   health: Effect.succeed([]),
@@ -173,10 +173,10 @@ const still = Layer.succeed(Chains, {
   refresh: () => Effect.void
 })
 
-/** No server is called: the clock may be, for an outcome. */
+/** No receiver is called: every delivery gets a 204. */
 const answered = Layer.succeed(DeliveryClient, { post: () => Effect.as(Clock.currentTimeMillis, { status: 204 }) })
 
-/** What the daemon's end of the sockets stands on; no chain and no receiver is asked. */
+/** The services of the daemon's end of the sockets, without providers and receivers. */
 export const services = (settings: SettingsShape) =>
   Layer.merge(still, answered).pipe(
     Layer.provideMerge(sendingLayer),
@@ -187,7 +187,7 @@ export const services = (settings: SettingsShape) =>
 
 export const invocation = Layer.succeed(Invocation, { env: {}, user: "alice as root" })
 
-/** Runs a test beside a daemon's end of the sockets, in this process, which holds the lock. */
+/** Runs a test with the daemon's end of the sockets in this process, which holds the lock. */
 export const besideDaemon = <A, E, R>(settings: SettingsShape, test: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     yield* acquire(settings.database.path, "serve")
@@ -195,7 +195,7 @@ export const besideDaemon = <A, E, R>(settings: SettingsShape, test: Effect.Effe
       yield* furnish
       const worker = yield* Effect.fork(yield* Sockets.startSockets(settings))
       const result = yield* test
-      // It ends with a defect of a request, and never otherwise.
+      // The worker ends only with a defect of a request.
       if (worker.unsafePoll() !== null) yield* worker
       return result
     }).pipe(Effect.scoped, Effect.provide(services(settings)))

@@ -5,7 +5,7 @@ import { type Answered, type Sent, TestApi, testApp } from "../lib/api.ts"
 import { validateAnswer } from "../lib/openapi.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
 
-/** Asks, and holds the answer against the document that the same server gives. */
+/** Sends a request, and validates the response against the document of the same server. */
 const makeAsk = Effect.gen(function* () {
   const api = yield* TestApi
   const document: OpenApiDocument = (yield* api.call("GET", "/openapi.json")).body
@@ -44,8 +44,8 @@ const app = testApp({
   wallets: { live: undefined, test: Redacted.make(testXpub) }
 })
 
-layer(app, { excludeTestServices: true })("every answer is the documented one", (it) => {
-  it.effect("of payments", () =>
+layer(app, { excludeTestServices: true })("every response matches the document", (it) => {
+  it.effect("for payments", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       const key = yield* (yield* TestApi).newKey()
@@ -79,7 +79,7 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
     })
   )
 
-  it.effect("of webhook endpoints", () =>
+  it.effect("for webhook endpoints", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       const key = yield* (yield* TestApi).newKey()
@@ -96,7 +96,7 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
     })
   )
 
-  it.effect("of quotes, and of payments by a quote", () =>
+  it.effect("for quotes, and for payments by a quote", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       const key = yield* (yield* TestApi).newKey()
@@ -116,7 +116,7 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
     })
   )
 
-  it.effect("of every operation to a request that is refused before it", () =>
+  it.effect("for requests that are refused before they reach an operation", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       const { call, newKey } = yield* TestApi
@@ -149,11 +149,11 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
     })
   )
 
-  it.effect("of health and documents", () =>
+  it.effect("for health and documents", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       expect((yield* ask("GET", "/healthz")).status).toBe(200)
-      // No watcher runs here, so that no chain has been read.
+      // No watcher runs here, so no chain has been read.
       expect((yield* ask("GET", "/readyz")).status).toBe(503)
       for (const path of ["/openapi.json", "/docs", "/docs/style.css"]) {
         expect((yield* ask("GET", path)).status).toBe(200)
@@ -165,22 +165,25 @@ layer(app, { excludeTestServices: true })("every answer is the documented one", 
   )
 })
 
-layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices: true })("beyond the limit", (it) => {
-  it.effect("every operation answers the documented 429", () =>
-    Effect.gen(function* () {
-      const ask = yield* makeAsk
-      const { call, newKey } = yield* TestApi
-      const { info, paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
-      expect(info.description).toContain("1 requests a minute and 10 an hour")
-      const key = yield* newKey()
-      yield* ask("GET", "/v1/payments", { key })
-      for (const [template, item] of Object.entries(paths)) {
-        for (const [method, { security }] of Object.entries(item)) {
-          if (security.length === 0) continue
-          const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
-          expect(told(refused)).toBe("429 RATE_LIMITED")
+layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices: true })(
+  "beyond the rate limit",
+  (it) => {
+    it.effect("every operation returns the documented 429", () =>
+      Effect.gen(function* () {
+        const ask = yield* makeAsk
+        const { call, newKey } = yield* TestApi
+        const { info, paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
+        expect(info.description).toContain("1 requests a minute and 10 an hour")
+        const key = yield* newKey()
+        yield* ask("GET", "/v1/payments", { key })
+        for (const [template, item] of Object.entries(paths)) {
+          for (const [method, { security }] of Object.entries(item)) {
+            if (security.length === 0) continue
+            const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
+            expect(told(refused)).toBe("429 RATE_LIMITED")
+          }
         }
-      }
-    })
-  )
-})
+      })
+    )
+  }
+)

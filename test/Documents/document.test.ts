@@ -45,8 +45,8 @@ const mediaTypes = (kind: "paths" | "webhooks", path: string, method: string, op
   ]
 }
 
-describe("the document", () => {
-  it("has every route of the definition, with the permission that it asks for, and no other", () => {
+describe("the OpenAPI document", () => {
+  it("has exactly the routes of the definition, with their permissions", () => {
     const defined: Array<string> = []
     HttpApi.reflect(Api, {
       onGroup: () => {},
@@ -63,7 +63,7 @@ describe("the document", () => {
     expect(documented.sort()).toEqual(defined.sort())
   })
 
-  it("has the errors that each kind of operation can give", () => {
+  it("has the possible errors of each operation", () => {
     const statuses = operations.map(([method, path, { responses }]) => `${method} ${path} ${Object.keys(responses)}`)
     expect(statuses.sort()).toEqual([
       "delete /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
@@ -82,7 +82,7 @@ describe("the document", () => {
     ])
   })
 
-  it("names every error code, and nothing that its library adds", () => {
+  it("has every error code, and nothing that the library adds", () => {
     const text = JSON.stringify(document)
     for (const code of errorCodes) expect(text).toContain(`"#/components/schemas/Error.${code}"`)
     expect(text).not.toMatch(/HttpApiDecodeError|"_tag"|a string matching|"title":"(?!tilld)/)
@@ -94,7 +94,7 @@ describe("the document", () => {
         .filter(([field, { $ref, description }]) => $ref === undefined && !description && field !== "error")
         .map(([field]) => `${name}.${field}`)
     )
-    // Literals that say it themselves, and a list that its items describe.
+    // These literals need no description.
     expect(undescribed).toEqual(["DeletedWebhookEndpoint.deleted", "Alive.alive"])
     for (const [, , { parameters = [] }] of operations) {
       for (const parameter of parameters) {
@@ -103,7 +103,7 @@ describe("the document", () => {
     }
   })
 
-  it("has the headers that answers have", () => {
+  it("has the headers of the responses", () => {
     for (const [, path, operation] of operations) {
       const keyed = operation.security.length > 0
       for (const [status, { headers = {} }] of responsesOf(operation)) {
@@ -122,7 +122,7 @@ describe("the document", () => {
     }
   })
 
-  it("takes an Idempotency-Key with every POST", () => {
+  it("has an Idempotency-Key for every POST, and for no other method", () => {
     for (const [method, , { parameters = [] }] of operations) {
       const names = parameters.map((parameter) => resolve(components, "parameters", parameter).name)
       expect(names.includes("Idempotency-Key")).toBe(method === "post")
@@ -152,7 +152,7 @@ describe("examples", () => {
     }
   )
 
-  it("of every event kind are valid by the schema of that kind, and of no other", () => {
+  it("of every event kind are valid only by the schema of that kind", () => {
     for (const kind of EventKind.literals) {
       for (const other of EventKind.literals) {
         const at = place("webhooks", other, "post", "requestBody", "content", "application/json", "schema")
@@ -161,7 +161,7 @@ describe("examples", () => {
     }
   })
 
-  it("of every error are what the server says, in one form", () => {
+  it("of every error have one form", () => {
     expect(Object.keys(meanings).sort()).toEqual([...errorCodes].sort())
     for (const code of errorCodes) {
       const { properties: { error } = {} } = components.schemas[`Error.${code}`] ?? {}

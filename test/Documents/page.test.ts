@@ -17,7 +17,7 @@ const document: OpenApiDocument = JSON.parse(openApi)
 const attributes = (name: string) =>
   Array.from(page.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g")), ([, v]) => v ?? "")
 
-describe("the page", () => {
+describe("the reference page", () => {
   const ids = attributes("id")
 
   it("has an anchor for every operation, event and schema, and a row for every error code", () => {
@@ -31,11 +31,11 @@ describe("the page", () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  /** The part of the page with that id. */
+  /** The section with that id. */
   const sectionOf = (id: string) => page.split(`<section class="operation" id="${id}"`)[1]?.split("</section>")[0] ?? ""
   const errorsIn = (text: string) => Array.from(text.matchAll(/href="#error-([A-Z_]+)"/g), ([, code]) => code)
 
-  it("tells of an error once, with one example, and of an operation only its own", () => {
+  it("describes each error once, with one example, and lists for an operation only its own", () => {
     for (const code of errorCodes) {
       const examples = page.split("Error codes</a></h2>")[1]?.split(`&quot;code&quot;: &quot;${code}&quot;`)
       expect(examples, code).toHaveLength(2)
@@ -48,7 +48,7 @@ describe("the page", () => {
     expect(page.length).toBeLessThan(100_000)
   })
 
-  it("tells of every error that an operation can give, there or in what it links to", () => {
+  it("lists every possible error of an operation, there or in linked lists", () => {
     const [, table = ""] = page.split("Error codes</a></h2>")
     const shared = (id: string) => errorsIn(table.split(`<dt id="${id}">`)[1]?.split("</dd>")[0] ?? "")
     for (const item of Object.values(document.paths)) {
@@ -65,18 +65,18 @@ describe("the page", () => {
     }
   })
 
-  it("links to what is there", () => {
+  it("has no broken links", () => {
     const targets = attributes("href")
     for (const target of targets.filter((href) => href.startsWith("#"))) expect(ids).toContain(target.slice(1))
     expect(targets.filter((href) => !href.startsWith("#")).sort()).toEqual(["docs/style.css", "openapi.json"])
   })
 
-  it("loads nothing but its style, and runs nothing", () => {
+  it("loads only its stylesheet, and runs nothing", () => {
     expect(page).not.toMatch(/<(script|img|iframe|object|embed|form|base)\b|\sstyle="|\son\w+="|\ssrc="/)
     expect(style).not.toMatch(/url\(|@import|https?:/)
   })
 
-  it("has text where it is text, and every element closed", () => {
+  it("escapes text, and closes every element", () => {
     expect(html`<p>${`<b a="1">&`}${[1, html`<i>`]}</p>`.text).toBe("<p>&lt;b a=&quot;1&quot;&gt;&amp;1<i></p>")
     expect(page).not.toMatch(/\[object Object\]|undefined|NaN/)
     for (const name of [
@@ -100,14 +100,14 @@ describe("the page", () => {
   })
 })
 
-it("prose knows paragraphs, lists, fences and code", () => {
+it("prose renders paragraphs, lists, fences and code", () => {
   expect(prose("a `b`\nc\n\n- d\n- e\n\n```js\nf\n\ng\n```\n\nh").text).toBe(
     '<p>a <code>b</code>\nc</p><ul><li>d</li><li>e</li></ul><pre tabindex="0" role="region" aria-label="Example"><code>f\n\ng</code></pre><p>h</p>'
   )
 })
 
 layer(testApp(), { excludeTestServices: true })("a server", (it) => {
-  it.effect("gives page, style and document to whoever asks, with a policy that allows the style alone", () =>
+  it.effect("serves page, stylesheet and document without a key, with a policy that allows only the stylesheet", () =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
       const answered = yield* call("GET", "/docs")

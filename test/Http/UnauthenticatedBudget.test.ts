@@ -9,29 +9,29 @@ import { dial } from "../lib/socket.ts"
 
 const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
-/** Requests at one time; gives how long each waits. */
+/** Makes requests at one time and returns how long each waits. */
 const waits = (budget: UnauthenticatedBudget, network: string, now: number, count: number) =>
   Array.from({ length: count }, () => budget.wait(network, now))
 
 describe("a client without a key", () => {
-  it("is answered fifty times at once, then ten times a second, and after five seconds at the latest", () => {
+  it("gets 50 responses at once, then 10 a second, each after at most 5 seconds", () => {
     const budget = new UnauthenticatedBudget()
     expect(waits(budget, "192.0.2.1", 0, 53)).toEqual([...Array.from({ length: 50 }, () => 0), 100, 200, 300])
     expect(waits(budget, "192.0.2.2", 0, 1)).toEqual([0])
     expect(waits(budget, "192.0.2.1", 0, 1_000).at(-1)).toBe(5_000)
-    // What is owed is bounded too.
+    // The debt is limited too.
     expect(waits(budget, "192.0.2.1", 5_200, 3)).toEqual([0, 100, 200])
     expect(waits(budget, "192.0.2.1", 60_000, 51)).toEqual([...Array.from({ length: 50 }, () => 0), 100])
   })
 
-  it("waits no longer where the clock was set back", () => {
+  it("does not wait longer after the clock was set back", () => {
     const budget = new UnauthenticatedBudget()
     waits(budget, "192.0.2.1", 86_400_000, 1)
     expect(waits(budget, "192.0.2.1", 0, 1)).toEqual([5_000])
     expect(waits(budget, "192.0.2.1", 10_000, 2)).toEqual([0, 0])
   })
 
-  it("is forgotten when ten thousand others have asked since", () => {
+  it("is forgotten after 10,000 other clients", () => {
     const budget = new UnauthenticatedBudget()
     waits(budget, "mine", 0, 50)
     for (let i = 0; i < 9_999; i++) budget.wait(`address ${i}`, 0)
@@ -53,8 +53,8 @@ const holding = Effect.gen(function* () {
   return { held: Deferred.await(held), respond }
 })
 
-describe("a request that waits for its turn", () => {
-  it.scopedLive("gives way to a new connection where there are too many", () =>
+describe("a delayed request", () => {
+  it.scopedLive("loses its connection to a new one when there are too many", () =>
     Effect.gen(function* () {
       const { held, respond } = yield* holding
       const address = yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }, { perClient: 1, drainTimeout: 10 })
@@ -66,7 +66,7 @@ describe("a request that waits for its turn", () => {
     })
   )
 
-  it.scopedLive("is the last of its connection: what comes behind it is not taken", () =>
+  it.scopedLive("is the last on its connection: later requests there are not read", () =>
     Effect.gen(function* () {
       let asked = 0
       const respond: Respond = (_request, _body, _id, hold) =>
@@ -83,7 +83,7 @@ describe("a request that waits for its turn", () => {
   )
 })
 
-/** Asks 75 times at once; gives how many are answered by now, in the order of their answers, and all of them. */
+/** Sends 75 requests at once. Returns the statuses received so far, in order of arrival, and all of them. */
 const ask75 = (ask: (i: number) => Effect.Effect<Answered>) =>
   Effect.gen(function* () {
     let answered = 0
@@ -93,7 +93,7 @@ const ask75 = (ask: (i: number) => Effect.Effect<Answered>) =>
     return { answered: () => answered, hasAnswered, all: Fiber.join(fiber) }
   })
 
-it.effect("strangers who ask too often wait, and a key at the same address does not", () =>
+it.effect("clients without a key that send too many requests are delayed, a key at the same address is not", () =>
   Effect.gen(function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
@@ -102,7 +102,7 @@ it.effect("strangers who ask too often wait, and a key at the same address does 
     yield* hasAnswered(50)
     expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
     expect(answered()).toBe(50)
-    // The last twenty-five have ten turns a second.
+    // The last 25 get 10 responses a second.
     yield* TestClock.adjust("2499 millis")
     yield* hasAnswered(74)
     expect(answered()).toBe(74)
@@ -111,7 +111,7 @@ it.effect("strangers who ask too often wait, and a key at the same address does 
   }).pipe(Effect.provide(testApp()))
 )
 
-it.effect("a key that goes on beyond its rate waits, and another one at the same address does not", () =>
+it.effect("a key that exceeds its rate is delayed, another key at the same address is not", () =>
   Effect.gen(function* () {
     const api = yield* TestApi
     const [key, other] = [yield* api.newKey(), yield* api.newKey()]
@@ -119,7 +119,7 @@ it.effect("a key that goes on beyond its rate waits, and another one at the same
     yield* hasAnswered(55)
     expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
     expect(answered()).toBe(55)
-    // Five are within the rate, fifty more are refused at once, and the last twenty have ten turns a second.
+    // Five are within the rate, 50 more are refused at once, and the last 20 get 10 refusals a second.
     yield* TestClock.adjust("2 seconds")
     const answers = yield* all
     expect(answers.filter(({ status }) => status === 200).length).toBe(5)

@@ -5,9 +5,9 @@ import { dial } from "../lib/socket.ts"
 
 const tooLarge = "x".repeat(64 * 1024 + 1)
 
-layer(testApp(), { excludeTestServices: true })("the checks of a request, in their order", (it) => {
-  // Each request is wrong in what its step looks at and in everything after it.
-  it.effect("a path that is not there: 404, before anything is asked of the client", () =>
+layer(testApp(), { excludeTestServices: true })("the checks of a request, in order", (it) => {
+  // Each request violates the check under test and all later ones.
+  it.effect("an unknown path: 404, before authentication", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       for (const path of [
@@ -28,7 +28,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("a key that is missing or wrong: 401 with exactly two fields", () =>
+  it.effect("a missing or wrong key: 401 with exactly two fields", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const missing = yield* api.call("PUT", "/v1/payments", { body: tooLarge })
@@ -54,7 +54,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("a method that the path does not take: 405 with Allow", () =>
+  it.effect("a method that the path does not support: 405 with Allow", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey("test", [])
@@ -109,7 +109,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("a body over the limit: 413, then its type: 415, then its text: 400, then its fields: 400", () =>
+  it.effect("the body: first its size (413), then its type (415), its JSON (400) and its fields (400)", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -133,7 +133,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("a request of HTTP/1.1 names its host, and may name it in its target", () =>
+  it.effect("an HTTP/1.1 request needs a Host, and may have one in its target", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const say = (request: string) =>
@@ -152,7 +152,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("a HEAD is a GET without its body", () =>
+  it.effect("HEAD responds like GET, without the body", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -163,7 +163,7 @@ layer(testApp(), { excludeTestServices: true })("the checks of a request, in the
     })
   )
 
-  it.effect("every answer is JSON, is not to be cached, and has a request id of its own", () =>
+  it.effect("every response is JSON, must not be cached, and has its own request id", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()

@@ -12,7 +12,7 @@ const addresses = [
   "2001:db8:0:1::1",
   "10.0.0.1"
 ]
-/** Which of the addresses are one client. */
+/** Groups the addresses by client. */
 const clients = [0, 0, 1, 2, 2, 3, 4]
 const proxy = 4
 
@@ -23,7 +23,7 @@ interface Modelled {
   held: number
 }
 
-/** What the limits promise, by looking at everything each time. */
+/** A naive model of the limits, which checks all connections each time. */
 class Model {
   readonly open = new Map<number, Modelled>()
   #time = 0
@@ -74,7 +74,7 @@ const steps = fc.array(
 )
 
 describe("connections", () => {
-  it("are within the limits, and those that have waited longest give way", () =>
+  it("stay within the limits, and those that have waited longest are evicted", () =>
     fc.assert(
       fc.property(steps, (taken) => {
         const connections = new Connections<number>(limits)
@@ -100,7 +100,7 @@ describe("connections", () => {
       { numRuns: 500 }
     ))
 
-  it("of a client that has left too much unread are told of, until it has taken some, or some are closed", () => {
+  it("of a client with too many unread bytes are reported, until it reads some or closes some", () => {
     const connections = new Connections<string>(limits)
     connections.admit("one", "192.0.2.1")
     connections.admit("two", "192.0.2.1")
@@ -122,7 +122,7 @@ describe("connections", () => {
     expect(connections.unread("proxy", 1_000)).toBe(true)
   })
 
-  it("of a proxy are exempt by its own address, whoever else is in its network", () => {
+  it("of a trusted proxy are exempt by its exact address, not by its network", () => {
     const connections = new Connections<string>({
       ...{ total: 8, perClient: 2, unreadPerClient: 10 },
       isProxy: (address) => address === "2001:db8::2"
@@ -138,7 +138,7 @@ describe("connections", () => {
     expect(connections.unread("one", 1)).toBe(false)
   })
 
-  it("that are unknown, since they were refused or evicted, do no harm", () => {
+  it("that were refused or evicted before are ignored", () => {
     const connections = new Connections<string>({ ...limits, perClient: 1 })
     connections.admit("old", "192.0.2.1")
     expect(connections.admit("new", "192.0.2.1")).toEqual({ admitted: true, evicted: "old" })

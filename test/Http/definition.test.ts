@@ -16,7 +16,7 @@ const handlers = {
   documents: { openapi: handle, page: handle, style: handle }
 }
 
-it("says which permission each endpoint needs", () => {
+it("the definition declares the permission of each endpoint", () => {
   const needed: Array<string> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
@@ -55,11 +55,11 @@ describe("the router", () => {
   ])("finds %s", (path, params) => expect(router(path)?.params).toEqual(params))
 
   it.each(["", "/", "*", "/v1/payments/", "/v1/payments//", "/v1/payments/a/", "/v1/payments?a", "/v1/:id"])(
-    "finds nothing at %j",
+    "has no route for %j",
     (path) => expect(router(path)).toBeUndefined()
   )
 
-  it("tells what is public", () => {
+  it("knows which routes are public", () => {
     expect(
       ["/v1/payments", "/v1/webhooks/x", "/v1/quotes", "/healthz", "/readyz"].map(
         (path) => router(path)?.route.isPublic
@@ -67,11 +67,11 @@ describe("the router", () => {
     ).toEqual([false, false, false, true, true])
   })
 
-  it("is not made where a handler is missing", () => {
+  it("cannot be built without a handler", () => {
     expect(() => makeRouter(Api, { ...handlers, quotes: {} })).toThrow("quotes.create has no handler")
   })
 
-  it("is not made where an endpoint asks for a key and no permission, or the other way round", () => {
+  it("cannot be built if an endpoint needs a key but no permission, or a permission but no key", () => {
     const endpoint = HttpApiEndpoint.get("create", "/v1/things")
     const things = HttpApiGroup.make("quotes")
     const unnamed = HttpApi.make("a").add(things.add(endpoint).middleware(ApiKeyAuth))

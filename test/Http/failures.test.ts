@@ -16,7 +16,7 @@ interface Logged {
   readonly cause: string
 }
 
-/** What the handler of a public path gives, and what the log hears of it. */
+/** The response of a public path with this handler, and the log lines. */
 const respondTo = (handled: ReturnType<Operation["handle"]>) =>
   Effect.gen(function* () {
     const logged: Array<Logged> = []
@@ -62,7 +62,7 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
     )
   )
 
-it.effect("a refusal is sent as it is, and not logged", () =>
+it.effect("a refusal is sent unchanged, and not logged", () =>
   Effect.gen(function* () {
     const error = new ApiError({
       code: "RATE_UNAVAILABLE",
@@ -91,7 +91,7 @@ const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<Operati
   ["a body that is no JSON", Effect.succeed({ body: { amount: 5n } })]
 ]
 
-it.effect.each(defects)("%s is a 500 that hides it, and is logged once with its cause", ([, handled]) =>
+it.effect.each(defects)("%s is a 500 without details, logged once with its cause", ([, handled]) =>
   Effect.gen(function* () {
     const { logged, reply } = yield* respondTo(handled)
     const { body, status } = yield* reply
@@ -109,7 +109,7 @@ it.effect.each(defects)("%s is a 500 that hides it, and is logged once with its 
   })
 )
 
-it.effect("a store that is down is a 503, and the log hears of it once in a while", () =>
+it.effect("an unavailable store is a 503, logged at intervals only", () =>
   Effect.gen(function* () {
     const down = new StoreUnavailable({ code: "SQLITE_FULL", message: "The disk is full." })
     const { logged, reply } = yield* respondTo(Effect.fail(down))
@@ -132,7 +132,7 @@ it.effect("a store that is down is a 503, and the log hears of it once in a whil
   })
 )
 
-it.effect("work that ended before its request, as at a shutdown, is no defect", () =>
+it.effect("interrupted work, as at a shutdown, is not a defect", () =>
   Effect.gen(function* () {
     const { logged, reply } = yield* respondTo(Effect.flatMap(Effect.fork(Effect.interrupt), Fiber.join))
     expect(Exit.isInterrupted(yield* Effect.exit(reply))).toBe(true)

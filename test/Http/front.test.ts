@@ -9,7 +9,7 @@ const anyPort = { host: "127.0.0.1", port: 0 }
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 const empty = /\{"body":""\}$/
 
-/** Tells what arrived of a body; requests to /wait are answered when the test says so. */
+/** Responds with the size of the received body; requests to /wait are answered when the test says so. */
 const waiting = Effect.gen(function* () {
   const go = yield* Deferred.make<void>()
   const asked: Array<string | undefined> = []
@@ -28,8 +28,8 @@ const statuses = (text: string) => Array.from(text.matchAll(/HTTP\/1.1 (\d+)/g),
 const lastError = (text: string) => JSON.parse(text.slice(text.lastIndexOf("\r\n\r\n"))).error
 const requestIdIn = (text: string) => text.slice(text.lastIndexOf("HTTP/1.1")).match(/x-request-id: (req_\S+)/)?.[1]
 
-describe("a client at its limit of connections", () => {
-  it.scopedLive("loses the one that has been idle longest", () =>
+describe("a client at its connection limit", () => {
+  it.scopedLive("loses the connection that has been idle longest", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
       const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
@@ -48,7 +48,7 @@ describe("a client at its limit of connections", () => {
     })
   )
 
-  it.scopedLive("loses requests that do not end, and none that is worked on; then the new one hears why", () =>
+  it.scopedLive("loses those with unfinished requests, never one in progress; then the new one is refused", () =>
     Effect.gen(function* () {
       const { go, respond } = yield* waiting
       const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
@@ -77,7 +77,7 @@ describe("a client at its limit of connections", () => {
     })
   )
 
-  it.scopedLive("keeps a request on its way before one that is idle", () =>
+  it.scopedLive("loses an idle connection before one whose request is arriving", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
       const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
@@ -94,7 +94,7 @@ describe("a client at its limit of connections", () => {
     })
   )
 
-  it.scopedLive("is not a trusted proxy: for that the total alone counts", () =>
+  it.scopedLive("has a limit that trusted proxies do not have: for these only the total counts", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
       const address = yield* serveHttp(respond, anyPort, {
@@ -115,7 +115,7 @@ describe("a client at its limit of connections", () => {
   )
 })
 
-describe("what does not arrive in time", () => {
+describe("data that does not arrive in time", () => {
   it.scopedLive.each([
     ["nothing", ""],
     ["headers", "GET / HTTP/1.1\r\nhost: x\r\n"],
@@ -137,7 +137,7 @@ describe("what does not arrive in time", () => {
     })
   )
 
-  it.scopedLive("the rest of a body that was refused: nothing more, since that would be taken for another answer", () =>
+  it.scopedLive("the rest of a refused body gets no second response, which would be taken for the next one", () =>
     Effect.gen(function* () {
       const { respond } = yield* waiting
       const client = yield* dial(yield* serveHttp(respond, anyPort, soon))
@@ -148,7 +148,7 @@ describe("what does not arrive in time", () => {
     })
   )
 
-  it.scopedLive("an answer that nobody reads: the connection ends", () =>
+  it.scopedLive("a response that the client does not read ends the connection", () =>
     Effect.gen(function* () {
       const gone = yield* Deferred.make<void>()
       const large: Respond = (request) =>
@@ -165,7 +165,7 @@ describe("what does not arrive in time", () => {
 })
 
 describe("on one connection", () => {
-  it.scopedLive("what cannot be read is told behind the answers that are owed", () =>
+  it.scopedLive("malformed bytes are refused after the outstanding responses", () =>
     Effect.gen(function* () {
       const { go, respond } = yield* waiting
       const address = yield* serveHttp(respond, anyPort, soon)
@@ -173,7 +173,7 @@ describe("on one connection", () => {
       client.write(`${get("/")}${get("/wait")}NONSENSE\r\n\r\n`)
       yield* client.received(empty)
       client.write(get("/"))
-      // Also when the server's patience with what it could not read is over.
+      // Also after the server's time limit for the malformed bytes.
       const silent = yield* dial(address)
       expect(statuses(yield* silent.closed)).toEqual([408])
       yield* go
@@ -183,7 +183,7 @@ describe("on one connection", () => {
     })
   )
 
-  it.scopedLive("what comes after the last request means nothing", () =>
+  it.scopedLive("bytes after the last request are ignored", () =>
     Effect.gen(function* () {
       const { asked, go, respond } = yield* waiting
       const client = yield* dial(yield* serveHttp(respond, anyPort))
@@ -195,7 +195,7 @@ describe("on one connection", () => {
     })
   )
 
-  it.scopedLive("a flood of requests is answered as far as 32, and the rest is not looked at", () =>
+  it.scopedLive("of many pipelined requests 32 are answered, and the rest is not read", () =>
     Effect.gen(function* () {
       const { asked, go, respond } = yield* waiting
       const client = yield* dial(yield* serveHttp(respond, anyPort))
@@ -211,7 +211,7 @@ describe("on one connection", () => {
   )
 })
 
-describe("what Node would answer without a word", () => {
+describe("refusals for which Node has no body", () => {
   it.scopedLive.each([
     ["CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n", 400, "BAD_REQUEST"],
     [`GET / HTTP/1.1\r\nx: ${"x".repeat(1024 * 1024)}`, 431, "HEADERS_TOO_LARGE"],

@@ -15,7 +15,7 @@ const order = { merchantRef: "order-1", amount: "5", currency: "ETH", chain: "ba
 const withKey = (key: string) => ({ "idempotency-key": key })
 
 describe("a POST with an Idempotency-Key", () => {
-  it.live("that is repeated gets the same answer, and nothing is done twice", () =>
+  it.live("that is repeated gets the same response, and nothing is done twice", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -38,7 +38,7 @@ describe("a POST with an Idempotency-Key", () => {
     }).pipe(Effect.provide(testApp()))
   )
 
-  it.live("with another body is refused, and what was refused may be tried again with the same key", () =>
+  it.live("with another body is refused; a refused request can be corrected with the same key", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -48,12 +48,12 @@ describe("a POST with an Idempotency-Key", () => {
       const other = yield* send({ ...order, merchantRef: "order-2" })
       expect(other.status).toBe(422)
       expect(other.body.error.code).toBe("IDEMPOTENCY_KEY_REUSED")
-      // Before the schema is looked at.
+      // Before the schema is checked.
       expect((yield* send({})).status).toBe(422)
     }).pipe(Effect.provide(testApp()))
   )
 
-  it.live("is another one for another account's or mode's key, and on another path", () =>
+  it.live("is separate for the keys of other accounts and modes, and for other paths", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -108,7 +108,7 @@ const makeAccount = Effect.flatMap(Writer, (writer) =>
   )
 )
 
-/** Does its work in one transaction with what is remembered, and counts how often. */
+/** Does its work in one transaction with the stored response, and counts its executions. */
 const doing = (count: { done: number }) => (remember: StoreReplay) =>
   Effect.flatMap(Writer, (writer) =>
     writer.write(
@@ -128,8 +128,8 @@ const once = <E>(work: (remember: StoreReplay) => Effect.Effect<typeof response,
     )
   })
 
-describe("what is kept", () => {
-  it.scoped("is one of two requests at the same time: the other is told to wait", () =>
+describe("the stored response", () => {
+  it.scoped("is made once for two concurrent requests: the second is told to wait", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
@@ -150,7 +150,7 @@ describe("what is kept", () => {
     })
   )
 
-  it.scoped("is that of a request whose client has gone away, too: its key is in use until the work is stored", () =>
+  it.scoped("is made for a client that has disconnected, too: the key is in use until the work is stored", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
@@ -175,7 +175,7 @@ describe("what is kept", () => {
     })
   )
 
-  it.scoped("survives a restart, and is forgotten after 24 hours", () =>
+  it.scoped("survives a restart, and is deleted after 24 hours", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       const count = { done: 0 }
@@ -201,7 +201,7 @@ describe("what is kept", () => {
   )
 
   it.scoped(
-    "tells nothing of the body, which may hold a secret, and is given after a change of the master key too",
+    "reveals nothing of the request body, which may hold a secret, and is returned after a change of the master key too",
     () =>
       Effect.gen(function* () {
         const path = yield* temporaryDatabase
@@ -226,7 +226,7 @@ describe("what is kept", () => {
       })
   )
 
-  it.scoped("is nothing where the work failed or was taken back", () =>
+  it.scoped("does not exist if the work failed or was rolled back", () =>
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {

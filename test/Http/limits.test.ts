@@ -9,8 +9,8 @@ const limitOf = ({ headers }: { readonly headers: Readonly<Record<string, unknow
   headers["x-ratelimit-remaining"]
 ]
 
-describe("the limits of a key", () => {
-  it.live("are told on every answer to it, whatever is wrong with the request, and on no other", () =>
+describe("the rate limits of a key", () => {
+  it.live("are in headers of every response to it, whatever is wrong with the request, and of no other", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey("test", ["quotes:read"])
@@ -43,7 +43,7 @@ describe("the limits of a key", () => {
     }).pipe(app(100, 1000))
   )
 
-  it.live("refuse what is beyond them with 429, before anything else is looked at, and count each key for itself", () =>
+  it.live("refuse further requests with 429, before any other check, and count each key separately", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -62,7 +62,7 @@ describe("the limits of a key", () => {
     }).pipe(app(2, 1000))
   )
 
-  it.live("of the hour are told once they are the tighter ones", () =>
+  it.live("of the hour are in the headers once fewer requests are left in it than in the minute", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -75,7 +75,7 @@ describe("the limits of a key", () => {
 })
 
 describe("failed authentication", () => {
-  it.live("is answered late when it is repeated, on a connection that ends, and locks no valid key out", () =>
+  it.live("is delayed when repeated, closes its connection, and locks no valid key out", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -92,14 +92,14 @@ describe("failed authentication", () => {
   )
 })
 
-describe("who a client is", () => {
+describe("the address of a client", () => {
   const of = (peer: string, forwarded?: string, trusted: ReadonlyArray<string> = ["10.0.0.0/8", "::1/128"]) =>
     clientAddressOf(trusted)({
       socket: { remoteAddress: peer },
       headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded }
     } as never)
 
-  it("is the other end of the connection unless that is a trusted proxy", () => {
+  it("is the peer of the connection unless that is a trusted proxy", () => {
     expect(of("192.0.2.1", "198.51.100.7")).toBe("192.0.2.1")
     expect(of("10.0.0.1", "198.51.100.7")).toBe("198.51.100.7")
     expect(of("::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7")
@@ -107,7 +107,7 @@ describe("who a client is", () => {
     expect(of("10.0.0.1")).toBe("10.0.0.1")
   })
 
-  it("is the last one before the operator's own proxies: what comes before it anybody could have written", () => {
+  it("is the last one before the operator's own proxies, since clients can forge the earlier ones", () => {
     expect(of("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.9.9.9")).toBe("198.51.100.7")
     expect(of("10.0.0.1", "203.0.113.9, nonsense")).toBe("10.0.0.1")
     expect(of("::1", "2001:db8::5, 10.1.1.1")).toBe("2001:db8::5")

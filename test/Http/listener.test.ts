@@ -6,7 +6,7 @@ import { dial } from "../lib/socket.ts"
 
 const anyPort = { host: "127.0.0.1", port: 0 }
 
-/** Tells what arrived of a body. */
+/** Responds with the size of the received body. */
 const tell: Respond = (_, body) =>
   Effect.succeed({ status: 200, headers: {}, text: JSON.stringify({ body: body?.toString() ?? "too large" }) })
 
@@ -14,8 +14,8 @@ const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 const errorIn = (text: string) => JSON.parse(text.slice(text.lastIndexOf("\r\n\r\n"))).error
 
-describe("bodies", () => {
-  it.scopedLive("over the limit by their length are answered unread, and the connection lives on", () =>
+describe("request bodies", () => {
+  it.scopedLive("whose Content-Length is over the limit are refused unread, and the connection stays open", () =>
     Effect.gen(function* () {
       const client = yield* dial(yield* serveHttp(tell, anyPort))
       const length = 64 * 1024 + 1
@@ -27,7 +27,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("over the limit in chunks are answered where they pass it, and the connection lives on", () =>
+  it.scopedLive("in chunks are refused when they pass the limit, and the connection stays open", () =>
     Effect.gen(function* () {
       const client = yield* dial(yield* serveHttp(tell, anyPort))
       const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
@@ -38,7 +38,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("at the limit arrive whole, in whatever pieces", () =>
+  it.scopedLive("at the limit arrive whole, however they are split", () =>
     Effect.gen(function* () {
       const client = yield* dial(yield* serveHttp(tell, anyPort))
       const body = "é".repeat(32 * 1024)
@@ -51,7 +51,7 @@ describe("bodies", () => {
     })
   )
 
-  it.scopedLive("are asked for where a client waits for it, and other expectations do no harm", () =>
+  it.scopedLive("get 100 Continue if the client expects it, and other expectations are ignored", () =>
     Effect.gen(function* () {
       const client = yield* dial(yield* serveHttp(tell, anyPort))
       client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
@@ -64,7 +64,7 @@ describe("bodies", () => {
   )
 })
 
-describe("what Node refuses by itself has the JSON body too", () => {
+describe("requests that Node itself refuses get the JSON body too", () => {
   it.scopedLive.each([
     ["NONSENSE\r\n\r\n", 400, "BAD_REQUEST", "This is not a well-formed HTTP request."],
     [
@@ -91,8 +91,8 @@ describe("what Node refuses by itself has the JSON body too", () => {
   )
 })
 
-describe("a client that goes away", () => {
-  it.scopedLive("while it is answered ends the work for it, and nothing else", () =>
+describe("a client that disconnects", () => {
+  it.scopedLive("during its request interrupts the work for it, and nothing else", () =>
     Effect.gen(function* () {
       const started = yield* Deferred.make<void>()
       const ended = yield* Deferred.make<void>()
@@ -114,7 +114,7 @@ describe("a client that goes away", () => {
     })
   )
 
-  it.scopedLive("before its body has come is nobody's request", () =>
+  it.scopedLive("before its body has arrived starts no work", () =>
     Effect.gen(function* () {
       let asked = 0
       const address = yield* serveHttp((request, body, id) => {
@@ -133,8 +133,8 @@ describe("a client that goes away", () => {
 })
 
 /**
- * A server whose requests are answered when the test says so, but for those to /; and that ends as a daemon does:
- * interrupted. An answer to /stream has no end.
+ * A server whose requests, except those to /, are answered when the test says so, and that ends as the daemon does:
+ * by interruption. A response to /stream has no end.
  */
 const closable = Effect.gen(function* () {
   const started = yield* Deferred.make<void>()
@@ -158,7 +158,7 @@ const closable = Effect.gen(function* () {
 
 const waiting = "GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
 
-/** The same, with a request that waits. */
+/** The same, with a request in progress. */
 const closableAt = (request: string) =>
   Effect.gen(function* () {
     const server = yield* closable
@@ -170,7 +170,7 @@ const closableAt = (request: string) =>
 const closableAtWork = closableAt(waiting)
 
 describe("at a shutdown", () => {
-  it.scopedLive("what is in flight finishes, live connections hear 503, new ones nobody", () =>
+  it.scopedLive("requests in progress finish, open connections get 503, new connections are not accepted", () =>
     Effect.gen(function* () {
       const { address, busy, close, go } = yield* closableAtWork
       const idle = yield* dial(address)
@@ -194,7 +194,7 @@ describe("at a shutdown", () => {
     })
   )
 
-  it.scoped("whoever sends another request when the last is answered hears 503, and is not cut off", () =>
+  it.scoped("a client that sends another request after its last response gets 503, and is not cut off", () =>
     Effect.gen(function* () {
       const { address, busy, close, go } = yield* closableAtWork
       const idle = yield* dial(address)
@@ -209,7 +209,7 @@ describe("at a shutdown", () => {
     })
   )
 
-  it.scopedLive("a request whose work has ended before it hears 503", () =>
+  it.scopedLive("a request whose work was interrupted gets 503", () =>
     Effect.gen(function* () {
       const client = yield* dial(yield* serveHttp(() => Effect.interrupt, anyPort))
       client.write(get)
@@ -217,7 +217,7 @@ describe("at a shutdown", () => {
     })
   )
 
-  it.scopedLive("a stream that would begin meanwhile, and never end, hears 503 and does not hold it up", () =>
+  it.scopedLive("a request for an endless stream gets 503 and does not delay it", () =>
     Effect.gen(function* () {
       const { address, busy, close, go } = yield* closableAt(waiting.replace("/wait", "/stream"))
       const idle = yield* dial(address)
@@ -233,7 +233,7 @@ describe("at a shutdown", () => {
     })
   )
 
-  it.scopedLive("connections that say nothing do not hold it up", () =>
+  it.scopedLive("idle connections do not delay it", () =>
     Effect.gen(function* () {
       const { address, close } = yield* closable
       const silent = yield* dial(address)
@@ -260,7 +260,7 @@ describe("at a shutdown", () => {
   )
 })
 
-it.scopedLive("a port that is taken is said so", () =>
+it.scopedLive("a port that is in use is a clear error", () =>
   Effect.gen(function* () {
     const { port } = yield* serveHttp(tell, anyPort)
     const error = yield* Effect.flip(serveHttp(tell, { ...anyPort, port }))

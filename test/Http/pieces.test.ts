@@ -10,10 +10,10 @@ const anyPort = { host: "127.0.0.1", port: 0 }
 const get = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
 const piece = "x".repeat(64 * 1024)
-/** Far more than the sockets between two of them hold. */
+/** Far more bytes than the socket buffers hold. */
 const tooMany = 1_000
 
-/** At /stream, a long answer in pieces, then nothing for ever; elsewhere a short one. */
+/** /stream returns a long response in pieces that never ends; other paths a short one. */
 const streaming = (pieces: number) =>
   Effect.gen(function* () {
     const all = yield* Deferred.make<void>()
@@ -31,8 +31,8 @@ const streaming = (pieces: number) =>
     return { respond, all: Deferred.await(all), ended, made: () => made }
   })
 
-describe("an answer in pieces", () => {
-  it.scopedLive("waits for a client that does not read, holds up no other, and ends with it", () =>
+describe("a streamed response", () => {
+  it.scopedLive("waits for a client that does not read, delays no other client, and ends with its connection", () =>
     Effect.gen(function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
       const address = yield* serveHttp(respond, anyPort, { answerTimeout: 300 })
@@ -45,13 +45,13 @@ describe("an answer in pieces", () => {
         other.write(get("/"))
         yield* other.received(new RegExp(`(HTTP/1.1 200[\\s\\S]*short){${i}}`))
       }
-      // Dropped, since nothing goes to it any more.
+      // Dropped without a write.
       yield* Deferred.await(ended)
       expect(made()).toBeLessThan(tooMany / 2)
     })
   )
 
-  it.scoped("drops a client that has not taken a piece for 30 seconds, whatever it takes of it meanwhile", () =>
+  it.scoped("drops a client that has not read a whole piece for 30 seconds, even if it reads parts of it", () =>
     Effect.gen(function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
       const slow = yield* dial(yield* serveHttp(respond, anyPort))
@@ -60,13 +60,13 @@ describe("an answer in pieces", () => {
       slow.pause()
       yield* TestClock.adjust("29 seconds")
       expect(yield* Deferred.isDone(ended)).toBe(false)
-      // The sockets between the two may take some more before they are full, in their own time.
+      // The socket buffers may take some more bytes before they are full.
       while (!(yield* Deferred.isDone(ended))) yield* Effect.zipRight(eventLoopTurn, TestClock.adjust("30 seconds"))
       expect(made()).toBeLessThan(tooMany / 2)
     })
   )
 
-  it.scopedLive("comes whole to a client that reads, and ends with its connection", () =>
+  it.scopedLive("arrives whole at a client that reads, and ends with its connection", () =>
     Effect.gen(function* () {
       const { all, ended, made, respond } = yield* streaming(50)
       const client = yield* dial(yield* serveHttp(respond, anyPort))
@@ -79,7 +79,7 @@ describe("an answer in pieces", () => {
     })
   )
 
-  it.scopedLive("gives others their turn between its pieces, also to a client that takes all at once", () =>
+  it.scopedLive("lets other work run between its pieces, even if its client reads everything at once", () =>
     Effect.gen(function* () {
       const { all, respond } = yield* streaming(200)
       let turns = 0
@@ -97,7 +97,7 @@ describe("an answer in pieces", () => {
     })
   )
 
-  it.scopedLive("is only announced to HEAD, and the connection lives on", () =>
+  it.scopedLive("has only headers for HEAD, and the connection stays open", () =>
     Effect.gen(function* () {
       const { made, respond } = yield* streaming(50)
       const client = yield* dial(yield* serveHttp(respond, anyPort))
@@ -108,7 +108,7 @@ describe("an answer in pieces", () => {
     })
   )
 
-  it.scopedLive("ends with its connection also behind another one on it, which has not ended", () =>
+  it.scopedLive("ends with its connection also if it is queued behind an unfinished response", () =>
     Effect.gen(function* () {
       let open = 0
       const begun = yield* Deferred.make<void>()
@@ -136,38 +136,34 @@ describe("an answer in pieces", () => {
   )
 })
 
-it.scoped(
-  "an answer that its client has not taken whole after 30 seconds is given up, whatever it has taken of it",
-  () =>
-    Effect.gen(function* () {
-      const text = "x".repeat(64 * 1024 * 1024)
-      const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-      const slow = yield* dial(yield* serveHttp(respond, anyPort))
-      slow.write(get("/"))
-      yield* slow.received(/200 OK/)
-      slow.pause()
-      const closed = yield* Effect.fork(slow.closed)
-      yield* TestClock.adjust("30 seconds")
-      slow.resume()
-      expect((yield* Fiber.join(closed)).length).toBeLessThan(text.length)
-    })
+it.scoped("a response that its client has not read whole after 30 seconds is dropped, even if it has read a part", () =>
+  Effect.gen(function* () {
+    const text = "x".repeat(64 * 1024 * 1024)
+    const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
+    const slow = yield* dial(yield* serveHttp(respond, anyPort))
+    slow.write(get("/"))
+    yield* slow.received(/200 OK/)
+    slow.pause()
+    const closed = yield* Effect.fork(slow.closed)
+    yield* TestClock.adjust("30 seconds")
+    slow.resume()
+    expect((yield* Fiber.join(closed)).length).toBeLessThan(text.length)
+  })
 )
 
-it.scoped(
-  "an answer that its client has taken is unread no more: it is given the next one on the same connection",
-  () =>
-    Effect.gen(function* () {
-      const text = `${"x".repeat(16 * 1024 * 1024)}taken`
-      const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-      const client = yield* dial(yield* serveHttp(respond, anyPort, { unreadPerClient: 0 }))
-      client.write(get("/"))
-      yield* client.received(/taken$/)
-      client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-      expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
-    })
+it.scoped("a client that has read a response gets the next one on the same connection", () =>
+  Effect.gen(function* () {
+    const text = `${"x".repeat(16 * 1024 * 1024)}taken`
+    const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
+    const client = yield* dial(yield* serveHttp(respond, anyPort, { unreadPerClient: 0 }))
+    client.write(get("/"))
+    yield* client.received(/taken$/)
+    client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
+  })
 )
 
-it.scoped("answers that one client leaves unread are bounded in bytes, and cost no other client anything", () =>
+it.scoped("unread responses of one client are limited in bytes, without effect on other clients", () =>
   Effect.gen(function* () {
     const text = "x".repeat(64 * 1024 * 1024)
     const respond: Respond = ({ url }) =>

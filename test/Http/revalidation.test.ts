@@ -2,10 +2,10 @@ import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestApi, testApp } from "../lib/api.ts"
 
-layer(testApp(), { excludeTestServices: true })("what may be kept", (it) => {
+layer(testApp(), { excludeTestServices: true })("a cacheable response", (it) => {
   const paths = ["/docs", "/docs/style.css", "/openapi.json"]
 
-  it.effect("has a strong tag of its own, and must be asked for again", () =>
+  it.effect("has its own strong ETag, and must be revalidated", () =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
       const answers = yield* Effect.forEach(paths, (path) => call("GET", path), { concurrency: 1 })
@@ -20,7 +20,7 @@ layer(testApp(), { excludeTestServices: true })("what may be kept", (it) => {
     })
   )
 
-  it.effect("is not sent to whoever has it", () =>
+  it.effect("is not sent to a client that has the current version", () =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
       for (const path of paths) {
@@ -47,7 +47,7 @@ layer(testApp(), { excludeTestServices: true })("what may be kept", (it) => {
     })
   )
 
-  it.effect("is nothing else: no tag, and a condition changes nothing", () =>
+  it.effect("is none of the others: they have no ETag, and a condition has no effect", () =>
     Effect.gen(function* () {
       const { call, newKey } = yield* TestApi
       const key = yield* newKey()

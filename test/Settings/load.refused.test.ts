@@ -4,15 +4,15 @@ import { load } from "../../src/Settings.ts"
 import { testXpub } from "../lib/settings.ts"
 import { loadText, masterXprv, masterXpub, phrase, privateKey, problemsOf, small } from "./loading.ts"
 
-describe("what is refused", () => {
-  it.effect("a folder for the mark that a copy of the database's folder would hold", () =>
+describe("a refused configuration", () => {
+  it.effect("has a folder for the mark inside the database's folder", () =>
     Effect.gen(function* () {
       const { at } = yield* problemsOf(`${small}[database]\npath = "/data/tilld.db"\nmark_folder = "/data/marks"\n`)
       expect(at["database.mark_folder"]).toContain("in the folder of the database")
     })
   )
 
-  it.effect("a socket for the second group in the folder of the database", () =>
+  it.effect("has the read-only socket in the database's folder", () =>
     Effect.gen(function* () {
       for (const socket of ["/data/read.sock", "/data/tilld.db", "/data/tilld.db.sock", "/data/run/read.sock"]) {
         const { at } = yield* problemsOf(
@@ -23,7 +23,7 @@ describe("what is refused", () => {
     })
   )
 
-  it.effect("every problem at once, each with its place and what to do", () =>
+  it.effect("gets all its problems at once, each with its place and its remedy", () =>
     Effect.gen(function* () {
       const { at, message } = yield* problemsOf(
         `
@@ -117,13 +117,13 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
       place("chains.polygon.live.tokens.DAI.address", "contract of USDC")
       place("chains.polygon.live.policy[0].require", "finalized")
       place("chains.polygon.live.policy[1]", "section")
-      // And nothing that is right, such as the last proxy and the second RPC.
+      // Nothing that is valid, such as the last proxy and the second RPC URL.
       expect(Object.keys(at)).toHaveLength(42)
       expect(message).toContain("42 problems")
     })
   )
 
-  it.effect("nothing at all, and a file that is not there", () =>
+  it.effect("is empty or a missing file", () =>
     Effect.gen(function* () {
       const { at } = yield* problemsOf("")
       expect(Object.keys(at)).toEqual(["server.public_url", "chains"])
@@ -132,7 +132,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     })
   )
 
-  it.effect("malformed TOML, with its line and column and without the line itself", () =>
+  it.effect("is malformed TOML: the error has line and column, but not the line itself", () =>
     Effect.gen(function* () {
       const { message } = yield* problemsOf('[server]\nhost = "a"\nport = "hunter2\n', { TILLD_NOT_A_KEY: "x" })
       expect(message).toMatch(/line 3, column \d+/)
@@ -141,7 +141,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     })
   )
 
-  it.effect("one wallet for both modes", () =>
+  it.effect("has one wallet for both modes", () =>
     Effect.gen(function* () {
       const { at } = yield* problemsOf(small.replace("[wallets]", `[wallets]\nlive = "${testXpub}"`))
       expect(Object.keys(at)).toEqual(["wallets.test"])
@@ -149,7 +149,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     })
   )
 
-  it.effect("keys of a prototype, dates and tables where values belong", () =>
+  it.effect("has prototype keys, or dates and tables instead of values", () =>
     Effect.gen(function* () {
       const { at } = yield* problemsOf(
         `${small}__proto__ = 1\nconstructor = 2\n[log]\nlevel = 1979-05-27\nformat = { a = 1 }\n`
@@ -177,7 +177,7 @@ describe("secrets", () => {
     ]
   ]
 
-  it.effect.each(hidden)("%s is refused wherever it stands, and not shown", ([, secret, what]) =>
+  it.effect.each(hidden)("%s is refused wherever it is, and not shown", ([, secret, what]) =>
     Effect.gen(function* () {
       const texts = [
         small.replace(testXpub, secret),
@@ -197,7 +197,7 @@ describe("secrets", () => {
     })
   )
 
-  it.effect("also in a comment, in a file that does not parse, and as a key", () =>
+  it.effect("are refused also in a comment, in a file that does not parse, and as a key", () =>
     Effect.gen(function* () {
       const texts = [
         `${small}# ${masterXprv}`,
@@ -214,7 +214,7 @@ describe("secrets", () => {
     })
   )
 
-  it.effect("are not shown by any other problem, nor by the settings themselves", () =>
+  it.effect("are shown by no other problem, nor by the settings themselves", () =>
     Effect.gen(function* () {
       const { message } = yield* problemsOf(`
 [server]
@@ -238,7 +238,7 @@ rpc_urls = "https://x.io/hunter2"
     })
   )
 
-  it.effect("64 hex digits in the path of an RPC URL are a provider's key, and no private one", () =>
+  it.effect("64 hex digits in the path of an RPC URL are a provider's API key, not a private key", () =>
     Effect.gen(function* () {
       const url = `https://rpc.example.com/base/${privateKey}`
       const { settings } = yield* loadText(small.replace("https://rpc.example.com/v1/0123456789abcdef", url))

@@ -11,8 +11,8 @@ import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { loadText, problemsOf, small } from "./loading.ts"
 
-describe("what is given", () => {
-  it.effect("a small file stands on the defaults and the public network's preset", () =>
+describe("a configuration", () => {
+  it.effect("of a few lines gets the defaults and the public network's preset", () =>
     Effect.gen(function* () {
       const { settings, unread } = yield* loadText(small)
       expect(settings.server).toEqual({
@@ -39,7 +39,7 @@ describe("what is given", () => {
     })
   )
 
-  it.effect("wrong tokens are known on a public network, and not on another of the same name", () =>
+  it.effect("has known wrong tokens on a public network, but not on another network of that name", () =>
     Effect.gen(function* () {
       const chain = (id: string) =>
         small
@@ -68,7 +68,7 @@ ${id}
     })
   )
 
-  it.effect("the blocks that a network is known by are the public network's, and no other's of the same name", () =>
+  it.effect("has the known blocks of a public network, but not for another network of that name", () =>
     Effect.gen(function* () {
       const genesis = { number: 0, hash: "0x0dcc9e089e30b90ddfc55be9a37dd15bc551aeee999d2e2b51414c54eaf934e4" }
       expect((yield* loadText(small)).settings.chains[0]?.knownBlocks).toEqual([genesis])
@@ -84,7 +84,7 @@ ${id}
     })
   )
 
-  it.effect("a file can correct a preset key by key", () =>
+  it.effect("can override a preset key by key", () =>
     Effect.gen(function* () {
       const { settings } = yield* loadText(`${small}confirmations = 2\npoll_interval = "500ms"\nstart_block = 7\n`)
       expect(settings.chains[0]).toMatchObject({ chainId: 84532, confirmations: 2, startBlock: 7 })
@@ -92,7 +92,7 @@ ${id}
     })
   )
 
-  it.effect("the environment wins over the file, in the type of each key", () =>
+  it.effect("is overridden by the environment, in the type of each key", () =>
     Effect.gen(function* () {
       const { settings } = yield* loadText(small, {
         TILLD_SERVER__PORT: "9000",
@@ -123,7 +123,7 @@ ${id}
     })
   )
 
-  it.effect("price sources are asked by https, or by http on this machine", () =>
+  it.effect("has price sources with https, or with http on this machine", () =>
     Effect.gen(function* () {
       const rates = (url: string) => loadText(`${small}[rates]\ncoinbase_url = "${url}"\n`)
       for (const url of [
@@ -150,7 +150,7 @@ ${id}
     })
   )
 
-  it.effect("names what was given and nothing reads yet", () =>
+  it.effect("lists the given keys that this version does not use", () =>
     Effect.gen(function* () {
       const { unread } = yield* loadText(`${small}balance_interval = "20s"\n[admin]\n[limits]\nper_minute = 5\n`, {
         TILLD_ALERTS__URL: "https://alerts.example.com"
@@ -163,7 +163,7 @@ ${id}
 describe("a relative path", () => {
   const files = `${small}[database]\npath = "data/tilld.db"\n[webhooks]\nextra_ca_file = "ca.pem"\n[control]\nread_socket = "run/read.sock"\n`
 
-  it.scoped("in the file is one from the file's folder", () =>
+  it.scoped("in the file is relative to the file's folder", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       writeFileSync(join(folder, "tilld.toml"), files)
@@ -181,7 +181,7 @@ describe("a relative path", () => {
     })
   )
 
-  it.scoped("in the environment is one from the working folder", () =>
+  it.scoped("in the environment is relative to the working folder", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       writeFileSync(join(folder, "tilld.toml"), files)
@@ -192,7 +192,7 @@ describe("a relative path", () => {
     })
   )
 
-  it.effect("is none where there is no file to name", () =>
+  it.effect("is not made from an empty value or a default", () =>
     Effect.gen(function* () {
       const { settings } = yield* loadText(small)
       expect([settings.database.path, settings.webhooks.extraCaFile]).toEqual(["/var/lib/tilld/tilld.db", ""])
@@ -203,8 +203,8 @@ describe("a relative path", () => {
   )
 })
 
-describe("the files that ship", () => {
-  it.effect("sandbox.toml decodes, and has the addresses that the local chains give their tokens", () =>
+describe("the shipped configuration files", () => {
+  it.effect("sandbox.toml is valid, and has the token addresses of the local chains", () =>
     Effect.gen(function* () {
       const { settings, unread } = yield* load({ path: "config/sandbox.toml", env: {} })
       expect(settings.database.path).toBe(resolve(".sandbox/tilld.db"))
@@ -225,7 +225,7 @@ describe("the files that ship", () => {
     })
   )
 
-  it.effect("tilld.example.toml names every key, and decodes once the wallets are given", () =>
+  it.effect("tilld.example.toml has every key, and is valid once the wallets are set", () =>
     Effect.gen(function* () {
       const example = readFileSync("config/tilld.example.toml", "utf8")
       const { at } = yield* problemsOf(example)
@@ -246,7 +246,7 @@ rpc_urls = ["https://sepolia-rpc.example.com"]
 `,
         env
       )
-      // All but the two that it shows by example are the defaults.
+      // All values but the two examples are the defaults.
       expect(settings.rates.fixed).not.toEqual({})
       expect(settings.chains[0]?.policies).toHaveLength(1)
       const plain = (all: typeof settings) => ({

@@ -33,7 +33,7 @@ export const loadText = (text: string, env: Readonly<Record<string, string>> = {
     })
   )
 
-/** What is said of each place, and the whole message. */
+/** The problem at each place, and the whole message. */
 export const problemsOf = (text: string, env: Readonly<Record<string, string>> = {}) =>
   Effect.map(Effect.flip(Effect.asVoid(loadText(text, env))), (error: SettingsInvalid) => ({
     at: Object.fromEntries(error.problems.map((problem) => [problem.at, problem.message])),

@@ -11,7 +11,7 @@ const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64")
 const firstByte = (database: string, env: Readonly<Record<string, string>>) =>
   Effect.map(loadMasterKey(database, env), (key) => Redacted.value(key)[0])
 
-it.scoped("the credential comes first, then the environment, then the file beside the database", () =>
+it.scoped("the master key comes from the credential, else the environment, else the file beside the database", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const database = join(folder, "tilld.db")
@@ -20,7 +20,7 @@ it.scoped("the credential comes first, then the environment, then the file besid
 
     writeFileSync(join(folder, "master.key"), `${keyOf(3)}\n`, { mode: 0o600 })
     expect(yield* firstByte(database, {})).toBe(3)
-    // A directory of credentials that are not ours.
+    // A directory of credentials without ours.
     expect(yield* firstByte(database, { CREDENTIALS_DIRECTORY: folder })).toBe(3)
     expect(yield* firstByte(database, { TILLD_MASTER_KEY: keyOf(2) })).toBe(2)
     writeFileSync(join(folder, "master-key"), keyOf(1))
@@ -31,10 +31,10 @@ it.scoped("the credential comes first, then the environment, then the file besid
 it.effect.each([
   ["hex", "ab".repeat(32)],
   ["16 bytes", Buffer.alloc(16).toString("base64")],
-  ["base64 with something more", `${keyOf(1)}!`],
-  ["base64 of the URL kind", Buffer.alloc(32, 255).toString("base64url")],
+  ["base64 with extra characters", `${keyOf(1)}!`],
+  ["base64url", Buffer.alloc(32, 255).toString("base64url")],
   ["nothing", ""]
-])("%s is no master key, and is not shown", ([, text]) =>
+])("%s is not a master key, and is not shown", ([, text]) =>
   Effect.gen(function* () {
     const { message } = yield* Effect.flip(loadMasterKey("/nowhere/tilld.db", { TILLD_MASTER_KEY: text }))
     expect(message).toMatch(/TILLD_MASTER_KEY must be 32 bytes in base64.*openssl/)
@@ -42,7 +42,7 @@ it.effect.each([
   })
 )
 
-it.effect("a key of zeros is refused", () =>
+it.effect("a master key of zeros is refused", () =>
   Effect.map(Effect.flip(loadMasterKey("/nowhere/tilld.db", { TILLD_MASTER_KEY: keyOf(0) })), ({ message }) =>
     expect(message).toMatch(/TILLD_MASTER_KEY is all zeros.*openssl/)
   )
@@ -61,7 +61,7 @@ it.scoped.each([0o644, 0o640, 0o604, 0o660])("a key file of mode %o, which other
   })
 )
 
-it.scoped("the sandbox's key is made once, for its owner's eyes", () =>
+it.scoped("the sandbox's key is created once, readable only by its owner", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const database = join(folder, "tilld.db")
@@ -74,7 +74,7 @@ it.scoped("the sandbox's key is made once, for its owner's eyes", () =>
   })
 )
 
-it.scoped("nor is one taken for the new key, whose place systemd guards where it is a credential", () =>
+it.scoped("a new master key file that others can read is refused, unless it is a systemd credential", () =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     const file = join(folder, "new-master-key")

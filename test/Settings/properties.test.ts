@@ -44,7 +44,7 @@ const values = fc.oneof(
 
 const environments = fc.dictionary(fc.constantFrom(...variables), values, { maxKeys: 5 })
 
-it("whatever the environment says, the answer is the configuration or a list of problems", () => {
+it("any environment gives a configuration or a list of problems", () => {
   void fc.assert(
     fc.property(environments, (env) => {
       const exit = Effect.runSyncExit(Effect.either(load({ path: "config/sandbox.toml", env })))
@@ -60,7 +60,7 @@ it("whatever the environment says, the answer is the configuration or a list of 
 
 const hex = fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 25, maxLength: 80 })
 
-it("a value too long to be a slip is never repeated", () => {
+it("a value too long to be a typing error is not shown in the problem", () => {
   void fc.assert(
     fc.property(fc.constantFrom(...variables), hex, (variable, secret) => {
       const exit = Effect.runSync(Effect.either(load({ path: "config/sandbox.toml", env: { [variable]: secret } })))
@@ -70,7 +70,7 @@ it("a value too long to be a slip is never repeated", () => {
   )
 })
 
-it("durations are read in both forms, and never below zero", () => {
+it("durations are accepted in both forms, and never negative", () => {
   const long = { ms: "millis", s: "seconds", m: "minutes", h: "hours", d: "days", w: "weeks" }
   void fc.assert(
     fc.property(fc.nat(100_000), fc.constantFrom("ms", "s", "m", "h", "d", "w" as const), (amount, unit) => {
@@ -85,7 +85,7 @@ it("durations are read in both forms, and never below zero", () => {
   }
 })
 
-it("prose and addresses are no keys", () => {
+it("prose and addresses are not taken for private keys", () => {
   const prose =
     "# One section per chain and mode: a chain without a section is off in that mode, and two providers are better"
   expect(keyInText(prose)).toBeUndefined()

@@ -14,7 +14,7 @@ const holderFile = fileURLToPath(new URL("../lib/lockHolder.ts", import.meta.url
 const startHolder = (database: string) =>
   Effect.tap(start(process.execPath, ["--import", typescript, holderFile, database]), ({ line }) => line(/^held$/))
 
-it.scopedLive("a second holder is refused, and told who is there", () =>
+it.scopedLive("a second holder is refused with the process id of the first", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const holder = yield* startHolder(database)
@@ -24,7 +24,7 @@ it.scopedLive("a second holder is refused, and told who is there", () =>
   })
 )
 
-it.scopedLive("two names of one database have one lock", () =>
+it.scopedLive("two paths of one database share one lock", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     writeFileSync(database, "")
@@ -35,7 +35,7 @@ it.scopedLive("two names of one database have one lock", () =>
   })
 )
 
-it.scopedLive("nobody but the owner and its group can open what is locked, also where it was made otherwise", () =>
+it.scopedLive("only the owner and its group can open the lock file, even if it had other permissions", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     writeFileSync(`${database}.lock`, "")
@@ -45,7 +45,7 @@ it.scopedLive("nobody but the owner and its group can open what is locked, also 
   })
 )
 
-it.scopedLive("a holder that is killed frees it at once", () =>
+it.scopedLive("the lock of a killed process is free at once", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     const holder = yield* startHolder(database)
@@ -55,7 +55,7 @@ it.scopedLive("a holder that is killed frees it at once", () =>
   })
 )
 
-it.scopedLive("the scope's end frees it, also within one process", () =>
+it.scopedLive("the end of the scope frees the lock, also within one process", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     yield* Effect.scoped(
@@ -70,11 +70,11 @@ it.scopedLive("the scope's end frees it, also within one process", () =>
   })
 )
 
-it.scopedLive("what a dead holder left behind names nobody", () =>
+it.scopedLive("the process id of a dead holder is not reported", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     yield* acquire(database, "serve")
-    // No process has this number, Linux stops at 2^22.
+    // No process has this id: Linux stops at 2^22.
     for (const text of ["99999999 serve\n", "0 serve\n", "-1 serve", "nonsense", ""]) {
       writeFileSync(`${database}.pid`, text)
       const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
@@ -84,7 +84,7 @@ it.scopedLive("what a dead holder left behind names nobody", () =>
   })
 )
 
-it.scopedLive("a folder that cannot be worked in is a clear error", () =>
+it.scopedLive("an unusable folder is a clear error", () =>
   Effect.gen(function* () {
     const database = yield* temporaryDatabase
     writeFileSync(database, "")

@@ -11,7 +11,7 @@ const keys = Effect.flatMap(Reader, (reader) =>
   Effect.map(reader.all<{ key: string }>("SELECT key FROM meta ORDER BY key"), (rows) => rows.map((row) => row.key))
 )
 
-it.live("what is acknowledged can be read on the other connection", () =>
+it.live("an acknowledged write can be read on the other connection", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     yield* writer.write(put("a", "1"))
@@ -19,8 +19,8 @@ it.live("what is acknowledged can be read on the other connection", () =>
   }).pipe(Effect.provide(tempStore))
 )
 
-// The clock stands still, so that no group ends because its time is up.
-it.effect("commands that arrive together share a commit, and one refusal leaves the others standing", () =>
+// The test clock stands still, so that no group commit ends by its time limit.
+it.effect("commands that arrive together share a commit, and a refusal of one does not affect the others", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader
@@ -29,7 +29,7 @@ it.effect("commands that arrive together share a commit, and one refusal leaves 
       writer.write(
         Effect.gen(function* () {
           yield* put(`k${i}`, "v")
-          // The reader sees nothing of a group before its commit.
+          // The reader does not see a group before its commit.
           const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta")
           seenInside.push(row?.n ?? -1)
           if (i % 10 === 3) return yield* Effect.fail("refused" as const)
@@ -49,7 +49,7 @@ it.effect("commands that arrive together share a commit, and one refusal leaves 
   }).pipe(Effect.provide(tempStore))
 )
 
-it.effect("a group runs again only for a command that fails after it has written", () =>
+it.effect("a group is repeated only for a command that fails after it has written", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const runs = { reading: 0, writing: 0 }
@@ -76,7 +76,7 @@ it.effect("a group runs again only for a command that fails after it has written
   }).pipe(Effect.provide(tempStore))
 )
 
-it.live("a defect in a command answers its caller alone", () =>
+it.live("a defect in a command fails only its own caller", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const [bad, good] = yield* Effect.all(
@@ -92,7 +92,7 @@ it.live("a defect in a command answers its caller alone", () =>
   }).pipe(Effect.provide(tempStore))
 )
 
-it.live("afterCommit runs after the commit, before the answer, and not for a refusal", () =>
+it.live("afterCommit runs after the commit, before the acknowledgement, and not for a refusal", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const order: Array<string> = []
@@ -118,8 +118,8 @@ it.live("afterCommit runs after the commit, before the answer, and not for a ref
   }).pipe(Effect.provide(tempStore))
 )
 
-// Its clock too stands still.
-it.effect("a function that several commands give for after the commit runs once, after the last of them", () =>
+// The test clock stands still here too.
+it.effect("a function that several commands pass to afterCommit runs once, after the last of them", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const order: Array<string> = []
@@ -138,8 +138,8 @@ it.effect("a function that several commands give for after the commit runs once,
   }).pipe(Effect.provide(tempStore))
 )
 
-// Its clock too stands still.
-it.effect("a full disk fails the whole group with a typed error, and the writer goes on when there is room", () =>
+// The test clock stands still here too.
+it.effect("a full disk fails the whole group with a typed error, and the writer continues once there is space", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const pages = (n: number) => writer.write(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${n}`)))
@@ -154,7 +154,7 @@ it.effect("a full disk fails the whole group with a typed error, and the writer 
     )
     expect(full).toBeInstanceOf(StoreUnavailable)
     expect(full.message).toContain("free some space")
-    // It was in the same group: nothing of it may stand that nobody was told of.
+    // It was in the same group: a command that was not acknowledged must leave nothing.
     expect(Exit.isFailure(small)).toBe(true)
     expect(yield* keys).toEqual([])
     yield* pages(1_000_000)
@@ -163,7 +163,7 @@ it.effect("a full disk fails the whole group with a typed error, and the writer 
   }).pipe(Effect.provide(tempStore))
 )
 
-// SQLite takes back such a statement alone, and not its transaction: that would stay open, and be in the way of every other.
+// SQLite rolls back only such a statement, not its transaction, which would stay open and block all later ones.
 it.effect.each([
   [
     "one statement of many rows",
@@ -183,13 +183,13 @@ it.effect.each([
     const many = put("small", "1").pipe(Effect.zipRight(Effect.flatMap(Tx, (tx) => tx.run(statement))))
     expect(yield* Effect.flip(writer.write(many))).toBeInstanceOf(StoreUnavailable)
     expect(yield* keys).toEqual([])
-    // There is room for this one.
+    // There is space for this one.
     yield* writer.write(put("after", "1"))
     expect(yield* keys).toEqual(["after"])
   }).pipe(Effect.provide(tempStore))
 )
 
-it.live("a command that waits when the store closes is interrupted, and not left without an answer", () =>
+it.live("a command that waits when the store closes is interrupted, so that its caller does not hang", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const scope = yield* Scope.make()
@@ -202,7 +202,7 @@ it.live("a command that waits when the store closes is interrupted, and not left
   }).pipe(Effect.scoped)
 )
 
-it.live("a closed store takes nothing more", () =>
+it.live("a closed store accepts no command", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const scope = yield* Scope.make()

@@ -24,7 +24,7 @@ interface Log {
   readonly checkpointed: number
 }
 
-/** A writer whose log is moved by what `file` runs, and what each of its own moves came to. */
+/** A writer whose WAL is checkpointed by the thread in `file`, and the results of its own checkpoints. */
 const writing = (path: string, file: string) =>
   Effect.gen(function* () {
     const move = yield* checkpoints(path, Effect.void, pathToFileURL(file))
@@ -44,7 +44,7 @@ const writing = (path: string, file: string) =>
     return { moved, one, some: Effect.all(Arr.replicate(one, 200), { concurrency: "unbounded", discard: true }) }
   })
 
-/** Pages in the log, seen by another connection. */
+/** Pages in the WAL, as another connection sees them. */
 const logged = (path: string) =>
   Effect.scoped(
     Effect.map(open(path), (database) => {
@@ -56,7 +56,7 @@ const logged = (path: string) =>
 const rows = (path: string) =>
   Effect.scoped(Effect.map(open(path), (database) => database.prepare("SELECT count(*) FROM numbers").pluck().get()))
 
-it.scopedLive("a thread moves the log beside the commits, and the writer what came meanwhile: it begins anew", () =>
+it.scopedLive("a thread checkpoints the WAL during commits, and the writer the rest, so that the WAL restarts", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { moved, one, some } = yield* writing(path, "dist/chunks/checkpointer.js")
@@ -72,7 +72,7 @@ it.scopedLive("a thread moves the log beside the commits, and the writer what ca
   })
 )
 
-it.scopedLive("without a thread the writer moves all of it", () =>
+it.scopedLive("without a thread the writer checkpoints the whole WAL", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { moved, one, some } = yield* writing(path, "dist/chunks/nothing.js")
@@ -84,7 +84,7 @@ it.scopedLive("without a thread the writer moves all of it", () =>
   })
 )
 
-it.scopedLive("little is left in the log for as long as little is written", () =>
+it.scopedLive("the WAL stays small while little is written", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const { moved, some } = yield* writing(path, "dist/chunks/checkpointer.js")
@@ -93,7 +93,7 @@ it.scopedLive("little is left in the log for as long as little is written", () =
   })
 )
 
-// Older ones corrupt a database when one connection checkpoints while another begins the log anew:
+// Older versions corrupt a database when one connection checkpoints while another restarts the WAL:
 // https://www.sqlite.org/wal.html, "the WAL-reset bug".
 it("SQLite is new enough for two connections that checkpoint", () => {
   const version = String(new Database(":memory:").prepare("SELECT sqlite_version()").pluck().get())

@@ -4,8 +4,8 @@ import { Reader, type StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
 
 /**
- * So many commands, one in each turn of the event loop. Gives how many of them had been `committed` and how many `given`
- * when each ran.
+ * Runs `count` commands, one in each turn of the event loop. Returns how many of them had been `committed` and how many
+ * `given` when each ran.
  */
 const oneATurn = (commands: number, onTurn: () => void = () => {}) =>
   Effect.gen(function* () {
@@ -24,7 +24,7 @@ const oneATurn = (commands: number, onTurn: () => void = () => {}) =>
         given.push(forked.length)
       })
     yield* Effect.async<void>((resume) => {
-      // The next turn is asked for before the writer asks for it, so that the command is there when the writer looks.
+      // The next turn is requested before the writer requests it, so that the command is there when the writer looks.
       const turn = (i: number) => {
         onTurn()
         if (i < commands) setImmediate(turn, i + 1)
@@ -37,15 +37,15 @@ const oneATurn = (commands: number, onTurn: () => void = () => {}) =>
     return { committed, given }
   })
 
-// The clock stands still, so that time ends no group.
-it.effect("commands that come one in each turn of the event loop share a commit", () =>
+// The test clock stands still, so that no group ends by its time limit.
+it.effect("commands that arrive one in each turn of the event loop share a commit", () =>
   Effect.gen(function* () {
     const { committed } = yield* oneATurn(20)
     expect(committed).toEqual(Array.from({ length: 20 }, () => 0))
   }).pipe(Effect.provide(tempStore))
 )
 
-it.effect("a commit that has as many as it may carry does not wait for more", () =>
+it.effect("a commit with the maximum number of commands does not wait for more", () =>
   Effect.gen(function* () {
     const { committed, given } = yield* oneATurn(300)
     expect(given[0]).toBe(256)
@@ -54,7 +54,7 @@ it.effect("a commit that has as many as it may carry does not wait for more", ()
   }).pipe(Effect.provide(tempStore))
 )
 
-it.effect("commands that go on coming are not waited for longer than some milliseconds", () =>
+it.effect("a commit waits for further commands for some milliseconds at most", () =>
   Effect.gen(function* () {
     let now = 0n
     const slowTurn = () => {

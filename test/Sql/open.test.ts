@@ -10,7 +10,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnusable, Tx, Writer } from "../../src/Sql.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
-/** A database of which all but the first page is lost. */
+/** A database file that has lost all but its first page. */
 const damage = (path: string) => {
   const database = new Database(path)
   for (let i = 0; i < 40; i++)
@@ -24,7 +24,7 @@ const synchronous = Effect.flatMap(Writer, (writer) =>
   writer.write(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
 )
 
-it.live("every open, the second too, writes with synchronous=FULL", () =>
+it.live("every opening, also the second, sets synchronous=FULL", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
@@ -43,7 +43,7 @@ it.live("the reader cannot write", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("foreign keys hold and tables are strict", () =>
+it.live("foreign keys are enforced and tables are strict", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const attempt = (sql: string) =>
@@ -57,7 +57,7 @@ it.live("foreign keys hold and tables are strict", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("a database of a newer tilld is refused and left as it is", () =>
+it.live("a database of a newer tilld is refused and not changed", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(Effect.void, Sql.layer(path))
@@ -69,7 +69,7 @@ it.live("a database of a newer tilld is refused and left as it is", () =>
   }).pipe(Effect.scoped)
 )
 
-it.live("a migration leaves a checked copy of the file as it was", () =>
+it.live("a migration leaves a verified copy of the file from before", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     yield* Effect.provide(synchronous, Sql.layer(path))

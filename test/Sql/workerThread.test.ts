@@ -4,7 +4,7 @@ import { NoThread, threadOf } from "../../src/Sql/workerThread.ts"
 
 const running = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`)
 
-// It answers the first question when it is asked the second one.
+// A thread that answers the first message when it gets the second one.
 const late = running(`
   import { parentPort } from "node:worker_threads"
   let held
@@ -14,7 +14,7 @@ const late = running(`
   })
 `)
 
-// It answers one question, or dies of it.
+// A thread that answers one message, or dies of it.
 const dying = running(`
   import { parentPort } from "node:worker_threads"
   parentPort.once("message", (question) => {
@@ -23,7 +23,7 @@ const dying = running(`
   })
 `)
 
-it.scoped("an answer that comes too late is no answer to the next question", () =>
+it.scoped("a late answer is not taken for the answer to the next message", () =>
   Effect.gen(function* () {
     const ask = yield* threadOf<string, string>(late, "10 seconds")
     const first = yield* Effect.fork(Effect.flip(ask("first")))
@@ -33,7 +33,7 @@ it.scoped("an answer that comes too late is no answer to the next question", () 
   })
 )
 
-it.scoped("a thread that dies is followed by another one, at once", () =>
+it.scoped("a thread that dies is replaced at once", () =>
   Effect.gen(function* () {
     const ask = yield* threadOf<string, string>(dying, "10 seconds")
     expect(yield* Effect.flip(ask("die"))).toBeInstanceOf(NoThread)

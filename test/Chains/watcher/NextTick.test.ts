@@ -10,7 +10,7 @@ const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
   Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
 
 describe("the end of the next tick", () => {
-  it.scoped("ends the wait of all that asked before it; later ones wait for the tick after", () =>
+  it.scoped("ends the wait of all earlier callers; later ones wait for the tick after", () =>
     Effect.gen(function* () {
       const look = new NextTick()
       const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
@@ -34,7 +34,7 @@ describe("the end of the next tick", () => {
     })
   )
 
-  it.scoped("comes at once on an idle chain when a payment is about to be made there", () => {
+  it.scoped("comes at once on an idle chain when a payment is about to be created there", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -47,7 +47,7 @@ describe("the end of the next tick", () => {
       expect((yield* pay(alice)).createdHead).toBe(15)
       chain.mine()
       yield* readTo(16)
-      // A busy watcher looks often enough: nobody waits for it, though time stands still.
+      // A busy watcher polls often enough: no caller waits for it, though the test clock stands still.
       chain.mine()
       yield* refresh(network)
       expect((yield* pay(address(2))).createdHead).toBe(16)

@@ -56,7 +56,7 @@ const amounts = Effect.map(ledger, (rows) =>
 )
 
 describe("watching a real node", () => {
-  it.scopedLive("sees coins, a token that returns nothing, and one behind a proxy, and is not deceived", () =>
+  it.scopedLive("sees native coin, a token without return value and one behind a proxy, no forged transfer", () =>
     Effect.gen(function* () {
       const chain = yield* startChain
       const world = yield* worldOf(chain, notingSettlement)
@@ -69,7 +69,7 @@ describe("watching a real node", () => {
           usdc: yield* chain.payToken({ symbol: "USDC", to: address(1), amount: 5_000_000n }),
           usdt: yield* chain.payToken({ symbol: "USDT", to: address(2), amount: 6_000_000n }),
           dai: yield* chain.payToken({ symbol: "DAI", to: address(3), amount: 7n }),
-          // A contract that anybody wrote says that tokens moved.
+          // A foreign contract that emits a Transfer event.
           fake: yield* chain.send({
             to: batcherAddress,
             data: encodeFunctionData({
@@ -78,7 +78,7 @@ describe("watching a real node", () => {
               args: [address(9), address(1), 10n ** 12n]
             })
           }),
-          // Fails, and carries its value all the same.
+          // A failed transaction with a value.
           failing: yield* chain.send({ to: reverterAddress, value: 10n ** 18n }),
           nobody: yield* chain.payNative({ to: address(9), amount: 10n ** 18n })
         }
@@ -104,7 +104,7 @@ describe("watching a real node", () => {
       const world = yield* worldOf(chain, notingSettlement)
       yield* Effect.gen(function* () {
         yield* watch
-        // Whoever is paid is a contract here, so that a payment to it can fail.
+        // The receiver is a contract here, so that a payment to it can fail.
         yield* pay(reverterAddress)
         yield* chain.send({ to: reverterAddress, value: 5n })
         yield* chain.mine()
@@ -118,7 +118,7 @@ describe("watching a real node", () => {
     })
   )
 
-  it.scopedLive("follows a reorg of two blocks that drops the payment, and one that brings it back", () =>
+  it.scopedLive("follows a reorg of two blocks that drops the payment, and another that mines it again", () =>
     Effect.gen(function* () {
       const chain = yield* startChain
       const world = yield* worldOf(chain, realSettlement)
@@ -135,7 +135,7 @@ describe("watching a real node", () => {
         expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", txHash: hash })
 
         yield* chain.reorg(2)
-        // The branch is as long as the old one: the watcher finds out by its hash alone.
+        // The branch is as long as the old one: only its hashes differ.
         const { hash: head } = yield* chain.head
         yield* Effect.repeat(nextCommit, { until: (commit) => commit.head.hash === head })
         expect(yield* amounts).toEqual(["USDC 5000000 orphaned"])
@@ -151,7 +151,7 @@ describe("watching a real node", () => {
     })
   )
 
-  it.scopedLive("waits for a node that went back, and for one that hangs", () =>
+  it.scopedLive("waits for a node that returned to a lower head, and for one that hangs", () =>
     Effect.gen(function* () {
       const chain = yield* startChain
       const world = yield* worldOf(chain, notingSettlement)
@@ -168,7 +168,7 @@ describe("watching a real node", () => {
         yield* until(health, (now) => now?.reason?.includes("(behind): its head is") === true)
         expect((yield* health)?.head).toBe(number)
         expect(yield* amounts).toEqual(["ETH 3 counts"])
-        // The branch that follows does not have the payment.
+        // The next branch does not have the payment.
         yield* chain.mine(4)
         yield* committedTo(number + 1)
         expect(yield* amounts).toEqual(["ETH 3 orphaned"])

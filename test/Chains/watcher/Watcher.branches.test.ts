@@ -18,11 +18,11 @@ import {
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { Announced, ledger, pay, paymentById, until, watch } from "../world.ts"
 
-/** A chain of which only logs are read, and balances. */
+/** A chain that is read by logs and balances, without full blocks. */
 const ofLogs = { ...withTokens, chain: "base" as const }
 
 describe("a reorg", () => {
-  it.scoped("that is longer than what the provider gives at once is one commit all the same", () => {
+  it.scoped("that is longer than the block range is one commit", () => {
     const chain = new ModelChain(10)
     const paid = token(usdc, alice, 100n)
     return Effect.gen(function* () {
@@ -32,7 +32,7 @@ describe("a reorg", () => {
       chain.mine(paid)
       yield* readTo(12)
       expect(announced).toEqual(["detecting"])
-      // One block at a time from here on.
+      // The block range is one block from here on.
       let refused = 0
       chain.intercept = (batch) => {
         chain.failure = undefined
@@ -57,7 +57,7 @@ describe("a reorg", () => {
     }).pipe(aroundReal(chain, { ...withTokens, confirmations: 30 }))
   })
 
-  it.scoped("that mines coins again which only balances show orphans nothing", () => {
+  it.scoped("that mines native coin again which only balances show orphans nothing", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     withReceipts(chain)
@@ -79,7 +79,7 @@ describe("a reorg", () => {
     }).pipe(aroundReal(chain, { ...ofLogs, confirmations: 30 }))
   })
 
-  it.scoped("that mines coins again below the block that their payment was made at takes nothing back either", () => {
+  it.scoped("that mines native coin again below the head of the payment's creation orphans nothing either", () => {
     const chain = new ModelChain(12)
     const paid = coin(alice, 100n)
     withReceipts(chain)
@@ -103,7 +103,7 @@ describe("a reorg", () => {
     }).pipe(aroundReal(chain, { ...ofLogs, confirmations: 30 }))
   })
 
-  it.scoped("is not passed by while a node behind the balancer lacks the last block that was read", () => {
+  it.scoped("is not missed while a node behind the load balancer lacks the last block that was read", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
@@ -125,7 +125,7 @@ describe("a reorg", () => {
   })
 })
 
-describe("a range", () => {
+describe("a block range", () => {
   it.scoped.each([
     ["logs", "base", ofLogs],
     ["full blocks", "ethereum", withTokens]
@@ -152,12 +152,12 @@ describe("a range", () => {
     }).pipe(around(chain, settings))
   })
 
-  it.scoped("of logs is not stored with one of a block above it, which may be replaced before it is read", () => {
+  it.scoped("of logs is not stored with a log from a block above it, which may be replaced before it is read", () => {
     const chain = new ModelChain(10)
     chain.intercept = (batch) => {
       const logs = batch.find(({ method }) => method === "eth_getLogs")
       if (logs === undefined || chain.height !== 11) return
-      // For this node, a range ends with its head.
+      // This node ends every range at its head.
       chain.mine(token(usdc, alice, 5n))
       Object.assign(logs.params[0] as object, { toBlock: "0xc" })
     }
@@ -174,7 +174,7 @@ describe("a range", () => {
     }).pipe(around(chain, ofLogs))
   })
 
-  it.scoped("of full blocks is not stored with the logs of another branch, though none of them pays anybody", () => {
+  it.scoped("of full blocks is not stored with logs of another branch, even without a payment", () => {
     const chain = new ModelChain(10)
     let elsewhere = true
     chain.distort = ({ method }, answer) =>
@@ -197,7 +197,7 @@ describe("a range", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of logs is not believed without those that its last block's bloom promises", () => {
+  it.scoped("of logs is refused if it lacks logs that its last block's bloom filter shows", () => {
     const chain = new ModelChain(10)
     let forgets = true
     chain.distort = ({ method, params }, answer) => {
@@ -219,11 +219,11 @@ describe("a range", () => {
   })
 })
 
-it.scoped("a block that is stored for the end of a payment's time is of the branch that was read", () => {
+it.scoped("the stored block at a payment's deadline is of the branch that was read", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice, { chain: "base", currency: "USDC" })
-    // The payment's time, and its grace, end with the time of block 366.
+    // The payment's deadline and grace period end at the time of block 366.
     chain.mineMany(370)
     let replaced = false
     chain.intercept = (batch) => {

@@ -4,10 +4,10 @@ import { alice, around, aroundTwo, second, upTo } from "../around.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 import { committedTo, ledger, pay, watch } from "../world.ts"
 
-/** The number of a head is wrong. */
+/** Reports a head with a wrong number. */
 const wrong = (answer: unknown) => ({ ...(answer as object), number: "0x3b9aca00" })
 
-/** A head far above the chain's is told of while nobody is watched for; then somebody pays. */
+/** A head far above the chain's is reported while no address is watched; then a payment is paid. */
 const paidAfterwards = (chain: ModelChain) =>
   Effect.gen(function* () {
     yield* watch
@@ -24,12 +24,12 @@ it.scoped("a single head far above the chain's does not make all later heads lag
   const chain = new ModelChain(10)
   let told = 0
   chain.distort = ({ method, params: [tag] }, answer) =>
-    // The first is what reading starts from.
+    // Reading starts from the first head.
     method === "eth_getBlockByNumber" && tag === "latest" && ++told === 3 ? wrong(answer) : answer
   return paidAfterwards(chain).pipe(around(chain))
 })
 
-it.scoped("a provider that reports such a head each time does not either", () => {
+it.scoped("a provider that reports such a head every time does not either", () => {
   const liar = new ModelChain(10)
   const other = liar.twin()
   let told = 0

@@ -6,7 +6,7 @@ import { coin, ModelChain } from "../ModelChain.ts"
 import { committedTo, pass, pay, watch } from "../world.ts"
 
 describe("a chain is ready", () => {
-  it.scoped("between two looks four minutes apart while nobody waits for it", () => {
+  it.scoped("between two polls four minutes apart while no payment is open", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -17,7 +17,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("for twenty seconds after its last good answer, and again with the next one", () => {
+  it.scoped("for 20 seconds after its last successful poll, and again after the next one", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -39,7 +39,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("no longer once a look has failed, however seldom it is looked at", () => {
+  it.scoped("no longer once a poll has failed, even if it is polled every four minutes", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -69,7 +69,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("only where its node is not behind, which is no lag of the chain's", () => {
+  it.scoped("only if its node does not lag, which is not counted as a lag of the chain", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -83,7 +83,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("only while its ticks end: one that hangs is reported after twenty seconds", () => {
+  it.scoped("only while its ticks end: one that hangs is reported after 20 seconds", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -101,7 +101,7 @@ describe("a chain is ready", () => {
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
       yield* upTo(10)
-      // Until balances are due again.
+      // Until the balances are due again.
       const hung = yield* Deferred.make<void>()
       chain.delay = (batch) =>
         batch.some(({ method }) => method === "eth_getBalance")
@@ -117,7 +117,7 @@ describe("a chain is ready", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("twenty seconds after somebody has woken it, though it rests for minutes otherwise", () => {
+  it.scoped("for 20 seconds after a payment has woken it, though its polls are minutes apart", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch

@@ -4,11 +4,11 @@ import { alice, around, upTo, usdc, watchedPayment, withTokens } from "../around
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass } from "../world.ts"
 
-it.scoped("a block that is replaced after its logs were asked for loses no transfer", () => {
+it.scoped("a block that is replaced after its logs were requested loses no transfer", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
-    // More blocks than one batch has: the last of them are read after the logs.
+    // More blocks than fit one batch: the last of them are read after the logs.
     chain.mineMany(15)
     let replaced = false
     chain.intercept = (batch) => {
@@ -25,7 +25,7 @@ it.scoped("a block that is replaced after its logs were asked for loses no trans
   }).pipe(around(chain))
 })
 
-it.scoped("what is replaced together with the last block that was read is taken back, however far the head is", () => {
+it.scoped("receipts of a replaced branch are orphaned, however far the head is", () => {
   const chain = new ModelChain(10)
   const ofLogs = { ...withTokens, chain: "base" as const, confirmations: 5 }
   return Effect.gen(function* () {
@@ -33,7 +33,7 @@ it.scoped("what is replaced together with the last block that was read is taken 
     chain.mine(token(usdc, alice, 5n))
     yield* pass("1 second")
     yield* upTo(11)
-    // More blocks than are read at once: the end of the range is asked for, and with it the last block that was read.
+    // More blocks than one range: the end of the range is requested, and with it the last block that was read.
     let replaced = false
     chain.intercept = (batch) => {
       const numbers = batch.map(({ params: [number] }) => number)
@@ -50,7 +50,7 @@ it.scoped("what is replaced together with the last block that was read is taken 
   }).pipe(around(chain, ofLogs))
 })
 
-/** The test's clock, as a system has it whose time is set back by `millis` at some moment. */
+/** The test clock, set back by `millis`. */
 const setBack =
   (by: { millis: number }) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -73,7 +73,7 @@ const step = fc.oneof(
     fc.record({
       does: fc.constant("wait"),
       seconds: fc.constantFrom(1, 1, 1, 5, 61),
-      // From the middle of a tick to well behind it.
+      // From the middle of a tick to well after it.
       turns: fc.constantFrom(0, 1, 2, 3, 5, 8, 40, 40)
     })
   ),
@@ -88,7 +88,7 @@ const health = Effect.flatMap(Chains, (chains) => chains.health)
 const pass = (seconds: number, turns: number) =>
   Effect.zipRight(TestClock.adjust(`${seconds} seconds`), Effect.repeatN(eventLoopTurn, turns))
 
-/** What must be in the ledger in the end: everything on the chain that pays somebody, once. */
+/** The expected ledger at the end: every payment on the chain to a watched address, once. */
 const expected = (chain: ModelChain, payments: number) => {
   const receivers = new Set(Array.from({ length: payments }, (_, n) => address(n).toLowerCase()))
   return chain.blocks
@@ -110,7 +110,7 @@ const expected = (chain: ModelChain, payments: number) => {
     .sort()
 }
 
-/** Changes the chain, or the node, as the step says; the rest is up to the world. */
+/** Applies a step to the chain or the node. */
 const change = (chain: ModelChain, one: Step, payments: number): void => {
   if (one.does === "mine") {
     for (const transactions of one.blocks) {
@@ -147,7 +147,7 @@ const change = (chain: ModelChain, one: Step, payments: number): void => {
   }
 }
 
-/** Runs the steps on one database file, each part between restarts in a world of its own. */
+/** Runs the steps on one database file, with a new world after each restart. */
 const play = (steps: ReadonlyArray<Step>) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -176,7 +176,7 @@ const play = (steps: ReadonlyArray<Step>) =>
       chain.failure = undefined
       chain.behind = 0
       chain.distort = (_, answer) => answer
-      // A branch that is shorter than what was read is waited for.
+      // The watcher waits while the branch is shorter than what was read.
       chain.mineMany(8)
       yield* watch
       yield* Effect.raceFirst(
@@ -191,7 +191,7 @@ const play = (steps: ReadonlyArray<Step>) =>
     }).pipe(inWorld, Effect.scoped)
   })
 
-it("ends with exactly what is on the chain, through reorgs, failures, lies and restarts", () =>
+it("the ledger ends equal to the chain after reorgs, failures, wrong responses and restarts", () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40, size: "max" }), (steps) =>
       Effect.runPromise(play([{ does: "pay" }, ...steps]).pipe(Effect.scoped, Effect.provide(TestContext.TestContext)))

@@ -7,7 +7,7 @@ import { address, around, reason, second, withTokens } from "../around.ts"
 import { coin, ModelChain, modelRpc } from "../ModelChain.ts"
 import { committedTo, notingSettlement, pass, pay, scanned, until, watch, world } from "../world.ts"
 
-it.scoped("two modes of a chain are read side by side, each for its own payments, through a reorg too", () => {
+it.scoped("two modes of a chain are read separately, each for its own payments, also through a reorg", () => {
   const [test, live] = [new ModelChain(10), new ModelChain(10)]
   live.chainId = 1
   const chains = [
@@ -37,7 +37,7 @@ it.scoped("two modes of a chain are read side by side, each for its own payments
       yield* pay(lived, { mode: "live" })
       yield* watch
       yield* read(10, 10)
-      // Money of the test network is none of the live one, nor the other way round.
+      // Money on one network does not count on the other.
       test.mine(coin(tested, 1n), coin(lived, 2n))
       live.mine(coin(tested, 3n), coin(lived, 4n))
       yield* second
@@ -54,7 +54,7 @@ it.scoped("two modes of a chain are read side by side, each for its own payments
   )
 })
 
-it.scoped("a chain that was started anew under its id is not the one that was read before a restart", () => {
+it.scoped("a chain that was restarted with the same id is not taken for the one read before", () => {
   const [before, anew] = [new ModelChain(10), new ModelChain(20)]
   anew.distort = ({ params: [number] }, answer) =>
     number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
@@ -73,7 +73,7 @@ it.scoped("a chain that was started anew under its id is not the one that was re
   })
 })
 
-it.scoped("the chain's coin is the only money of a chain without tokens whose blocks are not read", () => {
+it.scoped("a chain without tokens that is read without full blocks requests no logs", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* pay(address(1), { chain: "base" })

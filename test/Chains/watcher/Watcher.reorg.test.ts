@@ -95,7 +95,7 @@ describe("a reorg", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("below everything stored goes on from where reading started", () => {
+  it.scoped("below all stored blocks continues from the start block", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* TestClock.setTime(hourAfter(chain))
@@ -143,7 +143,7 @@ describe("a reorg", () => {
       chain.intercept = (batch) => {
         if (!batch.some((call) => call.method === "eth_getLogs")) return
         chain.intercept = () => {}
-        // The head was read on one branch; the range is asked for on another, which also replaces what was scanned.
+        // The head was read on one branch; the range is requested on another, which also replaces scanned blocks.
         chain.rollback(3)
         chain.mineMany(2)
         chain.mine(after)
@@ -161,7 +161,7 @@ describe("a reorg", () => {
   })
 })
 
-describe("a reorg, settled for real", () => {
+describe("a reorg with real settlement", () => {
   /** A payment that was paid in block 11, below the head. */
   const paidIn = (chain: ModelChain, paid: ModelTransaction) =>
     Effect.gen(function* () {
@@ -186,7 +186,7 @@ describe("a reorg, settled for real", () => {
       yield* nextCommit
       expect(announced).toEqual(["detecting"])
       expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", amountReceived: 100n })
-      // Its block now is 12: three confirmations with 14, where its first block would have had them with 13.
+      // Its block is now 12, with three confirmations at 14; its first block would have had them at 13.
       chain.mine()
       yield* readTo(13)
       expect(announced).toEqual(["detecting"])
@@ -197,7 +197,7 @@ describe("a reorg, settled for real", () => {
     }).pipe(aroundReal(chain))
   })
 
-  it.scoped("that drops the payment's receipt sends no event, and sends one when the receipt is back", () => {
+  it.scoped("that drops the payment's receipt sends no event, until the receipt is back", () => {
     const chain = new ModelChain(10)
     const paid = coin(alice, 100n)
     return Effect.gen(function* () {

@@ -4,7 +4,7 @@ import { alice, around, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { ledger } from "../world.ts"
 
-it.scoped("a reorg is followed that is deeper than the provider lets be read at once", () => {
+it.scoped("a reorg deeper than the provider's block range is followed", () => {
   const chain = new ModelChain(10)
   chain.intercept = (batch) => {
     const isTooMuch = batch.some(({ method, params: [of] }) => {

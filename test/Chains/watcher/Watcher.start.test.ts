@@ -32,7 +32,7 @@ import {
 } from "../world.ts"
 
 describe("the first head", () => {
-  it.scoped("fixes the start a few blocks below it", () => {
+  it.scoped("sets the start block a few blocks below it", () => {
     const chain = new ModelChain(20)
     return Effect.gen(function* () {
       expect((yield* health)?.ready).toBe(false)
@@ -43,8 +43,8 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that comes long after a payment was made fixes the start below what the payment was paid with", () => {
-    // Ten seconds a block.
+  it.scoped("that comes long after a payment was created sets the start block below the payment's money", () => {
+    // The block time is 10 seconds.
     const chain = new ModelChain(1_000)
     return Effect.gen(function* () {
       yield* TestClock.setTime(10_000_000)
@@ -55,7 +55,7 @@ describe("the first head", () => {
       chain.mineMany(298)
       yield* watch
       yield* committedTo(1_300)
-      // The last block before the payment that a clock of this machine may take for younger.
+      // The last block before the payment, with the clock tolerance.
       expect((yield* scanned)?.start_number).toBe(940)
       expect((yield* paymentById(payment.id))?.createdHead).toBe(939)
       expect((yield* ledger).map(({ amount, block_number }) => [block_number, amount])).toEqual([
@@ -65,7 +65,7 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is fixed by a provider that has the blocks below the payments, and not by one that lacks them", () => {
+  it.scoped("comes from a provider that has the blocks below the payments, not from one that lacks them", () => {
     const chain = new ModelChain(1_000)
     const full = chain.twin()
     chain.distort = ({ method, params: [number] }, answer) =>
@@ -82,7 +82,7 @@ describe("the first head", () => {
     }).pipe(aroundTwo(chain, full))
   })
 
-  it.scoped("is not fixed where the only provider lacks the blocks below the payments", () => {
+  it.scoped("is not taken while the only provider lacks the blocks below the payments", () => {
     const chain = new ModelChain(1_000)
     chain.distort = ({ method, params: [number] }, answer) =>
       method === "eth_getBlockByNumber" && Number(number) < 950 ? null : answer
@@ -92,7 +92,7 @@ describe("the first head", () => {
       yield* watch
       expect(yield* reason).toContain("failed (missing)")
       expect(yield* scanned).toBeUndefined()
-      // What the log says.
+      // The log line.
       const start = latestStart(withTokens, chain.client, yield* Reader, new AddressSet(), {
         number: 1_000,
         hash: "",
@@ -107,7 +107,7 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is where a configured block says, and stays there", () => {
+  it.scoped("sets the configured start block, for ever", () => {
     const chain = new ModelChain(20)
     return Effect.gen(function* () {
       yield* pay(alice)
@@ -123,7 +123,7 @@ describe("the first head", () => {
     }).pipe(around(chain, { ...withTokens, startBlock: 30 }))
   })
 
-  it.scoped("that is replaced before the block below it is read fixes nothing", () => {
+  it.scoped("that is replaced before the block below it is read sets no start block", () => {
     const chain = new ModelChain(20)
     chain.intercept = (batch) => {
       if (!batch.some(({ params: [number] }) => number === "0x11")) return
@@ -141,7 +141,7 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
-  /** The node says that the chain began with another block. */
+  /** The node reports another first block of the chain. */
   const ofAnother = (chain: ModelChain) => {
     chain.distort = ({ params: [number] }, answer) =>
       number === "0x0" ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
@@ -151,7 +151,7 @@ describe("the first head", () => {
   )
   const seconds = (count: number) => Effect.repeatN(second, count - 1)
 
-  it.scoped("is not taken from providers that do not agree which chain it is", () => {
+  it.scoped("is not taken while the providers disagree on the chain's first block", () => {
     const chain = new ModelChain(20)
     const other = chain.twin()
     ofAnother(chain)
@@ -167,7 +167,7 @@ describe("the first head", () => {
     }).pipe(aroundTwo(chain, other))
   })
 
-  it.scoped("is not taken from a provider of another chain because the right one was silent for once", () => {
+  it.scoped("is not taken from a provider of another chain when the right one does not respond once", () => {
     const [right, wrong] = [new ModelChain(20), new ModelChain(500)]
     ofAnother(wrong)
     let answers = 0
@@ -182,7 +182,7 @@ describe("the first head", () => {
     }).pipe(aroundTwo(right, wrong))
   })
 
-  it.scoped("is the right chain's after a minute where the provider of another one has gone silent", () => {
+  it.scoped("is from the right provider after a minute if that of another chain no longer responds", () => {
     const [right, wrong] = [new ModelChain(20), new ModelChain(500)]
     ofAnother(wrong)
     wrong.intercept = (batch) => {
@@ -204,7 +204,7 @@ describe("the first head", () => {
     }).pipe(aroundTwo(wrong, right))
   })
 
-  it.scoped("that is replaced while nothing else is stored is waited for: its provider is no worse for it", () => {
+  it.scoped("that is replaced while nothing else is stored causes a wait, but no cooldown of its provider", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* TestClock.setTime(hourAfter(chain))
@@ -220,7 +220,7 @@ describe("the first head", () => {
     }).pipe(around(chain, { ...withTokens, startBlock: 11 }))
   })
 
-  it.scoped("and each that follows while nobody is watched is of a provider that serves the right chain", () => {
+  it.scoped("and each later one while no address is watched come from a provider of the right chain", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -233,7 +233,7 @@ describe("the first head", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("of another chain is refused until it is the right one", () => {
+  it.scoped("of another chain is refused until the provider serves the right one", () => {
     const chain = new ModelChain(20)
     chain.chainId = 1
     return Effect.gen(function* () {
@@ -254,7 +254,7 @@ describe("the first head", () => {
         providers: [{ host: "model", healthy: true }]
       })
 
-      // What answers after an outage may be another node.
+      // After an outage another node may respond.
       chain.failure = "unreachable"
       yield* second
       yield* reason
@@ -269,7 +269,7 @@ describe("the first head", () => {
 })
 
 describe("a restart", () => {
-  it.scoped("goes on behind the checkpoint, also when the chain has another branch by then", () => {
+  it.scoped("continues after the checkpoint, also if the chain has another branch by then", () => {
     const chain = new ModelChain(10)
     const [kept, dropped, missed] = [coin(alice, 1n), coin(alice, 2n), coin(alice, 3n)]
     return Effect.gen(function* () {

@@ -4,8 +4,8 @@ import { alice, around, health, readTo, second, upTo, withTokens } from "../arou
 import { coin, ModelChain } from "../ModelChain.ts"
 import { committedTo, end, ledger, pay, paymentById, scanned, watch } from "../world.ts"
 
-describe("a configured start", () => {
-  it.scoped("at the chain's first block begins above that", () => {
+describe("a configured start block", () => {
+  it.scoped("that is the chain's first block starts reading above it", () => {
     const chain = new ModelChain(0)
     chain.mine(coin(alice, 1n))
     chain.mineMany(4)
@@ -19,7 +19,7 @@ describe("a configured start", () => {
     }).pipe(around(chain, { ...withTokens, startBlock: 0 }))
   })
 
-  it.scoped("at the block that comes next is no reason to wait", () => {
+  it.scoped("that is the next block does not make the watcher wait", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* pay(alice)
@@ -34,8 +34,8 @@ describe("a configured start", () => {
   })
 })
 
-describe("the start below the first head", () => {
-  it.scoped("is the chain's first block where the chain is shorter than its confirmations", () => {
+describe("the start block below the first head", () => {
+  it.scoped("is the chain's first block if the chain is shorter than its confirmations", () => {
     const chain = new ModelChain(1)
     return Effect.gen(function* () {
       yield* watch
@@ -44,8 +44,8 @@ describe("the start below the first head", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is below the confirmations also where a payment was made a moment ago", () => {
-    // Ten seconds a block.
+  it.scoped("is below the confirmations also if a payment was just created", () => {
+    // The block time is 10 seconds.
     const chain = new ModelChain(1_000)
     return Effect.gen(function* () {
       yield* TestClock.setTime(10_000_000)
@@ -56,7 +56,7 @@ describe("the start below the first head", () => {
     }).pipe(around(chain, { ...withTokens, confirmations: 200 }))
   })
 
-  it.scoped("is below a payment too that was ended before, as long as money may still come late", () => {
+  it.scoped("is below an ended payment too, while late money is still watched for", () => {
     const chain = new ModelChain(800)
     chain.mine(coin(alice, 1n))
     chain.mineMany(199)

@@ -20,8 +20,8 @@ import {
 import { coin, ModelChain, modelRpc, token } from "../ModelChain.ts"
 import { chainSettings, committedTo, end, ledger, notingSettlement, pass, pay, watch, world } from "../world.ts"
 
-describe("reading", () => {
-  it.scoped("stores coins and tokens at their positions, and nothing that does not count", () => {
+describe("the watcher", () => {
+  it.scoped("stores native and token transfers at their positions, and nothing that does not count", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice)
@@ -39,7 +39,7 @@ describe("reading", () => {
       expect(commit.touched).toEqual([payment.id])
       const place = (position: string) => position.replace(/:0x[0-9a-f]{64}/, "")
       const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
-      // A transaction's hash comes before the rest in the order of positions.
+      // Positions are ordered by transaction hash first.
       expect(rows.sort()).toEqual([
         ["log:USDC.e:6:0", "USDC.e", "6", hash],
         ["log:USDC:5:0", "USDC", "5", hash],
@@ -48,7 +48,7 @@ describe("reading", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("asks for one header while nothing is watched, and for everything once something is", () => {
+  it.scoped("requests one header while no address is watched, and everything once one is", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watch
@@ -62,7 +62,7 @@ describe("reading", () => {
       expect(chain.batches.map((batch) => batch.map((call) => call.method))).toEqual([
         ["eth_getBlockByNumber", "eth_chainId"]
       ])
-      // Mined before the address was known to anybody.
+      // Mined before the address existed.
       chain.mineMany(2)
       const payment = yield* pay(alice)
       expect(payment.createdHead).toBe(15)
@@ -80,10 +80,10 @@ describe("reading", () => {
       yield* watch
       yield* committedTo(10)
       const matchSet = yield* WatchedAddresses
-      // What was scanned has been replaced, which an idle tick does not ask about.
+      // The scanned block has been replaced, which an idle tick does not check.
       chain.rollback(1)
       chain.mineMany(2)
-      // The batch of an idle tick is on its way; the head that it brings was mined before.
+      // The batch of an idle tick is in flight; its head was mined before.
       chain.intercept = () => {
         chain.intercept = () => {}
         matchSet.add("test", alice)
@@ -94,7 +94,7 @@ describe("reading", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("names the receivers to the node while they are few", () => {
+  it.scoped("filters logs by receivers while they are few", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const matchSet = yield* WatchedAddresses
@@ -118,7 +118,7 @@ describe("reading", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("does not ask for the logs of all contracts when no token is configured", () => {
+  it.scoped("does not request the logs of all contracts when no token is configured", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -126,7 +126,7 @@ describe("reading", () => {
     }).pipe(around(chain, chainSettings()))
   })
 
-  it.scoped("looks every second while a payment is open, and every four minutes when none is", () => {
+  it.scoped("polls every second while a payment is open, and every four minutes when none is", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const payment = yield* watchedPayment(alice)
@@ -142,14 +142,14 @@ describe("reading", () => {
       yield* pass("239 seconds")
       expect(yield* Queue.size(chain.answered)).toBe(0)
       yield* second
-      // Money that comes late is seen all the same.
+      // Late money is seen too.
       yield* committedTo(16)
     }).pipe(around(chain))
   })
 })
 
 it.scoped(
-  "a chain on which no payment is open is looked at every two minutes, and at once when one is made there",
+  "a chain without open payments is polled every two minutes while others have some, and at once when one is created",
   () => {
     const [busy, aside] = [new ModelChain(10), new ModelChain(10)]
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
@@ -170,7 +170,7 @@ it.scoped(
   }
 )
 
-it.scoped("a head that follows the last scanned block is looked at by one call, and any other by two", () => {
+it.scoped("a head that follows the last scanned block takes one call, any other two", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     yield* watchedPayment(alice)
@@ -188,7 +188,7 @@ it.scoped("a head that follows the last scanned block is looked at by one call, 
     chain.mineMany(2)
     yield* readTo(13)
     expect(looks()).toEqual([1, 2])
-    // Where the head moves by more, the whole look comes first.
+    // If the head moves by more, the full batch comes first.
     chain.mineMany(2)
     yield* readTo(15)
     expect(looks()).toEqual([2])
@@ -217,13 +217,13 @@ describe("the gas price", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("is not known without the data fee of an OP-stack chain, and payments are seen all the same", () => {
+  it.scoped("is unknown without the data fee of an OP-stack chain, and payments are still seen", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       const chains = yield* Chains
       yield* watch
       yield* committedTo(10)
-      // This node answers no calls of contracts.
+      // This node refuses contract calls.
       expect(yield* chains.gas({ chain: "base", mode: "test" })).toBeUndefined()
       expect(chain.count("eth_gasPrice")).toBe(1)
       expect(chain.count("eth_call")).toBe(1)

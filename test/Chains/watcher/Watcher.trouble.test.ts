@@ -32,7 +32,7 @@ import {
 } from "../world.ts"
 
 describe("a provider in trouble", () => {
-  it.scoped("is asked again, and the watcher catches up in parts", () => {
+  it.scoped("is retried, and the watcher catches up in parts", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -70,7 +70,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that begins to serve another chain goes into cooldown, and the other one serves", () => {
+  it.scoped("that starts to serve another chain goes into cooldown, and the other one serves", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -87,7 +87,7 @@ describe("a provider in trouble", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("that lags is waited for: nothing is orphaned", () => {
+  it.scoped("that lags makes the watcher wait: nothing is orphaned", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -119,21 +119,21 @@ describe("a provider in trouble", () => {
   })
 
   it.scoped.each<[string, (method: string, answer: unknown) => unknown]>([
-    ["a block that is not there", (method, answer) => (method === "full" ? null : answer)],
+    ["a missing block", (method, answer) => (method === "full" ? null : answer)],
     [
-      "a block of another number",
+      "a block with another number",
       (method, answer) => (method === "full" ? { ...(answer as object), number: "0x1" } : answer)
     ],
     [
       "a block without transactions",
       (method, answer) => (method === "full" ? { ...(answer as object), transactions: null } : answer)
     ],
-    ["a hash that is none", (method, answer) => (method === "full" ? { ...(answer as object), hash: "0x12" } : answer)],
+    ["a malformed hash", (method, answer) => (method === "full" ? { ...(answer as object), hash: "0x12" } : answer)],
     [
-      "a broken link",
+      "a wrong parent hash",
       (method, answer) => (method === "full" ? { ...(answer as object), parentHash: `0x${"0".repeat(64)}` } : answer)
     ],
-    ["logs that are no list", (method, answer) => (method === "eth_getLogs" ? {} : answer)],
+    ["logs that are not a list", (method, answer) => (method === "eth_getLogs" ? {} : answer)],
     [
       "logs of another branch",
       (method, answer) =>
@@ -142,11 +142,11 @@ describe("a provider in trouble", () => {
           : answer
     ],
     [
-      "logs of another number",
+      "logs with another block number",
       (method, answer) =>
         method === "eth_getLogs" ? (answer as Array<object>).map((log) => ({ ...log, blockNumber: "0xa" })) : answer
     ],
-    ["a receipt that is not there", (method, answer) => (method === "eth_getTransactionReceipt" ? null : answer)],
+    ["a missing receipt", (method, answer) => (method === "eth_getTransactionReceipt" ? null : answer)],
     [
       "a receipt without a status",
       (method, answer) => (method === "eth_getTransactionReceipt" ? { ...(answer as object), status: "0x2" } : answer)
@@ -156,7 +156,7 @@ describe("a provider in trouble", () => {
       (method, answer) =>
         method === "eth_getTransactionReceipt" ? { ...(answer as object), blockHash: `0x${"1".repeat(64)}` } : answer
     ]
-  ])("that answers with %s changes nothing", ([, distort]) => {
+  ])("that returns %s changes nothing", ([, distort]) => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchedPayment(alice)
@@ -186,7 +186,7 @@ describe("a provider in trouble", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("does not hold up other chains", () => {
+  it.scoped("does not delay other chains", () => {
     const [broken, sound] = [new ModelChain(10), new ModelChain(10)]
     const chains = [withTokens, chainSettings({ chain: "base", rpcUrls: [Redacted.make("model:base")] })]
     broken.failure = "timeout"
@@ -212,7 +212,7 @@ describe("a provider in trouble", () => {
   })
 })
 
-it.scoped("a database that cannot be written to is tried again, and nothing is half stored", () => {
+it.scoped("a failed write is retried, and nothing is stored in part", () => {
   const chain = new ModelChain(10)
   let full = false
   const settlement = Layer.map(notingSettlement, (context) => {

@@ -16,7 +16,7 @@ import { stateOf, watchedUsdc } from "../lying.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
 import { Announced, ledger, pass, paymentById, until } from "../world.ts"
 
-it.scoped("a reorg is followed though the balances that it may have left cannot be read", () => {
+it.scoped("a reorg is followed even if the balances after it cannot be read", () => {
   const chain = new ModelChain(10)
   withReceipts(chain)
   return Effect.gen(function* () {
@@ -43,7 +43,7 @@ it.scoped("a reorg is followed though the balances that it may have left cannot 
   }).pipe(aroundReal(chain, { ...withTokens, chain: "base", confirmations: 30 }))
 })
 
-describe("the only payment is confirmed, and a reorg takes its blocks", () => {
+describe("a reorg that removes the only, confirmed payment", () => {
   /** The new branch has been read up to block 15, and block 8 is final. `again`: its money is mined again. */
   const followed = (nodes: readonly [ModelChain, ...ReadonlyArray<ModelChain>], again: boolean) =>
     Effect.gen(function* () {
@@ -71,13 +71,13 @@ describe("the only payment is confirmed, and a reorg takes its blocks", () => {
   it.scoped.each([
     ["one provider", one],
     ["two providers", two]
-  ] as const)("it fails soon after the new branch is final, though no payment is open: %s", ([, providers]) => {
+  ] as const)("makes it fail soon after the new branch is final, though no payment is open: %s", ([, providers]) => {
     const nodes = providers()
     return Effect.gen(function* () {
       const { id } = yield* followed(nodes, false)
       yield* pass("5 minutes")
       expect(yield* stateOf(id)).toBe("confirmed 5")
-      // The tag is one provider's word: it makes nothing final that is not deep.
+      // One provider can invent the tag: alone it makes no shallow block final.
       for (const node of nodes) node.finalized = 11
       nodes[0].mine()
       yield* pass("5 minutes")
@@ -87,14 +87,14 @@ describe("the only payment is confirmed, and a reorg takes its blocks", () => {
       nodes[0].mine()
       yield* pass("4 minutes")
       expect(yield* stateOf(id)).toBe("failed reorged")
-      // Nobody waits any more.
+      // The chain is polled slowly again.
       const asked = nodes[0].batches.length
       yield* pass("3 minutes")
       expect(nodes[0].batches.length - asked).toBeLessThan(20)
     }).pipe(aroundSomeReal(nodes))
   })
 
-  it.scoped("and brings them again: nobody waits", () => {
+  it.scoped("and mines its money again lets the chain be polled slowly again", () => {
     const nodes = two()
     return Effect.gen(function* () {
       const { id } = yield* followed(nodes, true)

@@ -5,7 +5,7 @@ import { ModelChain } from "../ModelChain.ts"
 import { pass } from "../world.ts"
 
 it.scoped(
-  "a bad response now and then is not logged as a warning; several in a row are, once, and so is their end",
+  "a single failed response is not logged as a warning; several in a row are, once, and so is the recovery",
   () => {
     const chain = new ModelChain(10)
     const said: Array<string> = []

@@ -25,7 +25,7 @@ const receipt = (at: BlockRef, to = alice) => ({
 })
 const reading = { network, ancestor: undefined, corroborated: true, unwatched: false, transfers: [] }
 
-it.scoped("stores a reading whole, or not at all when the scan has moved since it began", () =>
+it.scoped("a commit stores a reading whole, or not at all if the scan has moved since it began", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -49,7 +49,7 @@ it.scoped("stores a reading whole, or not at all when the scan has moved since i
   }).pipe(inWorld)
 )
 
-it.scoped("stores the blocks that later reorgs are compared with, newest first", () =>
+it.scoped("a commit stores the blocks that later reorgs are compared with, newest first", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -89,14 +89,14 @@ it.scoped("a reorg lowers every number of the scan that was above the common anc
     expect(yield* marks).toEqual([29, 29, 21, 25, 22])
     yield* writer.write(Ledger.orphanAbove(network, block(20)))
     expect(yield* marks).toEqual([20, 20, 20, 20, 20])
-    // A node that is behind does not take them back.
+    // A lagging node does not lower them.
     yield* writer.write(Ledger.setTags(network, { safe: 12, finalized: undefined }))
     yield* writer.write(Ledger.setTags(network, { safe: undefined, finalized: 11 }))
     expect(yield* marks).toEqual([20, 20, 20, 20, 20])
   }).pipe(inWorld)
 )
 
-it.scoped("skips a watched address that no payment of the mode has", () =>
+it.scoped("a commit skips a watched address without a payment of the mode", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const settlement = yield* Settlement
@@ -129,7 +129,7 @@ it.scoped(
     }).pipe(inWorld)
 )
 
-it.scoped("a reorg below every stored block stores the chain's own block, to compare the next reorg with", () =>
+it.scoped("a reorg below all stored blocks stores the chain's block there, to compare the next reorg with", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader

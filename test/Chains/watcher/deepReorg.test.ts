@@ -48,7 +48,7 @@ describe("a reorg that is implausibly deep", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped("is refused while another provider is silent and a third one has the old blocks", () => {
+  it.scoped("is refused while another provider does not respond and a third one has the old blocks", () => {
     const first = new ModelChain(10)
     const third = new ModelChain(-1, [...first.blocks])
     const silent = first.twin()
@@ -83,7 +83,7 @@ describe("a reorg that is implausibly deep", () => {
     }).pipe(aroundTwo(first, first.twin()))
   })
 
-  it.scoped("is followed where there is only one provider", () => {
+  it.scoped("is followed if there is only one provider", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -106,7 +106,7 @@ it.scoped("a reorg as deep as the confirmations is followed at once, from any pr
     yield* next(first)
     yield* next(first)
     lagging.blocks.push(...first.blocks.slice(11))
-    // It is no longer put aside for what it lacked.
+    // It is no longer in cooldown for the blocks that it lacked.
     yield* pass("1 minute")
     first.rollback(3)
     first.mineMany(4)

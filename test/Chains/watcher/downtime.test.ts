@@ -25,7 +25,10 @@ import {
   wanted
 } from "../balances/reconcileWorld.ts"
 
-/** The watcher comes back after so many blocks of ten seconds, one of which has these, and has the balances compared. */
+/**
+ * The watcher returns after `before` + 1 + `after` blocks of 10 seconds, the middle one of which pays `to`, and
+ * reconciles balances.
+ */
 const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, after: number, ...to: Array<string>) {
   for (let i = 0; i < before; i++) model.mine([])
   model.mine(to.map((address) => inside(address, 100n)))
@@ -50,14 +53,14 @@ const stateOf = (id: PaymentId) =>
     ]
   })
 
-describe("money of blocks whose states are gone (issue 14 row 10)", () => {
+describe("native coin in blocks whose states no provider has", () => {
   it.scoped(
-    "waits for attribution or a person where its interval began before the deadline, and is late after it",
+    "waits for attribution or a decision if its interval began before the deadline, and is late otherwise",
     () =>
       Effect.gen(function* () {
         yield* Effect.forkScoped((yield* Settlement).expire)
         const model = yield* owing("downtime")
-        // Further back than blocks are read for their transactions.
+        // More blocks than are read for their transactions.
         model.states = 0
         const onTime = yield* owe(alice, { expiresAt: 4_000 })
         yield* back(model, 300, 300, alice)
@@ -66,7 +69,7 @@ describe("money of blocks whose states are gone (issue 14 row 10)", () => {
         const [receipt] = yield* Receipts.ofPayment(yield* Reader, onTime)
         expect(receipt).toMatchObject({ blockNumber: 601, since: { number: 1, time: 0 } })
 
-        // Its time is over by the next round, and what comes after that is certain to be late.
+        // The deadline passes before the next round; later money is certainly late.
         yield* back(model, 0, 0)
         expect(yield* stateOf(onTime)).toEqual(["detecting", "open unattributed 100"])
         yield* back(model, 300, 300, alice)
@@ -74,7 +77,7 @@ describe("money of blocks whose states are gone (issue 14 row 10)", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.scoped("keeps the earlier beginning where two parts of one block are put together", () =>
+  it.scoped("keeps the earlier start of two intervals that end in one block", () =>
     Effect.gen(function* () {
       const model = yield* owing("parts")
       const id = yield* owe(alice)
@@ -97,7 +100,7 @@ describe("money of blocks whose states are gone (issue 14 row 10)", () => {
     }).pipe(inStore)
   )
 
-  it.scoped("is of its block alone where the states around that are known", () =>
+  it.scoped("has the interval of its own block if the states around that are known", () =>
     Effect.gen(function* () {
       const model = yield* owing("known")
       const id = yield* owe(alice)

@@ -32,7 +32,7 @@ describe("work on the rows of a network", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped("that fails by a provider puts it into cooldown, and the next work gets another one", () => {
+  it.scoped("that fails because of a provider puts it into cooldown, and the next work gets another one", () => {
     const first = new ModelChain(10)
     return Effect.gen(function* () {
       const turn = yield* turnOf

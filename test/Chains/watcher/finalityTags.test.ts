@@ -10,11 +10,11 @@ const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized
 const finalized = Effect.flatMap(Reader, (reader) =>
   reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
 )
-/** Blocks are ten seconds apart. */
+/** The block time is 10 seconds. */
 const hours = (count: number) => count * 360
 
 describe("a tag that a policy requires", () => {
-  it.scoped("is read from the other provider where the serving one refuses it, and counts after ten minutes", () => {
+  it.scoped("is read from the other provider if the serving one refuses it, and counts after ten minutes", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     other.finalized = 7
@@ -34,7 +34,7 @@ describe("a tag that a policy requires", () => {
     }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
   })
 
-  it.scoped.each([0, 1, 2])("and that %d of three alone tells counts after ten minutes, and not before", (place) => {
+  it.scoped.each([0, 1, 2])("and that only provider %d of three reports counts after ten minutes", (place) => {
     const first = new ModelChain(10)
     const nodes = [first, first.twin(), first.twin()]
     const knowing = nodes[place] ?? first
@@ -48,51 +48,45 @@ describe("a tag that a policy requires", () => {
     }).pipe(aroundSome(nodes, { ...settings, pollInterval: Duration.seconds(10) }))
   })
 
-  it.scoped(
-    "and that one provider claims while the other says that it knows no such tag is not believed at once",
-    () => {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      first.finalized = 7
-      other.finalized = 7
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        yield* until(finalized, (row) => row?.finalized === 7)
-        first.finalized = 10
-        for (let blip = 0; blip < 3; blip++) {
-          other.finalized = undefined
-          yield* pass("9 minutes")
-          expect((yield* finalized)?.finalized).toBe(7)
-          other.finalized = 7
-          yield* pass("1 minute")
-          expect((yield* finalized)?.finalized).toBe(7)
-        }
+  it.scoped("and that one provider reports while the other does not know the tag does not count at once", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    first.finalized = 7
+    other.finalized = 7
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      yield* until(finalized, (row) => row?.finalized === 7)
+      first.finalized = 10
+      for (let blip = 0; blip < 3; blip++) {
         other.finalized = undefined
-        yield* pass("11 minutes")
-        expect((yield* finalized)?.finalized).toBe(10)
-      }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
-    }
-  )
-
-  it.scoped(
-    "and that one provider claims while the other does not answer is its to tell after ten minutes only",
-    () => {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      return Effect.gen(function* () {
-        yield* watchedPayment(alice)
-        other.failure = "unreachable"
-        first.finalized = 7
-        yield* pass("5 minutes")
-        expect((yield* finalized)?.finalized).toBe(null)
-        yield* pass("10 minutes")
+        yield* pass("9 minutes")
         expect((yield* finalized)?.finalized).toBe(7)
-      }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(30) }))
-    }
-  )
+        other.finalized = 7
+        yield* pass("1 minute")
+        expect((yield* finalized)?.finalized).toBe(7)
+      }
+      other.finalized = undefined
+      yield* pass("11 minutes")
+      expect((yield* finalized)?.finalized).toBe(10)
+    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(10) }))
+  })
+
+  it.scoped("and that one provider reports while the other does not respond counts only after ten minutes", () => {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    return Effect.gen(function* () {
+      yield* watchedPayment(alice)
+      other.failure = "unreachable"
+      first.finalized = 7
+      yield* pass("5 minutes")
+      expect((yield* finalized)?.finalized).toBe(null)
+      yield* pass("10 minutes")
+      expect((yield* finalized)?.finalized).toBe(7)
+    }).pipe(aroundTwo(first, other, { ...settings, pollInterval: Duration.seconds(30) }))
+  })
 
   it.scoped(
-    "and that no provider knows: the chain is not ready, also before anybody is watched, until one does",
+    "and that no provider knows makes the chain not ready, even without watched addresses, until one does",
     () => {
       const first = new ModelChain(10)
       const other = first.twin()
@@ -146,7 +140,7 @@ describe("a tag that a policy requires", () => {
             tx.run("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", [usdValue, payment.id])
           )
         )
-      // Of too little value to wait for it.
+      // Its value is too low for the policy.
       yield* detecting("99")
       yield* pass("20 seconds")
       expect(yield* upTo(first.height)).not.toHaveProperty("reason")
@@ -160,7 +154,7 @@ describe("a tag that a policy requires", () => {
     }).pipe(aroundTwo(first, other, settings))
   })
 
-  it.effect("doctor fails where no provider knows it", () =>
+  it.effect("makes doctor fail if no provider knows it", () =>
     Effect.gen(function* () {
       const first = new ModelChain(10)
       const other = first.twin()

@@ -16,7 +16,7 @@ import {
 import { ModelChain, token } from "../ModelChain.ts"
 import { ledger, pass, paymentById, scanned, until, watch } from "../world.ts"
 
-// What a serving provider can claim of its head.
+// Wrong heads that a serving provider can report.
 
 const tenSeconds = { ...withTwo, pollInterval: Duration.seconds(10) }
 const minutes = (count: number, work: () => void) =>
@@ -29,11 +29,11 @@ const minutes = (count: number, work: () => void) =>
   )
 
 describe("a serving provider whose head moves at half the pace of the chain", () => {
-  it.scoped("goes into cooldown as lagging, once it lags by more than two minutes and twice the confirmations", () => {
+  it.scoped("goes into cooldown once it lags by more than two minutes and twice the confirmations", () => {
     const slow = new ModelChain(10)
     const other = slow.twin()
     return Effect.gen(function* () {
-      // Blocks are ten seconds apart, and the newest one is of now.
+      // The block time is 10 seconds, and the newest block is current.
       yield* pass("100 seconds")
       yield* watchedPayment(alice, { currency: "USDC", amount: 5n })
       let tick = 0
@@ -51,7 +51,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
     }).pipe(aroundTwo(slow, other, tenSeconds))
   })
 
-  it.scoped("goes on serving while its newest block is recent, whatever head the other one claims", () => {
+  it.scoped("continues serving while its newest block is recent, whatever head the other one reports", () => {
     const first = new ModelChain(10)
     const liar = first.twin()
     liar.distort = ({ method, params: [tag] }, answer) =>
@@ -66,7 +66,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
     }).pipe(aroundTwo(first, liar, tenSeconds))
   })
 
-  it.scoped("costs the other one a call a minute, and none while its newest block is recent", () => {
+  it.scoped("costs a call a minute to the other provider, and none while its newest block is recent", () => {
     const slow = new ModelChain(10)
     const other = slow.twin()
     const heads = () => other.batches.flat().filter(({ params: [tag] }) => tag === "latest").length
@@ -76,7 +76,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
       const before = heads()
       yield* minutes(5, () => void slow.mine())
       expect(heads() - before).toBe(0)
-      // The chain itself is late: nobody is ahead of it.
+      // The chain itself is late: no provider is ahead.
       yield* pass("5 minutes")
       const late = heads()
       yield* minutes(10, () => void slow.mine())
@@ -86,7 +86,7 @@ describe("a serving provider whose head moves at half the pace of the chain", ()
   })
 })
 
-/** The node claims a head so many blocks above the chain's, with headers of its own making, once it has such a height. */
+/** The node reports a head this many blocks above the chain's, with invented headers, from a certain height on. */
 const claiming = (chain: ModelChain, ahead: number, from = 12) => {
   chain.distort = ({ method, params: [of] }, answer) => {
     if (chain.height < from) return answer
@@ -100,7 +100,7 @@ const claiming = (chain: ModelChain, ahead: number, from = 12) => {
 }
 
 it.scoped(
-  "a head that a provider claims 10,000 blocks above the chain's, while somebody is watched, is not read",
+  "a head that a provider reports 10,000 blocks above the chain's while an address is watched is not read",
   () => {
     const liar = new ModelChain(10)
     claiming(liar, 10_000)
@@ -121,24 +121,22 @@ it.scoped(
   }
 )
 
-it.effect(
-  "a head that a provider claims ever higher, by fewer blocks each time than are looked at, is not believed",
-  () =>
-    Effect.gen(function* () {
-      const other = new ModelChain(10)
-      const { provider, providers } = someProviders(other.client, other.client)
-      const farAhead = new ImplausibleHeads(providers)
-      const blockAt = (number: number) => ({ number, hash: `0x${number}`, time: number })
-      const check = (number: number, after: number) =>
-        Effect.either(farAhead.check(provider, blockAt(number), blockAt(after)))
-      expect((yield* check(910, 10))._tag).toBe("Right")
-      expect(yield* check(1_810, 910)).toMatchObject({ _tag: "Left", left: { reason: "inconsistent" } })
-      // Where it does move, another provider's head moves with it.
-      other.mineMany(1_500)
-      expect((yield* check(1_810, 910))._tag).toBe("Right")
-      expect((yield* check(2_700, 1_810))._tag).toBe("Right")
-      expect((yield* check(2_900, 2_700))._tag).toBe("Left")
-    })
+it.effect("a head that a provider raises step by step, each below the checked difference, is not believed", () =>
+  Effect.gen(function* () {
+    const other = new ModelChain(10)
+    const { provider, providers } = someProviders(other.client, other.client)
+    const farAhead = new ImplausibleHeads(providers)
+    const blockAt = (number: number) => ({ number, hash: `0x${number}`, time: number })
+    const check = (number: number, after: number) =>
+      Effect.either(farAhead.check(provider, blockAt(number), blockAt(after)))
+    expect((yield* check(910, 10))._tag).toBe("Right")
+    expect(yield* check(1_810, 910)).toMatchObject({ _tag: "Left", left: { reason: "inconsistent" } })
+    // If the chain really moves, another provider's head moves too.
+    other.mineMany(1_500)
+    expect((yield* check(1_810, 910))._tag).toBe("Right")
+    expect((yield* check(2_700, 1_810))._tag).toBe("Right")
+    expect((yield* check(2_900, 2_700))._tag).toBe("Left")
+  })
 )
 
 it.scoped("a new chain does not start at a head far above another provider's", () => {

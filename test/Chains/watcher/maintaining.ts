@@ -13,10 +13,10 @@ import { alice, base, network, noting, receipts, scanTo } from "../balances/reco
 import { settings } from "../world.ts"
 
 /**
- * The chores of a watcher that has read all of the model, whose first provider serves. `run` does what is due, `mined`
- * after a block, and `next` after one and the time of a round; `aside` has what providers were put aside for.
+ * The maintenance of a watcher that has read the whole model, and whose first provider serves. `run` does what is due,
+ * `mined` after a new block, and `next` after a new block and the time of a round; `aside` has the reasons of cooldowns.
  */
-export const choring = Effect.fnUntraced(function* (
+export const maintaining = Effect.fnUntraced(function* (
   model: BalanceModel,
   ...clients: readonly [RpcClient, ...Array<RpcClient>]
 ) {
@@ -36,8 +36,8 @@ export const choring = Effect.fnUntraced(function* (
     headClock: new HeadClock(Number.POSITIVE_INFINITY, 0),
     soleProviderPatience: 600_000
   }
-  const chores = makeMaintenance(watch, settings([base]).payments)
-  const run = (head: BlockRef) => chores.run(provider, head, true)
+  const maintenance = makeMaintenance(watch, settings([base]).payments)
+  const run = (head: BlockRef) => maintenance.run(provider, head, true)
   const mined = (deeds: Parameters<BalanceModel["mine"]>[0], time?: number) =>
     Effect.gen(function* () {
       model.mine(deeds, time)

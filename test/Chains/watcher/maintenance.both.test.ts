@@ -5,15 +5,15 @@ import { Reader } from "../../../src/Sql.ts"
 import { direct, inside } from "../balances/BalanceModel.ts"
 import { alice, bob, depsOf, hiding, inStore, owing, refusing, round, scan } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
-import { choring, kept } from "./maintaining.ts"
+import { kept, maintaining } from "./maintaining.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
-describe("the income of an address that one provider cannot attribute", () => {
+describe("native coin of an address that one provider cannot attribute", () => {
   it.scoped("is read from another one, and the reports of both are stored", () =>
     Effect.gen(function* () {
       const model = yield* owing("both", alice, bob)
-      const { next } = yield* choring(
+      const { next } = yield* maintaining(
         model,
         refusing(model, () => [1]),
         model.client
@@ -43,7 +43,7 @@ describe("the income of an address that one provider cannot attribute", () => {
       model.mine([direct(alice, 3n), inside(alice, 4n)])
       yield* round(depsOf(hiding(model)), model.head)
       expect(yield* kept).toEqual([[alice, "unattributed", "7"]])
-      const { next } = yield* choring(
+      const { next } = yield* maintaining(
         model,
         refusing(model, () => refused),
         model.client
@@ -57,11 +57,11 @@ describe("the income of an address that one provider cannot attribute", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("does not hold up other addresses for ever where the other provider fails too", () =>
+  it.scoped("does not block other addresses for ever if the other provider fails too", () =>
     Effect.gen(function* () {
       const model = yield* owing("useless", alice, bob)
       const useless: RpcClient = { ...model.client, send: () => errorOf("useless", "refused") }
-      const { next } = yield* choring(
+      const { next } = yield* maintaining(
         model,
         refusing(model, () => [1]),
         useless

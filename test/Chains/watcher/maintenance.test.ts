@@ -6,7 +6,7 @@ import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { direct } from "../balances/BalanceModel.ts"
 import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
-import { choring, kept } from "./maintaining.ts"
+import { kept, maintaining } from "./maintaining.ts"
 
 const checked = Effect.map(scan, (found) => found?.checked?.number)
 const stored = Effect.flatMap(Reader, (reader) =>
@@ -18,12 +18,12 @@ const change = (sql: string, ...params: ReadonlyArray<number | null>) =>
   Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
-describe("a round", () => {
-  it.scoped("waits for an address whose income cannot be attributed, for two rounds, and then stores it once", () =>
+describe("a round of balance reconciliation", () => {
+  it.scoped("waits for two rounds for an address whose money cannot be attributed, and then stores it once", () =>
     Effect.gen(function* () {
       const model = yield* owing("third", alice, bob)
       const bad = refusing(model, () => [1])
-      const { next } = yield* choring(model, bad, bad)
+      const { next } = yield* maintaining(model, bad, bad)
       yield* next(direct(alice, 5n))
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
@@ -37,11 +37,11 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("begins to count anew when the income of the address could be attributed", () =>
+  it.scoped("restarts the count when the money of the address could be attributed", () =>
     Effect.gen(function* () {
       const model = yield* owing("anew", alice)
       let bad = [1]
-      const { next } = yield* choring(
+      const { next } = yield* maintaining(
         model,
         refusing(model, () => bad)
       )
@@ -62,11 +62,11 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("stores what the first provider reports where the other one fails, and that one goes into cooldown", () =>
+  it.scoped("stores the reports of the first provider if the other one fails, and that one goes into cooldown", () =>
     Effect.gen(function* () {
       const model = yield* owing("trouble", alice, bob)
       const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
-      const { aside, next } = yield* choring(
+      const { aside, next } = yield* maintaining(
         model,
         refusing(model, () => [1]),
         down
@@ -79,11 +79,11 @@ describe("a round", () => {
     }).pipe(quiet, inStore)
   )
 
-  it.scoped("runs at once when a payment's time is over, otherwise at its interval", () =>
+  it.scoped("runs at once at a payment's deadline, otherwise at its interval", () =>
     Effect.gen(function* () {
       const model = yield* owing("pace")
       yield* owe(alice, { expiresAt: 100 })
-      const { mined, next } = yield* choring(model, model.client)
+      const { mined, next } = yield* maintaining(model, model.client)
       yield* next()
       expect(yield* checked).toBe(1)
       yield* mined([direct(alice, 5n)])
@@ -95,9 +95,9 @@ describe("a round", () => {
   )
 })
 
-describe("an error", () => {
+describe("an error during maintenance", () => {
   it.scoped(
-    "puts aside the provider where it tells of it as a whole, and is told of, and the other chores are done",
+    "puts its provider into cooldown if it concerns the whole provider, is reported, and stops no other task",
     () =>
       Effect.gen(function* () {
         const model = yield* owing("error", alice)
@@ -112,7 +112,7 @@ describe("an error", () => {
                 ? errorOf("model", reason)
                 : model.client.send(calls)
           }
-          const { aside, mined } = yield* choring(model, failing)
+          const { aside, mined } = yield* maintaining(model, failing)
           yield* change("UPDATE scans SET verified_number = 20000")
           yield* change("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
           expect(yield* mined([direct(alice, 5n)])).toMatchObject([
@@ -125,46 +125,44 @@ describe("an error", () => {
   )
 })
 
-it.scoped(
-  "a task that is done at an interval is done at once, and then at its interval, after the clock was set back",
-  () =>
-    Effect.gen(function* () {
-      const model = yield* owing("clock", alice)
-      const day = 86_400_000
-      yield* owe(bob, { endedAt: 49 * day })
-      yield* TestClock.setTime(50 * day)
-      const asked: Array<unknown> = []
-      const { client } = model
-      const noting: RpcClient = {
-        ...client,
-        send: (calls) => {
-          asked.push(...calls.map(({ params: [first] }) => first))
-          return client.send(
-            calls.map((call) => (call.params[0] === "finalized" ? { ...call, params: ["latest"] } : call))
-          )
-        }
+it.scoped("after the clock was set back, a periodic task runs at once, and then at its interval", () =>
+  Effect.gen(function* () {
+    const model = yield* owing("clock", alice)
+    const day = 86_400_000
+    yield* owe(bob, { endedAt: 49 * day })
+    yield* TestClock.setTime(50 * day)
+    const asked: Array<unknown> = []
+    const { client } = model
+    const noting: RpcClient = {
+      ...client,
+      send: (calls) => {
+        asked.push(...calls.map(({ params: [first] }) => first))
+        return client.send(
+          calls.map((call) => (call.params[0] === "finalized" ? { ...call, params: ["latest"] } : call))
+        )
       }
-      const { mined } = yield* choring(model, noting)
-      yield* mined([])
-      // What a lost copy may have handed out is looked at last.
-      yield* mined([])
-      yield* TestClock.setTime(45 * day)
-      asked.splice(0)
-      yield* mined([direct(alice, 5n), direct(bob, 6n)])
-      expect(yield* kept).toEqual([
-        [alice, "tx:0", "5"],
-        [bob, "tx:1", "6"]
-      ])
-      expect(asked).toContain("finalized")
-      yield* mined([])
-      asked.splice(0)
-      yield* mined([direct(alice, 7n), direct(bob, 8n)])
-      expect(asked).toEqual([])
-    }).pipe(quiet, inStore)
+    }
+    const { mined } = yield* maintaining(model, noting)
+    yield* mined([])
+    // Addresses that a lost copy may have handed out come last.
+    yield* mined([])
+    yield* TestClock.setTime(45 * day)
+    asked.splice(0)
+    yield* mined([direct(alice, 5n), direct(bob, 6n)])
+    expect(yield* kept).toEqual([
+      [alice, "tx:0", "5"],
+      [bob, "tx:1", "6"]
+    ])
+    expect(asked).toContain("finalized")
+    yield* mined([])
+    asked.splice(0)
+    yield* mined([direct(alice, 7n), direct(bob, 8n)])
+    expect(asked).toEqual([])
+  }).pipe(quiet, inStore)
 )
 
 describe("stored blocks", () => {
-  it.scoped("are kept down to ten thousand below the last one that is final and verified", () =>
+  it.scoped("are kept down to 10,000 below the last one that is final and verified", () =>
     Effect.gen(function* () {
       const model = yield* owing("old")
       for (const [verified, finalized] of [
@@ -179,7 +177,7 @@ describe("stored blocks", () => {
             number
           )
         }
-        const { mined } = yield* choring(model, model.client)
+        const { mined } = yield* maintaining(model, model.client)
         yield* mined([])
         expect((yield* stored).slice(-2)).toEqual([5_000, 6_000])
       }
@@ -187,13 +185,13 @@ describe("stored blocks", () => {
   )
 
   it.scoped.each([
-    ["has just got its confirmations, when a payment's time is over", false, [1, 4, 6]],
-    ["is of the branch that was read, and no other", true, [1, 6]]
-  ] as const)("have the one that %s", ([, replaced, kept]) =>
+    ["has just got its confirmations, at a payment's deadline", false, [1, 4, 6]],
+    ["belongs to the branch that was read", true, [1, 6]]
+  ] as const)("include the one that %s", ([, replaced, kept]) =>
     Effect.gen(function* () {
       const model = yield* owing("settled")
       yield* owe(alice, { expiresAt: 100 })
-      const { mined, run } = yield* choring(model, model.client)
+      const { mined, run } = yield* maintaining(model, model.client)
       yield* mined([])
       for (const time of [150, 170, 180, 190, 200]) model.mine([], time)
       yield* scanTo(model.head)
@@ -216,13 +214,13 @@ describe("the daily sweep of all watched addresses", () => {
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* tx.run("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", [which])
-          // It has been looked at once before, when it was skipped.
+          // It has been checked once before, when it was skipped.
           yield* tx.run("INSERT INTO gap_looks SELECT DISTINCT chain, ? FROM scans", [which])
         })
       )
     )
 
-  it.scoped("goes on with the page that failed, and then with skipped addresses", () =>
+  it.scoped("continues with the page that failed, and then with skipped addresses", () =>
     Effect.gen(function* () {
       const model = yield* owing("sweep")
       const day = 86_400_000
@@ -235,7 +233,7 @@ describe("the daily sweep of all watched addresses", () => {
         ...model.client,
         send: (calls) => (failure === undefined ? model.client.send(calls) : errorOf("model", failure))
       }
-      const { mined } = yield* choring(model, moody)
+      const { mined } = yield* maintaining(model, moody)
       expect(yield* mined([1, 2, 3].map((n) => direct(address(n), BigInt(n))))).toMatchObject([{ ready: true }])
       expect(yield* kept).toEqual([])
       failure = undefined
@@ -243,7 +241,7 @@ describe("the daily sweep of all watched addresses", () => {
       expect(yield* kept).toEqual([[address(2), "tx:1", "2"]])
       yield* mined([])
       expect(yield* kept).toHaveLength(2)
-      // Not again before the next day, when the first payment is too old still.
+      // Not before the next day; the first payment is still too old.
       yield* mined([direct(address(2), 4n), direct(address(3), 4n)])
       yield* mined([])
       expect(yield* kept).toHaveLength(2)

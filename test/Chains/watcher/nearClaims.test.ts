@@ -5,14 +5,14 @@ import { address, alice, aroundSomeReal, health, usdc, withTokens } from "../aro
 import { ModelChain, token } from "../ModelChain.ts"
 import { committedTo, pass, pay, paymentById, watch } from "../world.ts"
 
-// A head that is too high by fewer blocks than another provider is asked about is read: it delays, and decides nothing.
+// A head too high by fewer blocks than are checked with another provider is read: it only delays payments.
 
 const bob = address(0xb0b)
 const patient = { ...withTokens, pollInterval: Duration.seconds(10) }
 const tolerance = { clockTolerance: Duration.minutes(15) }
 const start = 100
 
-/** Until `isOver`, the node makes up so many blocks above its chain, dated up to 14 minutes ahead, with nothing in them. */
+/** Until `isOver`, the node invents this many empty blocks above its chain, dated up to 14 minutes ahead. */
 const claiming = (chain: ModelChain, blocks: number, isOver: () => boolean) => {
   const real = start
   const top = real + blocks
@@ -44,7 +44,7 @@ it.scoped.each<["goes away" | "is right again" | "goes on", number, number]>([
   ["is right again", 3, 900],
   ["goes on", 3, 900]
 ])(
-  "one of those that claims it and then %s, of %s, ends no payment, and what is paid meanwhile counts",
+  "a provider that invents empty blocks and then %s, one of %s, ends no payment, and money paid meanwhile counts",
   ([what, count, blocks]) => {
     const liar = new ModelChain(start)
     const nodes = [liar, ...Array.from({ length: count - 1 }, () => liar.twin())]
@@ -68,7 +68,7 @@ it.scoped.each<["goes away" | "is right again" | "goes on", number, number]>([
         liar.mine()
         for (const status of yield* statuses) seen.add(status)
       }
-      // Where the one that is left has nobody beside it, what was made up is told from the chain at its height only.
+      // The only provider left shows the real blocks only once the chain has reached the invented height.
       if (seen.size === 1) {
         liar.mineMany(100)
         yield* pass("1500 seconds")
@@ -80,7 +80,7 @@ it.scoped.each<["goes away" | "is right again" | "goes on", number, number]>([
   }
 )
 
-it.scoped("the serving one of two that goes on with it is told of, and ends no payment", () => {
+it.scoped("a serving provider that keeps inventing empty blocks, one of two, is reported, and ends no payment", () => {
   const liar = new ModelChain(start)
   claiming(liar, 900, () => false)
   return Effect.gen(function* () {

@@ -24,7 +24,7 @@ it.scoped("stored blocks that no reorg can reach are dropped, except those that 
     yield* upTo(30_001)
     const before = yield* numbers
     const writer = yield* Writer
-    // As if it had been read for long, from block 1 on, a block with a receipt and the beginning of a payment among them.
+    // As if blocks had been read since block 1, including one with a receipt and one of a payment's creation.
     yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx

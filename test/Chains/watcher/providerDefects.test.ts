@@ -6,29 +6,29 @@ import { ModelChain } from "../ModelChain.ts"
 const { client } = new ModelChain(1)
 const asExit = (work: Effect.Effect<unknown>) => Effect.exit(providerDefectsAsErrors(client)(work))
 
-describe("a defect in what reads from a provider", () => {
+describe("a defect while a response of a provider is processed", () => {
   it.effect.each([
     new RangeError("Maximum call stack size exceeded"),
     new TypeError("no function"),
     new SyntaxError("0x")
-  ])("is the provider's failure where a value was not what code took it for: %s", (defect) =>
+  ])("is the provider's failure if a value has an unexpected type: %s", (defect) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(providerDefectsAsErrors(client)(Effect.die(defect)))
       expect(error).toMatchObject({ _tag: "RpcError", reason: "garbage", host: client.host })
       expect(error.message).toContain(defect.message)
-      // What it says is the provider's: not for those who need no key.
+      // The message may contain the provider's data: it is not for the public.
       expect(error.summary).not.toContain(defect.message)
     })
   )
 
-  it.effect("ends the process where it is anything else", () =>
+  it.effect("ends the process if it is any other defect", () =>
     Effect.gen(function* () {
       const bug = new Error("a bug")
       expect(yield* asExit(Effect.die(bug))).toEqual(Exit.die(bug))
     })
   )
 
-  it.effect("ends the process where it is in the database, whatever it is", () =>
+  it.effect("ends the process if it comes from the database, whatever it is", () =>
     Effect.gen(function* () {
       const bug = new TypeError("a bug in a command")
       const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })

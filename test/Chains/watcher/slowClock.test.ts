@@ -7,7 +7,7 @@ import { alice, aroundSomeReal, health, usdc, withTokens } from "../around.ts"
 import { ModelChain, modelRpc, token } from "../ModelChain.ts"
 import { pass, pay, paymentById, realSettlement, until, watch, world } from "../world.ts"
 
-// Within the tolerance of 15 minutes: this machine's clock is 14 minutes behind, and nobody says so.
+// Within the clock tolerance of 15 minutes: this machine's clock is 14 minutes slow, which nothing reports.
 
 const tolerance = { clockTolerance: Duration.minutes(15) }
 const ahead = 84
@@ -21,13 +21,13 @@ const watched = Effect.gen(function* () {
   yield* until(health, (now) => now?.head === ahead)
 })
 
-/** Made after the watcher's first look at the chain, or before it. */
+/** A payment created after the watcher's first poll, or before it. */
 const made = {
-  "a look": Effect.zipRight(watched, tenMinutes),
-  "no look yet": Effect.zipLeft(tenMinutes, watched)
+  "after the first poll": Effect.zipRight(watched, tenMinutes),
+  "before the first poll": Effect.zipLeft(tenMinutes, watched)
 }
 
-/** Lets so many minutes go by, on this clock and on the chain's. */
+/** Advances this clock and the chain's by `count` minutes. */
 const minutes = (chain: ModelChain, count: number) =>
   Effect.repeatN(
     Effect.suspend(() => {
@@ -37,23 +37,23 @@ const minutes = (chain: ModelChain, count: number) =>
     count * 6 - 1
   )
 
-it.scoped.each(["a look", "no look yet"] as const)(
-  "a payment of ten minutes that is made after %s has its ten minutes, and no more",
+it.scoped.each(["after the first poll", "before the first poll"] as const)(
+  "a payment of ten minutes that is created %s has exactly its ten minutes",
   (after) => {
     const chain = new ModelChain(ahead)
     return Effect.gen(function* () {
       const payment = yield* made[after]
       yield* minutes(chain, 10)
       expect(yield* statusOf(payment)).toBe("pending")
-      // Its grace of a minute, and the confirmations.
+      // Its grace period of a minute, and the confirmations.
       yield* minutes(chain, 2)
       expect(yield* statusOf(payment)).toBe("expired")
     }).pipe(aroundSomeReal([chain], patient, tolerance))
   }
 )
 
-it.scoped.each(["a look", "no look yet"] as const)(
-  "a payment that is made after %s is paid in time nine minutes later",
+it.scoped.each(["after the first poll", "before the first poll"] as const)(
+  "a payment of ten minutes that is created %s is paid in time nine minutes later",
   (after) => {
     const chain = new ModelChain(ahead)
     return Effect.gen(function* () {
@@ -66,7 +66,7 @@ it.scoped.each(["a look", "no look yet"] as const)(
   }
 )
 
-it.scoped("a payment that an earlier run has made by a clock that was right keeps its time", () =>
+it.scoped("a payment that an earlier run created with a right clock keeps its deadline", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const rpc = modelRpc({ "model:ethereum": new ModelChain(ahead) })
@@ -81,7 +81,7 @@ it.scoped("a payment that an earlier run has made by a clock that was right keep
 )
 
 it.scoped(
-  "a clock that is set back between a payment and the first look adds no more than the payment's own time",
+  "a clock that is set back between a payment and the first poll adds no more than the payment's own time",
   () => {
     const chain = new ModelChain(ahead)
     return Effect.gen(function* () {
@@ -90,14 +90,14 @@ it.scoped(
       yield* TestClock.setTime(0)
       yield* watched
       const payment = yield* paymentById(id)
-      // The chain's head is of second 840 by then: ten minutes from there are the most that it can need.
+      // The chain's head is at second 840 by then: it needs at most ten minutes from there.
       expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_400_000, 1_440_000])
     }).pipe(aroundSomeReal([chain], patient, tolerance))
   }
 )
 
 it.scoped(
-  "a payment that was made later than the head, by a clock that has been set back since, keeps its time",
+  "a payment created after the time of the head, by a clock that has been set back since, keeps its deadline",
   () => {
     const chain = new ModelChain(ahead)
     return Effect.gen(function* () {

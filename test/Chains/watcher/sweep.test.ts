@@ -4,7 +4,7 @@ import { alice, around, second, upTo, withTokens } from "../around.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 import { end, ledger, pass, pay, watch } from "../world.ts"
 
-it.scoped("coins that come to an ended payment are found by the daily sweep", () => {
+it.scoped("native coin for an ended payment is found by the daily sweep", () => {
   const chain = new ModelChain(10)
   return Effect.gen(function* () {
     const payment = yield* pay(alice, { chain: "base", currency: "USDC" })

@@ -31,7 +31,7 @@ it.scoped("a block that has not been read is not stored as final, whatever the n
     const final = reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
     expect((yield* until(final, (row) => row?.number !== null))?.number).toBe(30)
     yield* pass("1 minute")
-    // Nor has it been read twice.
+    // Nor has it been verified.
     expect(yield* reader.get("SELECT verified_number AS number FROM scans")).toEqual({ number: 18 })
   }).pipe((test) =>
     Effect.flatMap(temporaryDatabase, (path) =>
