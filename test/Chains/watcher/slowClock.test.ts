@@ -73,7 +73,7 @@ it.scoped("a payment that an earlier run created with a right clock keeps its de
     const run = <A, E, R>(test: Effect.Effect<A, E, R>) =>
       Effect.scoped(Effect.provide(test, world(path, [patient], rpc, realSettlement, tolerance)))
     yield* TestClock.setTime(840_000)
-    const { id } = yield* run(made["a look"])
+    const { id } = yield* run(made["after the first poll"])
     yield* TestClock.setTime(0)
     const payment = yield* run(Effect.zipRight(watched, paymentById(id)))
     expect([payment?.expiresAt, payment?.dueAt]).toEqual([1_440_000, undefined])
