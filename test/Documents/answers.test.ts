@@ -165,25 +165,22 @@ layer(app, { excludeTestServices: true })("every response matches the document",
   )
 })
 
-layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices: true })(
-  "beyond the rate limit",
-  (it) => {
-    it.effect("every operation returns the documented 429", () =>
-      Effect.gen(function* () {
-        const ask = yield* makeAsk
-        const { call, newKey } = yield* TestApi
-        const { info, paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
-        expect(info.description).toContain("1 requests a minute and 10 an hour")
-        const key = yield* newKey()
-        yield* ask("GET", "/v1/payments", { key })
-        for (const [template, item] of Object.entries(paths)) {
-          for (const [method, { security }] of Object.entries(item)) {
-            if (security.length === 0) continue
-            const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
-            expect(told(refused)).toBe("429 RATE_LIMITED")
-          }
+layer(testApp({ limits: { perMinute: 1, perHour: 10 } }), { excludeTestServices: true })("beyond the limit", (it) => {
+  it.effect("every operation returns the documented 429", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const { call, newKey } = yield* TestApi
+      const { info, paths }: OpenApiDocument = (yield* call("GET", "/openapi.json")).body
+      expect(info.description).toContain("1 requests a minute and 10 an hour")
+      const key = yield* newKey()
+      yield* ask("GET", "/v1/payments", { key })
+      for (const [template, item] of Object.entries(paths)) {
+        for (const [method, { security }] of Object.entries(item)) {
+          if (security.length === 0) continue
+          const refused = yield* ask(method.toUpperCase(), template.replace("{id}", "x"), { key })
+          expect(told(refused)).toBe("429 RATE_LIMITED")
         }
-      })
-    )
-  }
-)
+      }
+    })
+  )
+})

@@ -16,7 +16,7 @@ import { settings } from "../world.ts"
  * The maintenance of a watcher that has read the whole model, and whose first provider serves. `run` does what is due,
  * `mined` after a new block, and `next` after a new block and the time of a round; `aside` has the reasons of cooldowns.
  */
-export const maintaining = Effect.fnUntraced(function* (
+export const choring = Effect.fnUntraced(function* (
   model: BalanceModel,
   ...clients: readonly [RpcClient, ...Array<RpcClient>]
 ) {

@@ -5,7 +5,7 @@ import { Reader } from "../../../src/Sql.ts"
 import { direct, inside } from "../balances/BalanceModel.ts"
 import { alice, bob, depsOf, hiding, inStore, owing, refusing, round, scan } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
-import { kept, maintaining } from "./maintaining.ts"
+import { choring, kept } from "./maintaining.ts"
 
 const quiet = Effect.provide(Logger.remove(Logger.defaultLogger))
 
@@ -13,7 +13,7 @@ describe("native coin of an address that one provider cannot attribute", () => {
   it.scoped("is read from another one, and the reports of both are stored", () =>
     Effect.gen(function* () {
       const model = yield* owing("both", alice, bob)
-      const { next } = yield* maintaining(
+      const { next } = yield* choring(
         model,
         refusing(model, () => [1]),
         model.client
@@ -43,7 +43,7 @@ describe("native coin of an address that one provider cannot attribute", () => {
       model.mine([direct(alice, 3n), inside(alice, 4n)])
       yield* round(depsOf(hiding(model)), model.head)
       expect(yield* kept).toEqual([[alice, "unattributed", "7"]])
-      const { next } = yield* maintaining(
+      const { next } = yield* choring(
         model,
         refusing(model, () => refused),
         model.client
@@ -61,7 +61,7 @@ describe("native coin of an address that one provider cannot attribute", () => {
     Effect.gen(function* () {
       const model = yield* owing("useless", alice, bob)
       const useless: RpcClient = { ...model.client, send: () => errorOf("useless", "refused") }
-      const { next } = yield* maintaining(
+      const { next } = yield* choring(
         model,
         refusing(model, () => [1]),
         useless

@@ -6,7 +6,7 @@ import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { direct } from "../balances/BalanceModel.ts"
 import { alice, bob, inStore, owe, owing, refusing, scan, scanTo } from "../balances/reconcileWorld.ts"
 import { errorOf } from "../providing.ts"
-import { kept, maintaining } from "./maintaining.ts"
+import { choring, kept } from "./maintaining.ts"
 
 const checked = Effect.map(scan, (found) => found?.checked?.number)
 const stored = Effect.flatMap(Reader, (reader) =>
@@ -23,7 +23,7 @@ describe("a round of balance reconciliation", () => {
     Effect.gen(function* () {
       const model = yield* owing("third", alice, bob)
       const bad = refusing(model, () => [1])
-      const { next } = yield* maintaining(model, bad, bad)
+      const { next } = yield* choring(model, bad, bad)
       yield* next(direct(alice, 5n))
       yield* next(direct(bob, 6n))
       expect(yield* kept).toEqual([[bob, "tx:0", "6"]])
@@ -41,7 +41,7 @@ describe("a round of balance reconciliation", () => {
     Effect.gen(function* () {
       const model = yield* owing("anew", alice)
       let bad = [1]
-      const { next } = yield* maintaining(
+      const { next } = yield* choring(
         model,
         refusing(model, () => bad)
       )
@@ -66,7 +66,7 @@ describe("a round of balance reconciliation", () => {
     Effect.gen(function* () {
       const model = yield* owing("trouble", alice, bob)
       const down: RpcClient = { ...model.client, send: () => errorOf("down", "timeout") }
-      const { aside, next } = yield* maintaining(
+      const { aside, next } = yield* choring(
         model,
         refusing(model, () => [1]),
         down
@@ -83,7 +83,7 @@ describe("a round of balance reconciliation", () => {
     Effect.gen(function* () {
       const model = yield* owing("pace")
       yield* owe(alice, { expiresAt: 100 })
-      const { mined, next } = yield* maintaining(model, model.client)
+      const { mined, next } = yield* choring(model, model.client)
       yield* next()
       expect(yield* checked).toBe(1)
       yield* mined([direct(alice, 5n)])
@@ -112,7 +112,7 @@ describe("an error during maintenance", () => {
                 ? errorOf("model", reason)
                 : model.client.send(calls)
           }
-          const { aside, mined } = yield* maintaining(model, failing)
+          const { aside, mined } = yield* choring(model, failing)
           yield* change("UPDATE scans SET verified_number = 20000")
           yield* change("INSERT INTO blocks (chain, mode, number, hash, time) VALUES ('base', 'test', 999, '0x', 1)")
           expect(yield* mined([direct(alice, 5n)])).toMatchObject([
@@ -142,7 +142,7 @@ it.scoped("after the clock was set back, a periodic task runs at once, and then 
         )
       }
     }
-    const { mined } = yield* maintaining(model, noting)
+    const { mined } = yield* choring(model, noting)
     yield* mined([])
     // Addresses that a lost copy may have handed out come last.
     yield* mined([])
@@ -177,7 +177,7 @@ describe("stored blocks", () => {
             number
           )
         }
-        const { mined } = yield* maintaining(model, model.client)
+        const { mined } = yield* choring(model, model.client)
         yield* mined([])
         expect((yield* stored).slice(-2)).toEqual([5_000, 6_000])
       }
@@ -191,7 +191,7 @@ describe("stored blocks", () => {
     Effect.gen(function* () {
       const model = yield* owing("settled")
       yield* owe(alice, { expiresAt: 100 })
-      const { mined, run } = yield* maintaining(model, model.client)
+      const { mined, run } = yield* choring(model, model.client)
       yield* mined([])
       for (const time of [150, 170, 180, 190, 200]) model.mine([], time)
       yield* scanTo(model.head)
@@ -233,7 +233,7 @@ describe("the daily sweep of all watched addresses", () => {
         ...model.client,
         send: (calls) => (failure === undefined ? model.client.send(calls) : errorOf("model", failure))
       }
-      const { mined } = yield* maintaining(model, moody)
+      const { mined } = yield* choring(model, moody)
       expect(yield* mined([1, 2, 3].map((n) => direct(address(n), BigInt(n))))).toMatchObject([{ ready: true }])
       expect(yield* kept).toEqual([])
       failure = undefined
