@@ -201,7 +201,8 @@ describe("metrics", () => {
 })
 
 describe("README", () => {
-  const section = readFileSync(join(root, "README.md"), "utf8").split("## Monitor with Prometheus\n")[1]?.split("\n## ")[0] ?? ""
+  const section =
+    readFileSync(join(root, "README.md"), "utf8").split("## Monitor with Prometheus\n")[1]?.split("\n## ")[0] ?? ""
   const block = (language: string) =>
     [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
 
