@@ -4,12 +4,12 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: "test/lib/build.ts",
-    // Two processes: a suite with local chains of its own keeps a core busy. They load the program once for all suites,
-    // which takes a third of the time that loading it for each does.
+    // Four processes on two cores: suites of a daemon wait for it most of the time. Each process loads the program once
+    // for all suites, which takes a third of the time that loading it for each does.
     pool: "forks",
     isolate: false,
     setupFiles: "test/lib/setup.ts",
-    poolOptions: { forks: { minForks: 1, maxForks: 2, execArgv: ["--max-semi-space-size=64"] } },
+    poolOptions: { forks: { minForks: 1, maxForks: 4, execArgv: ["--max-semi-space-size=64"] } },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
     testTimeout: 60_000,

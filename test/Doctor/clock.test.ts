@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Redacted } from "effect"
+import { Clock, Duration, Effect, Redacted } from "effect"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { examineClock } from "../../src/Doctor/machine.ts"
 import { testSettings } from "../lib/settings.ts"
@@ -29,7 +29,7 @@ it.scopedLive.each([
       sendEach: () => Effect.die("nothing is asked"),
       counters: { calls: 0, batches: 0, sent: 0, received: 0 }
     })
-    const time = Math.round(Date.now() / 1000) + seconds
+    const time = Math.round((yield* Clock.currentTimeMillis) / 1000) + seconds
     const head = { number: 1, hash: "0x1", parentHash: "0x0", time, logsBloom: undefined }
     const found = yield* examineClock(tolerant, [Redacted.make(`http://127.0.0.1:${port}`)], [{ client, head }])
     expect(found).toMatchObject({ status, name: "clock", finding: expect.stringMatching(finding) })

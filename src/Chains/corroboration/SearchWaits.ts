@@ -51,10 +51,12 @@ export class SearchWaits {
     return (this.#waits.get(payment)?.findings ?? 0) < maxFindings
   }
 
-  /** Counts a search that found new money and made the payment wait. */
+  /** Counts a search that found new money and made the payment wait. The first ones are followed by another at once. */
   found(payment: PaymentId): void {
     const wait = this.#waits.get(payment)
-    if (wait !== undefined) this.#waits.set(payment, { ...wait, findings: wait.findings + 1 })
+    if (wait === undefined) return
+    const until = this.mayFind(payment) ? wait.since + this.first : wait.until
+    this.#waits.set(payment, { ...wait, until, findings: wait.findings + 1 })
   }
 
   /** The payment has been searched for and may end. */

@@ -248,7 +248,7 @@ describe("coins", () => {
       return Effect.gen(function* () {
         const id = yield* shownToTheEnd(liar)
         for (const node of nodes) node.oldestState = node === liar ? 0 : 380
-        yield* seconds(90)
+        yield* seconds(60)
         expect(yield* stateOf(id)).toBe("expired")
         const reader = yield* Reader
         const exceptions = yield* reader.all("SELECT kind, amount FROM exceptions")
