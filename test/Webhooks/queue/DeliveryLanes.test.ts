@@ -56,6 +56,20 @@ describe("a lane's slots", () => {
     expect(takeAll(lanes).map(({ standing }) => standing)).toEqual(Array(8).fill("slow"))
   })
 
+  it("count until they end against the share that they were taken from, whatever its standing is meanwhile", () => {
+    const lanes = lanesOf(["fast"], 30)
+    for (const slot of takeAll(lanes)) lanes.ended(slot, false)
+    const healthy = takeAll(lanes)
+    expect(healthy.map(({ standing }) => standing)).toEqual(Array(8).fill("healthy"))
+    // The first of them makes the lane slow.
+    for (const slot of healthy) lanes.ended(slot, true)
+    for (let i = 0; i < 100; i++) {
+      const places = [{ sequence: 5_000 + i, nextAttemptAt: 0, isRedelivery: false }]
+      lanes.fill(lanes.of(shop).open(`slow ${i}`, true), places, 1, 0)
+    }
+    expect(takeAll(lanes)).toHaveLength(32)
+  })
+
   it("stay its own when it had no deliveries in memory meanwhile", () => {
     const lanes = lanesOf(["shop"], 1)
     for (const slot of takeAll(lanes)) {
