@@ -85,6 +85,20 @@ it.scopedLive("an act has one row, however often it commits, even if it commits 
   )
 )
 
+it.scopedLive("an act that runs again, since its group was rolled back for another command, has its row", () =>
+  onStore(() =>
+    Effect.gen(function* () {
+      const writer = yield* Writer
+      const insert = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO meta (key, value) VALUES ('a', '')"))
+      // It fails after it has written, in the same group.
+      const refused = Effect.flip(writer.write(Effect.zipRight(insert, Effect.fail("refused"))))
+      yield* Effect.all([audited(alice, act, () => note("b")), refused], { concurrency: "unbounded" })
+      expect(yield* noted).toEqual([{ key: "b" }])
+      expect(yield* rows).toHaveLength(1)
+    })
+  )
+)
+
 it.scopedLive("concurrent acts have a row each", () =>
   onStore(() =>
     Effect.gen(function* () {
