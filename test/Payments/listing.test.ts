@@ -145,11 +145,14 @@ layer(app, { excludeTestServices: true })("the list of payments", (it) => {
     })
   )
 
-  it.effect("belongs to its mode", () =>
+  it.effect("belongs to its mode, and so do its cursors", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
-      const { body } = yield* call(yield* api.newKey("live"), "")
-      expect(body.data).toEqual([])
+      const live = yield* api.newKey("live")
+      expect((yield* call(live, "")).body.data).toEqual([])
+      const { cursor } = (yield* call(yield* api.newKey("test"), "?limit=2")).body
+      const { body, status } = yield* call(live, `?cursor=${cursor}`)
+      expect([status, body.error?.code]).toEqual([400, "INVALID_CURSOR"])
     })
   )
 
