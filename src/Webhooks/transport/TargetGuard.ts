@@ -8,15 +8,7 @@ import { isIP } from "node:net"
 import { networkInterfaces } from "node:os"
 import { Context, Data, Effect, Either, Layer } from "effect"
 import { Settings } from "../../Settings.ts"
-import {
-  type AddressBlock,
-  type IpBytes,
-  isMetadata,
-  isPublic,
-  isWithinBlock,
-  parseAddress,
-  parseBlock
-} from "./publicAddress.ts"
+import { embeddedIpv4, type IpBytes, inAny, isMetadata, isPublic, parseAddress, parseBlock } from "./publicAddress.ts"
 import { type NameNotResolved, Resolver } from "./Resolver.ts"
 
 /**
@@ -84,10 +76,11 @@ export class TargetGuard extends Context.Tag("tilld/Webhooks/TargetGuard")<Targe
 
       const passes = (address: string): boolean => {
         const bytes = parseAddress(address)
-        const isIn = (blocks: ReadonlyArray<AddressBlock>) =>
-          bytes !== undefined && blocks.some((block) => isWithinBlock(bytes, block))
-        if (bytes === undefined || isMetadata(bytes) || isIn(denied)) return false
-        return isIn(allowed) || (isPublic(bytes) && !isOwn(bytes))
+        if (bytes === undefined || isMetadata(bytes)) return false
+        // A network with NAT64 takes an IPv6 address to the IPv4 address that it embeds.
+        const reached = [bytes, ...embeddedIpv4(bytes)]
+        if (reached.some((one) => inAny(one, denied))) return false
+        return inAny(bytes, allowed) || (isPublic(bytes) && !reached.some(isOwn))
       }
       const localhost = ["127.0.0.1", "::1"].filter(passes)
 

@@ -30,7 +30,8 @@ export const isWithinBlock = (address: IpBytes, { bytes, bits }: AddressBlock): 
   })
 }
 
-const inAny = (address: IpBytes, blocks: ReadonlyArray<AddressBlock>) =>
+/** Whether `address` lies in one of `blocks`. */
+export const inAny = (address: IpBytes, blocks: ReadonlyArray<AddressBlock>): boolean =>
   blocks.some((block) => isWithinBlock(address, block))
 
 // https://www.iana.org/assignments/iana-ipv4-special-registry, with 192.0.0.0/24 and 192.88.99.0/24 whole (the few
@@ -116,7 +117,8 @@ const embeddings: ReadonlyArray<readonly [block: AddressBlock, ipv4: (address: I
   [parseBlock("2001::/32"), (address) => [address.slice(4, 8), lastFour(address).map((byte) => byte ^ 0xff)]]
 ]
 
-const embeddedIpv4 = (address: IpBytes): ReadonlyArray<IpBytes> => [
+/** The IPv4 addresses that an IPv6 address may lead to, or stand for. */
+export const embeddedIpv4 = (address: IpBytes): ReadonlyArray<IpBytes> => [
   ...embeddings.flatMap(([block, ipv4]) => (isWithinBlock(address, block) ? ipv4(address) : [])),
   ...(isIsatap(address) ? [lastFour(address)] : [])
 ]

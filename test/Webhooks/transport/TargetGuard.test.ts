@@ -186,6 +186,17 @@ it.effect("deny_targets refuses what it lists, even if it is public or allowed",
   }).pipe(Effect.provide(guarded(["10.0.0.0/8"], ["93.184.216.0/24", "10.0.0.7/32"])))
 )
 
+it.effect("what is denied, or is this machine, is not called through a network's NAT64 either", () => {
+  const own = OwnAddresses.of(() => ["93.184.216.34"])
+  const translated = judge("https://[64:ff9b::5db8:d822]/")
+  return Effect.gen(function* () {
+    expect(yield* Effect.provide(translated, guarded([], ["93.184.216.0/24"]))).toBe(notPublic)
+    expect(yield* Effect.provide(translated, guarded(["64:ff9b::/96"], ["93.184.216.0/24"]))).toBe(notPublic)
+    const here = Effect.provideService(Effect.provide(translated, guarded()), OwnAddresses, own)
+    expect(yield* here).toBe(notPublic)
+  })
+})
+
 it.effect("this machine's own public address is not called, unless it is allowed", () => {
   const own = OwnAddresses.of(() => ["::1", "93.184.216.34", "2606:2800:220:1:0248:1893:25c8:1946"])
   const judged = Effect.all(["https://shop.example/", "https://93.184.216.34/", "https://93.184.216.35/"].map(judge), {
