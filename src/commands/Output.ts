@@ -1,13 +1,5 @@
 import { Effect } from "effect"
-
-// Control characters other than line breaks and tabs, and marks of text direction: names, references, URLs and responses
-// from outside could rewrite what a terminal shows.
-const unsafe = /(?![\n\t])[\p{Cc}\p{Bidi_Control}]/gu
-
-const escaped = (found: string): string => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`
-
-/** Escapes what could control a terminal. JSON text still decodes to the same value. */
-export const shown = (text: string): string => text.replace(unsafe, escaped)
+import { escaped, shown } from "../Domain/terminalText.ts"
 
 /** Writes a result to standard output, which has results only. */
 export const print = (text: string): Effect.Effect<void> => Effect.sync(() => console.log(shown(text)))

@@ -1,0 +1,36 @@
+import { expect, it } from "@effect/vitest"
+import { Cause, Effect, type Layer, Logger } from "effect"
+import { vi } from "vitest"
+import { commandLogger, loggingLayer } from "../../src/Telemetry/logging.ts"
+
+/** A provider's text: it clears the screen, sets the title, goes back to the start of the line and turns the rest round. */
+const outside = "\u001b[2J\u001b]0;title\u0007\r\u009b31m\u202e"
+
+/** What is written to standard error. */
+const written = (log: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const spy = vi.spyOn(console, "error").mockImplementation((...parts) => void lines.push(parts.join(" ")))
+    yield* Effect.ensuring(
+      log,
+      Effect.sync(() => spy.mockRestore())
+    )
+    return lines.join("\n")
+  })
+
+const all = Effect.logError(`failed: ${outside}`, Cause.fail(new Error(`cause: ${outside}`))).pipe(
+  Effect.annotateLogs({ reason: `reason: ${outside}` })
+)
+
+it.live.each<[string, Layer.Layer<never>]>([
+  ["the daemon's, as JSON", loggingLayer({ format: "json", level: "info" })],
+  ["the daemon's, for people", loggingLayer({ format: "pretty", level: "info" })],
+  ["the commands'", Logger.replace(Logger.defaultLogger, commandLogger)]
+])("no text from outside controls a terminal through a log: %s", ([, logger]) =>
+  Effect.gen(function* () {
+    const text = yield* written(Effect.provide(all, logger))
+    for (const part of ["failed: ", "cause: ", "reason: "]) expect(text).toContain(part)
+    // The logger's own colours aside, which it writes to a terminal.
+    expect(text.replace(/\p{Cc}\[\d*m/gu, "")).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u)
+  })
+)
