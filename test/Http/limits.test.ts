@@ -90,6 +90,26 @@ describe("failed authentication", () => {
       expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
     }).pipe(app(100, 1000))
   )
+
+  it.live("is counted by network: whoever has many addresses of one IPv6 network waits as with one", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const connectionAfter = (address: string) =>
+        Effect.map(
+          api.call("GET", "/v1/payments", { key: "wrong", headers: { "x-forwarded-for": address } }),
+          ({ headers }) => headers.connection
+        )
+      for (let i = 1; i <= 5; i++) expect(yield* connectionAfter(`2001:db8:0:1::${i}`)).toBe("keep-alive")
+      expect(yield* connectionAfter("2001:db8:0:1:ffff::6")).toBe("close")
+      expect(yield* connectionAfter("2001:db8:0:2::1")).toBe("keep-alive")
+    }).pipe(
+      Effect.provide(
+        testApp({
+          server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: ["127.0.0.1/32"] }
+        })
+      )
+    )
+  )
 })
 
 describe("the address of a client", () => {
