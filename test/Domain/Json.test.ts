@@ -111,6 +111,21 @@ it.each([
   expect(parseJson(text)).toEqual(Either.left(message))
 })
 
+it.each([
+  '{"a":1,"a":1}',
+  '{"metadata":{"a":1,"a":2}}',
+  '{"list":[{"a":1},{"b":1,"b":1}]}',
+  '{"a":1,"\\u0061":2}',
+  '{"a":9007199254740993,"a":1}'
+])("%s has a member twice, and is refused", (text) => {
+  expect(parseJson(text)).toEqual(Either.left("An object of the body has a member twice: give each name once."))
+})
+
+it("members of different objects may have one name", () => {
+  const value = { a: { a: 1 }, list: [{ a: 1 }, { a: 2, "b:c": '":"' }] }
+  expect(valueOf(JSON.stringify(value))).toEqual(value)
+})
+
 it("a text with its numbers as texts is nested 64 levels at most", () => {
   const nested = (depth: number) => parseWithTexts(`${"[".repeat(depth)}1${"]".repeat(depth)}`)
   expect(Either.isRight(nested(64))).toBe(true)
