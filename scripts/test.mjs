@@ -29,8 +29,14 @@ const run = (command, args, { limit, ...options } = {}) =>
       group = child.pid
       const timer = setTimeout(signal, limit, "SIGKILL")
       child.on("close", () => {
-        group = undefined
         clearTimeout(timer)
+        try {
+          // A process that outlives the command would keep a core busy.
+          signal("SIGKILL")
+        } catch {
+          // The group is empty, as it should be.
+        }
+        group = undefined
       })
     }
     let output = ""

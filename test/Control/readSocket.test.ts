@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, wr
 import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber } from "effect"
 import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/controlRequests.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
