@@ -1,4 +1,15 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** Suites that run whole programs take longest. The last one to begin would keep the others waiting. */
+class ProgramsFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>) {
+    const isProgram = ({ moduleId }: TestSpecification) =>
+      /\/test\/(commands|crash|daemon|fuzz|load|sim|spec)\//.test(moduleId)
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isProgram), ...sorted.filter((file) => !isProgram(file))]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -11,6 +22,7 @@ export default defineConfig({
     isolate: false,
     setupFiles: "test/lib/setup.ts",
     poolOptions: { forks: { minForks: 4, maxForks: 4, execArgv: ["--max-semi-space-size=64"] } },
+    sequence: { sequencer: ProgramsFirst },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
     testTimeout: 60_000,

@@ -1,4 +1,4 @@
-// Static checks and a build, two at a time, then every suite. The last line is always "N passed, N failed": each check
+// Static checks and a build, then every suite; the type checker beside both. The last line is always "N passed, N failed": each check
 // and each test counts as one. Arguments go to vitest: npm test -- test/Domain -t "rounds up"
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -46,7 +46,6 @@ const run = (command, args, { limit, ...options } = {}) =>
   })
 
 const checks = [
-  ["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"],
   ["lint", "biome", "check", "--error-on-warnings", "."],
   ["boundaries", "depcruise", "--config", "config/tools/dependency-cruiser.cjs", "src"],
   ["unused", "knip", "--config", "config/tools/knip.json"],
@@ -75,16 +74,13 @@ const check = async ([name, command, ...args]) => {
   }
 }
 
-const worker = async (queue) => {
-  for (let next = queue.shift(); next; next = queue.shift()) await check(next)
-}
-
 // An interrupt reaches vitest too; the count is printed all the same.
 process.on("SIGINT", () => signal("SIGINT"))
 
 try {
-  const queue = [...checks]
-  await Promise.all([worker(queue), worker(queue)])
+  // The longest check takes one core, beside the others and the first suites.
+  const typesAndEffects = check(["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"])
+  for (const next of checks) await check(next)
 
   const since = performance.now()
   const folder = mkdtempSync(join(tmpdir(), "tilld-test-"))
@@ -116,6 +112,7 @@ try {
   if (!counts.done) alsoFailed(1, "vitest did not finish")
   else if (counts.passed + counts.failed === 0) alsoFailed(1, "no test ran")
   else if (!ok && counts.failed === 0) alsoFailed(1, "vitest exited with an error")
+  await typesAndEffects
   console.log(`Suites took ${seconds(since)}, everything ${seconds(started)}`)
 } catch (error) {
   failed++

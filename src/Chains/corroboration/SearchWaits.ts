@@ -59,6 +59,11 @@ export class SearchWaits {
     this.#waits.set(payment, { ...wait, until, findings: wait.findings + 1 })
   }
 
+  /** Ends all waits: a provider has come back, which may decide what waits. */
+  endAll(): void {
+    for (const [payment, wait] of this.#waits) this.#waits.set(payment, { ...wait, until: wait.since })
+  }
+
   /** The payment has been searched for and may end. */
   ended(payment: PaymentId): void {
     this.#waits.delete(payment)
