@@ -114,7 +114,7 @@ const renderStory = (story: Story, show: ShowAmount): string => {
       ...receipts.map(
         (receipt) =>
           `${receipt.blockTime}  ${show({ ...receipt, mode }, receipt)}  ${receipt.txHash ?? "transaction unknown"}  ` +
-          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  orphaned by a reorg"}` +
+          `block ${receipt.blockNumber}${receipt.canonical ? "" : "  does not count: a reorg orphaned it, or two providers deny it"}` +
           evidenceOf(receipt)
       )
     ]),

@@ -94,7 +94,8 @@ const answered = (answers: Readonly<Record<string, number>>): string =>
 
 const strangers = Effect.gen(function* () {
   const counts = fitting(wanted)
-  const daemon = yield* startShop()
+  // The merchant makes more payments in these minutes than the default quota has room for.
+  const daemon = yield* startShop({ accounts: { quota_bytes: 100_000_000_000 } })
   const failures: Array<string> = []
   for (const [name, one] of Object.entries(floods)) {
     say(`strangers, ${name}`)

@@ -150,19 +150,23 @@ export const sumInternal = (
 /** SQL: a payment waits for the receipt, or its payment is lost. A confirmed payment waits for nothing. */
 const isAwaited = "NOT EXISTS (SELECT 1 FROM payments WHERE id = receipts.payment_id AND status = 'confirmed')"
 
+/** A receipt as /readyz names it. */
+export interface NamedReceipt {
+  readonly txHash: string
+  /** The payment's id, or the address where the payment is lost. */
+  readonly owner: string
+}
+
 /**
- * Whether a payment waits for an uncorroborated receipt up to block `number` that was first seen at `seenAt` (Unix
- * milliseconds) or before.
+ * An uncorroborated receipt up to block `number` that a payment waits for, first seen at `seenAt` (Unix milliseconds) or
+ * before; undefined where there is none.
  */
 export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
-  Effect.map(
-    db.get(
-      `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
-         AND block_number <= ? AND seen_at <= ? AND ${isAwaited} LIMIT 1`,
-      [chain, mode, number, seenAt]
-    ),
-    (row) => row !== undefined
+  db.get<NamedReceipt>(
+    `SELECT tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+       AND block_number <= ? AND seen_at <= ? AND ${isAwaited} LIMIT 1`,
+    [chain, mode, number, seenAt]
   )
 
 /** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
@@ -203,11 +207,8 @@ export const setCorroborated = (
 const maxDenied = 1_000
 
 /** A provider that denies receipts, with one of them. */
-export interface Denial {
+export interface Denial extends NamedReceipt {
   readonly host: string
-  readonly txHash: string
-  /** The payment's id, or the address where the payment is lost. */
-  readonly owner: string
 }
 
 /** The providers that deny receipts in blocks up to `number` that payments wait for. */

@@ -34,8 +34,9 @@ export const decidesAlone =
   "one provider decides alone: no other provider responds. Remedy: add another provider to rpc_urls"
 export const waitsForOthers =
   "no other provider responds: payments wait for one, up to payments.sole_provider_patience. Remedy: add another provider to rpc_urls"
-export const waitsForSecond =
-  "receipts wait for a second provider to corroborate them: the log lists them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls"
+export const waitsForSecond = "receipts wait for a second provider to corroborate them"
+const overdueReason = ({ owner, txHash }: CorroborationRepo.NamedReceipt) =>
+  `${waitsForSecond}, such as ${txHash} of ${owner}. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
 const denial = ({ host, owner, txHash }: CorroborationRepo.Denial) =>
   `${host} denies receipts that another provider reported, such as ${txHash} of ${owner}; their payments wait, and tilld payments show names them. Remedy: check their transactions in a block explorer, and add a third provider to rpc_urls`
 
@@ -262,7 +263,7 @@ export const makeCorroborator = (watch: WatchContext): Corroborator => {
     const silence = decidesAsSoleProvider(watch, provider, 0, now) ? decidesAlone : waitsForOthers
     return [
       ...denied.map(denial),
-      overdue ? waitsForSecond : undefined,
+      overdue && overdueReason(overdue),
       others.length > 0 || isSingle ? undefined : silence
     ]
       .filter((reason) => reason !== undefined)
