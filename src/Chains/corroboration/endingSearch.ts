@@ -180,7 +180,7 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const searchWaits = new SearchWaits(Math.max(1, Duration.toMillis(chain.pollInterval)))
   /** Why the payments that wait for their next search cannot end. */
   let waitReason: string | undefined
-  /** How many other providers there were at the last tick. */
+  /** How many other providers there were at the last search. */
   let othersBefore = 0
 
   /** The payments to search for with the chain read up to `head`, and the newest block with all its confirmations. */
@@ -291,13 +291,14 @@ export const makeEndingSearch = (watch: WatchContext, payments: SettingsShape["p
   const run = Effect.fn("EndingSearch.run")(function* (provider: Provider, head: BlockRef) {
     if (providers.all.length < 2) return undefined
     const now = yield* Clock.currentTimeMillis
-    const others = yield* providers.others(provider)
-    if (others.length > othersBefore) searchWaits.endAll()
-    othersBefore = others.length
+    const isWaiting = searchWaits.waiting(now).length > 0
+    if (isWaiting && (yield* providers.others(provider)).length > othersBefore) searchWaits.endAll()
     const waiting = searchWaits.waiting(now)
     const claimed = yield* dueAt(head, waiting)
     searchWaits.retain(new Set(claimed?.due.map(({ payment }) => payment)), now)
     if (claimed === undefined) return waiting.length === 0 ? undefined : waitReason
+    const others = yield* providers.others(provider)
+    othersBefore = others.length
     // A head that a single provider claims proves no depth: payments are due by the second highest head.
     const heads = yield* headsOf([...others, provider], claimed.settled.number + chain.confirmations - 1)
     const second = [...heads].sort((a, b) => b.head - a.head)[quorum - 1]
