@@ -7,6 +7,7 @@ import { Keys } from "../Auth.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type Position, streamStart } from "../Domain/Event.ts"
 import type { AccountId } from "../Domain/Ids.ts"
+import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
 import * as EventsRepo from "./EventsRepo.ts"
@@ -93,7 +94,7 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
               const page = yield* EventsRepo.page(reader, key, behind, pageSize)
               const last = page.at(-1)
               if (last !== undefined) return Option.some([page.map(message).join(""), last.sequence] as const)
-              const woken = yield* Effect.timeoutOption(changed, heartbeat)
+              const woken = yield* waitAtMost(changed, heartbeat)
               return Option.isSome(woken) ? yield* next(behind) : Option.some([":\n\n", behind] as const)
             })
 

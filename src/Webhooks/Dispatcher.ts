@@ -1,4 +1,5 @@
 import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
+import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
@@ -133,7 +134,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
           const wait = nextAt - (yield* Clock.currentTimeMillis)
           if (wait <= 0) return
           const change = Queue.take(changed)
-          yield* Number.isFinite(wait) ? Effect.timeoutOption(change, Duration.millis(wait)) : change
+          yield* Number.isFinite(wait) ? waitAtMost(change, Duration.millis(wait)) : change
         })
 
         const listen = Effect.map(bell.rung, () => {

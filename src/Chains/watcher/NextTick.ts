@@ -1,4 +1,5 @@
 import { Deferred, Duration, Effect, FiberId } from "effect"
+import { waitAtMost } from "../../Domain/waitAtMost.ts"
 
 /** How long the creation of a payment waits at most for a look at its chain. */
 const patience = Duration.seconds(2)
@@ -10,7 +11,7 @@ export class NextTick {
   /** Waits for the end of the look under way or of the next one, for two seconds at most. */
   readonly wait: Effect.Effect<void> = Effect.suspend(() => {
     this.#ended ??= Deferred.unsafeMake(FiberId.none)
-    return Effect.asVoid(Effect.timeoutOption(Deferred.await(this.#ended), patience))
+    return Effect.asVoid(waitAtMost(Deferred.await(this.#ended), patience))
   })
 
   /** Notes that a look has ended, successful or not. */

@@ -8,6 +8,7 @@
 import { Clock, Duration, Effect, Queue } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import { waitAtMost } from "../../Domain/waitAtMost.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
 import { type Corroborator, makeCorroborator } from "../corroboration/corroborate.ts"
@@ -249,7 +250,7 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     const longest = Math.max(waitingInterval, intervalOf(chain, state.activity))
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
     // A busy watcher polls often enough without being woken.
-    yield* state.activity !== "busy" ? Effect.timeoutOption(Queue.take(wakeUps), left) : Clock.sleep(left)
+    yield* state.activity !== "busy" ? waitAtMost(Queue.take(wakeUps), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
 
   const watcher: Watcher = {

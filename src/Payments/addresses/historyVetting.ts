@@ -6,6 +6,7 @@
 import { Duration, Effect, Fiber } from "effect"
 import type { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { type ChainName, networkKey } from "../../Domain/Chain.ts"
+import { waitAtMost } from "../../Domain/waitAtMost.ts"
 import type { AddressPool } from "./AddressPool.ts"
 
 /** Pause before a chain that could not be asked is asked again; it doubles each time, up to the longest. */
@@ -79,7 +80,7 @@ export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["
 
   /** Waits for a pool's first round, or until `patience` is over. A caller that is interrupted does not end the round. */
   const first = Effect.fnUntraced(function* (pool: AddressPool) {
-    const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(Effect.timeoutOption(inTurn(pool), patience), scope))
+    const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(waitAtMost(inTurn(pool), patience), scope))
     firsts.set(pool, fiber)
     yield* Fiber.await(fiber)
   })
