@@ -1,32 +1,27 @@
 import { randomBytes } from "node:crypto"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Redacted } from "effect"
+import { Effect, Exit } from "effect"
 import * as UsageRepo from "../../src/Auth/UsageRepo.ts"
 import { QuotaExceeded } from "../../src/Domain/AccountErrors.ts"
-import { EventKind } from "../../src/Domain/Event.ts"
 import { newPaymentId } from "../../src/Domain/Ids.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Idempotency from "../../src/Http/IdempotencyRepo.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { Reader, Tx } from "../../src/Sql.ts"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import * as RetentionRepo from "../../src/Webhooks/queue/DeliveryRetentionRepo.ts"
-import { Webhooks } from "../../src/Webhooks.ts"
 import { someNewPayment } from "../lib/payments.ts"
+import { inTransaction, rows } from "../lib/store.ts"
 import { merchant } from "../lib/webhooks.ts"
-import { onStore } from "../Webhooks/endpoints.ts"
-
-const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
+import { onStore, register } from "../Webhooks/endpoints.ts"
 
 /** Used bytes of the file. */
-const fileBytes = Effect.flatMap(Reader, (reader) =>
-  Effect.map(
-    reader.all<{ bytes: number }>(
-      `SELECT (page_count - freelist_count) * 4096 AS bytes FROM pragma_page_count, pragma_freelist_count`
-    ),
-    ([row]) => row?.bytes ?? 0
-  )
+const fileBytes = Effect.map(
+  rows<{ bytes: number }>(
+    "SELECT (page_count - freelist_count) * 4096 AS bytes FROM pragma_page_count, pragma_freelist_count"
+  ),
+  ([row]) => row?.bytes ?? 0
 )
 
 const usage = Effect.flatMap(Reader, (reader) =>
@@ -71,7 +66,7 @@ const move = (payment: Payment, status: PaymentStatus, at: number) =>
       amountReceived: 1_000n,
       endedAt: status === "expired" ? at : undefined
     }
-    yield* write(
+    yield* inTransaction(
       Effect.gen(function* () {
         yield* Payments.update(payment, after, at)
         yield* outbox.publish(yield* Tx, after, at)
@@ -83,13 +78,12 @@ const move = (payment: Payment, status: PaymentStatus, at: number) =>
 /** Makes all attempts of a payment's deliveries, each with a different response of 1 KB. */
 const attempt = (payment: Payment, status: number) =>
   Effect.gen(function* () {
-    const reader = yield* Reader
-    const due = reader.all<{ sequence: number; attempts: number }>(
+    const due = rows<{ sequence: number; attempts: number }>(
       "SELECT sequence, attempts FROM deliveries WHERE payment_id = ? AND next_attempt_at IS NOT NULL",
       [payment.id]
     )
-    for (let rows = yield* due; rows.length > 0; rows = yield* due) {
-      const ended = rows.map(({ attempts, sequence }) => ({
+    for (let found = yield* due; found.length > 0; found = yield* due) {
+      const ended = found.map(({ attempts, sequence }) => ({
         sequence,
         attempts: attempts + 1,
         isRedelivery: false,
@@ -99,46 +93,39 @@ const attempt = (payment: Payment, status: number) =>
         address: "93.184.216.34",
         bodyStart: randomBytes(512).toString("hex")
       }))
-      yield* write(recordAttempts(ended, 1_700_000_000_100))
+      yield* inTransaction(recordAttempts(ended, 1_700_000_000_100))
     }
   })
 
-const register = (url: string) =>
-  Effect.flatMap(Webhooks, (webhooks) =>
-    webhooks.create(merchant, { url, events: EventKind.literals, secret: Redacted.make("whsec_0123456789abcdef") })
-  )
-
 it.scoped("the storage use of an account is known within 5 %, and decreases with deletions", () =>
-  onStore(
-    Effect.gen(function* () {
-      for (const path of ["orders", "books"]) yield* register(`https://shop.example/${path}`)
-      const before = yield* fileBytes
-      const payments: Array<Payment> = []
-      for (let i = 0; i < 400; i++) {
-        const pending = yield* write(yield* add((i * 37) % 900))
-        const detecting = yield* move(pending, "detecting", i)
-        payments.push(yield* move(detecting, "expired", i))
-        yield* attempt(pending, 200)
-      }
-      const taken = (yield* fileBytes) - before
-      const { reserved, stored } = yield* usage
-      expect(reserved).toBe(0)
-      expect(stored / taken).toBeGreaterThan(0.95)
-      expect(stored / taken).toBeLessThan(1.05)
+  onStore(function* () {
+    for (const path of ["orders", "books"]) yield* register(`https://shop.example/${path}`)
+    const before = yield* fileBytes
+    const payments: Array<Payment> = []
+    for (let i = 0; i < 400; i++) {
+      const pending = yield* inTransaction(yield* add((i * 37) % 900))
+      const detecting = yield* move(pending, "detecting", i)
+      payments.push(yield* move(detecting, "expired", i))
+      yield* attempt(pending, 200)
+    }
+    const taken = (yield* fileBytes) - before
+    const { reserved, stored } = yield* usage
+    expect(reserved).toBe(0)
+    expect(stored / taken).toBeGreaterThan(0.95)
+    expect(stored / taken).toBeLessThan(1.05)
 
-      const until = Number.MAX_SAFE_INTEGER
-      yield* Effect.repeat(write(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
-      let place: RetentionRepo.RetentionCursor | undefined
-      do place = yield* write(RetentionRepo.forgetEvents(until, place, 500))
-      while (place !== undefined)
-      yield* Effect.repeat(write(Idempotency.forget(until, 500)), { while: (more) => more })
-      // Payments and endpoints stay, and the newest event.
-      const left = (yield* fileBytes) - before
-      const now = yield* usage
-      expect(now.stored / left).toBeGreaterThan(0.9)
-      expect(now.stored / left).toBeLessThan(1.15)
-    })
-  )
+    const until = Number.MAX_SAFE_INTEGER
+    yield* Effect.repeat(inTransaction(RetentionRepo.forgetDeliveries(until, 500)), { while: (more) => more })
+    let place: RetentionRepo.RetentionCursor | undefined
+    do place = yield* inTransaction(RetentionRepo.forgetEvents(until, place, 500))
+    while (place !== undefined)
+    yield* Effect.repeat(inTransaction(Idempotency.forget(until, 500)), { while: (more) => more })
+    // Payments and endpoints stay, and the newest event.
+    const left = (yield* fileBytes) - before
+    const now = yield* usage
+    expect(now.stored / left).toBeGreaterThan(0.9)
+    expect(now.stored / left).toBeLessThan(1.15)
+  })
 )
 
 /** Large enough for a few payments of maximum size. */
@@ -150,7 +137,7 @@ const fill = Effect.gen(function* () {
   const payments: Array<Payment> = []
   while (true) {
     const one = yield* add(16_000, longUrl(99))
-    const exit = yield* Effect.exit(write(Effect.zipLeft(one, UsageRepo.keepWithin(merchant.account, quota))))
+    const exit = yield* Effect.exit(inTransaction(Effect.zipLeft(one, UsageRepo.keepWithin(merchant.account, quota))))
     if (Exit.isFailure(exit)) return payments
     payments.push(exit.value)
   }
@@ -167,43 +154,39 @@ const goOn = (payments: ReadonlyArray<Payment>) =>
   })
 
 it.scoped("the worst that one key can store takes no more than its account's quota, later events included", () =>
-  onStore(
-    Effect.gen(function* () {
-      const before = yield* fileBytes
-      for (let i = 0; i < 50; i++) yield* register(longUrl(i))
-      const payments = yield* fill
-      expect(payments.length).toBeGreaterThan(10)
-      yield* goOn(payments)
-      const taken = (yield* fileBytes) - before
-      expect(taken).toBeLessThan(quota)
-      // Not far below it either: the reservation is close to the maximum.
-      expect(taken).toBeGreaterThan(0.5 * quota)
-      expect((yield* usage).reserved).toBe(0)
-    })
-  )
+  onStore(function* () {
+    const before = yield* fileBytes
+    for (let i = 0; i < 50; i++) yield* register(longUrl(i))
+    const payments = yield* fill
+    expect(payments.length).toBeGreaterThan(10)
+    yield* goOn(payments)
+    const taken = (yield* fileBytes) - before
+    expect(taken).toBeLessThan(quota)
+    // Not far below it either: the reservation is close to the maximum.
+    expect(taken).toBeGreaterThan(0.5 * quota)
+    expect((yield* usage).reserved).toBe(0)
+  })
 )
 
 it.scoped("endpoints registered after the payments are refused at the quota", () =>
-  onStore(
-    Effect.gen(function* () {
-      const before = yield* fileBytes
-      const payments = yield* fill
-      const added = yield* Effect.exit(
-        write(
-          Effect.gen(function* () {
-            const tx = yield* Tx
-            yield* tx.run(
-              `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
+  onStore(function* () {
+    const before = yield* fileBytes
+    const payments = yield* fill
+    const added = yield* Effect.exit(
+      inTransaction(
+        Effect.gen(function* () {
+          const tx = yield* Tx
+          yield* tx.run(
+            `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
                VALUES ('wh_1', ?, ?, 'https://a.example/', '["payment.expired"]', x'00', 0)`,
-              [merchant.account, merchant.mode]
-            )
-            yield* UsageRepo.keepWithin(merchant.account, quota)
-          })
-        )
+            [merchant.account, merchant.mode]
+          )
+          yield* UsageRepo.keepWithin(merchant.account, quota)
+        })
       )
-      expect(added).toEqual(Exit.fail(new QuotaExceeded({ quota })))
-      yield* goOn(payments)
-      expect((yield* fileBytes) - before).toBeLessThan(quota)
-    })
-  )
+    )
+    expect(added).toEqual(Exit.fail(new QuotaExceeded({ quota })))
+    yield* goOn(payments)
+    expect((yield* fileBytes) - before).toBeLessThan(quota)
+  })
 )

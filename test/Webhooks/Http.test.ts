@@ -1,30 +1,49 @@
-import { expect, layer } from "@effect/vitest"
+import { HttpApi } from "@effect/platform"
+import { expect, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { Api } from "../../src/Api.ts"
+import { requiredPermissions } from "../../src/Auth/Api.ts"
+import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
+import { Keys } from "../../src/Auth.ts"
+import { Reader } from "../../src/Sql.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { testWebhooks } from "../lib/settings.ts"
 
-const secret = "whsec_0123456789abcdef"
 const endpoint = (fields: Record<string, unknown> = {}) => ({
   url: "https://192.0.2.1:1/hook",
   events: ["payment.confirmed", "payment.failed"],
-  secret,
+  secret: "whsec_0123456789abcdef",
   ...fields
 })
 
 const kinds = "must be payment.created, payment.detecting, payment.confirmed, payment.expired or payment.failed"
 
 // 192.0.2.0/24 is for documentation: nobody is called.
-const app = testApp({
-  webhooks: {
-    allowTargets: ["192.0.2.0/24"],
-    denyTargets: [],
-    extraCaFile: "",
-    concurrency: 64,
-    concurrencyPerEndpoint: 8
-  }
+const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })
+
+/** What each operation that administers is done with, in this order, and what the log has of it. */
+const acts = {
+  "POST /v1/webhooks": { act: "webhooks register", host: "192.0.2.1:8443", events: endpoint().events },
+  "DELETE /v1/webhooks/:id": { act: "webhooks delete" }
+} as const
+
+/** To have a payment or a price is a merchant's business; to change where events go, and who can sign, administers. */
+const isBusiness = new Set(["payments:read", "payments:write", "webhooks:read", "quotes:read"])
+
+it("every operation of the API that administers is in the table", () => {
+  const found: Array<string> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations }) => {
+      const permissions = requiredPermissions(mergedAnnotations)
+      if (permissions.some((each) => !isBusiness.has(each))) found.push(`${endpoint.method} ${endpoint.path}`)
+    }
+  })
+  expect(found).toEqual(Object.keys(acts))
 })
 
 layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) => {
-  it.effect("an endpoint is made, listed and deleted once; its secret is never shown", () =>
+  it.effect("an endpoint is made, listed and deleted once, in its mode; its secret is never shown", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
@@ -38,6 +57,9 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
       })
       const listed = yield* api.call("GET", "/v1/webhooks", { key })
       expect([listed.status, listed.body]).toEqual([200, { data: [made.body] }])
+      const live = yield* api.newKey("live")
+      expect((yield* api.call("GET", "/v1/webhooks", { key: live })).body).toEqual({ data: [] })
+      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key: live })).status).toBe(404)
       const deleted = yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })
       expect([deleted.status, deleted.body]).toEqual([200, { id: made.body.id, deleted: true }])
       const again = yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })
@@ -50,47 +72,30 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
     })
   )
 
-  it.effect("belongs to its mode", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const made = yield* api.call("POST", "/v1/webhooks", { key: yield* api.newKey(), json: endpoint() })
-      const live = yield* api.newKey("live")
-      expect((yield* api.call("GET", "/v1/webhooks", { key: live })).body).toEqual({ data: [] })
-      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key: live })).status).toBe(404)
-    })
-  )
-
+  const created = "payment.created"
   it.effect.each([
     [
       "url",
       "must be an https URL of at most 2048 characters, without user info",
-      ["http://192.0.2.1", "x", "", null, "https://u:p@192.0.2.1"]
+      ["http://192.0.2.1", "", null, "https://u:p@192.0.2.1"]
     ],
     ["url", "target is not a public address", ["https://127.0.0.1", "https://[::1]", "https://10.0.0.1"]],
     ["events", "must have at least one event kind", [[]]],
-    [
-      "events",
-      "must not have the same event kind twice",
-      [["payment.created", "payment.created"], Array.from({ length: 100 }, () => "payment.created")]
-    ],
-    [
-      "events",
-      "must have at most 100 items",
-      [Array.from({ length: 101 }, () => "payment.created"), Array.from({ length: 30_000 }, () => 1)]
-    ],
-    ["events", "must be an array of event kinds", ["payment.created", null, {}]],
+    ["events", "must not have the same event kind twice", [[created, created]]],
+    ["events", "must have at most 100 items", [Array(101).fill(created), Array(30_000).fill(1)]],
+    ["events", "must be an array of event kinds", [created, null, {}]],
     [
       "events[1]",
       kinds,
       [
-        ["payment.created", "payment.paid"],
-        ["payment.created", 5]
+        [created, "payment.paid"],
+        [created, 5]
       ]
     ],
     [
       "secret",
       "must be whsec_ followed by 16 to 256 visible characters",
-      ["whsec_short", `whsec_${"x".repeat(257)}`, `WHSEC_${"x".repeat(20)}`, `whsec_${"x".repeat(20)} `, "", null]
+      ["whsec_short", `whsec_${"x".repeat(257)}`, `WHSEC_${"x".repeat(20)}`, `whsec_${"x".repeat(20)} `, null]
     ]
   ] as const)("%s %s", ([path, rule, values]) =>
     Effect.gen(function* () {
@@ -116,18 +121,42 @@ layer(app, { excludeTestServices: true })("webhook endpoints over HTTP", (it) =>
     })
   )
 
-  it.effect("there are at most fifty", () =>
+  it.effect("each act of a key leaves its row, and what is refused or given again leaves none", () =>
     Effect.gen(function* () {
       const api = yield* TestApi
-      const key = yield* api.newKey("live")
-      const add = api.call("POST", "/v1/webhooks", { key, json: endpoint() })
-      for (let i = 0; i < 50; i++) expect((yield* add).status).toBe(201)
-      const { body, status } = yield* add
-      expect([status, body.error.code, body.error.message]).toEqual([
-        409,
-        "TOO_MANY_ENDPOINTS",
-        "There are 50 endpoints, as many as an account may have in a mode: delete one first."
-      ])
+      const reader = yield* Reader
+      const keys = yield* Keys
+      const key = yield* api.newKey()
+      const { id: keyId } = (yield* keys.authenticate(key)) ?? expect.fail("no key")
+      const rows = Effect.map(AuditRepo.list(reader, { since: 0, before: undefined, limit: 10 }), (all) =>
+        all
+          .filter(({ who }) => who === keyId)
+          .map(({ at: _, sequence: __, ...row }) => ({ ...row, detail: JSON.parse(row.detail) }))
+      )
+      const by = { via: "api", who: keyId, account: "default", mode: "test" }
+
+      const target = endpoint({ url: "https://192.0.2.1:8443/hook/token-4711" })
+      const headers = { "idempotency-key": "once" }
+      const made = yield* api.call("POST", "/v1/webhooks", { key, json: target, headers })
+      expect(made.status).toBe(201)
+      const { act, ...detail } = acts["POST /v1/webhooks"]
+      const registered = { ...by, act, detail: { endpoint: made.body.id, ...detail } }
+      expect(yield* rows).toEqual([registered])
+
+      const again = yield* api.call("POST", "/v1/webhooks", { key, json: target, headers })
+      expect([again.status, again.body.id]).toEqual([201, made.body.id])
+      const refused = yield* api.call("POST", "/v1/webhooks", { key, json: endpoint({ url: "https://127.0.0.1" }) })
+      expect(refused.status).toBe(400)
+      expect((yield* api.call("DELETE", "/v1/webhooks/wh_none", { key })).status).toBe(404)
+      expect((yield* api.call("GET", "/v1/webhooks", { key })).status).toBe(200)
+      expect(yield* rows).toEqual([registered])
+
+      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })).status).toBe(200)
+      const deleted = { ...by, act: acts["DELETE /v1/webhooks/:id"].act, detail: { endpoint: made.body.id } }
+      expect(yield* rows).toEqual([deleted, registered])
+      expect((yield* api.call("DELETE", `/v1/webhooks/${made.body.id}`, { key })).status).toBe(404)
+      expect(JSON.stringify(yield* rows)).not.toMatch(/whsec_|4711/)
+      expect(yield* rows).toHaveLength(2)
     })
   )
 })

@@ -1,43 +1,44 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 import { deliveries, merchant, newPayment, publish } from "../lib/webhooks.ts"
-import { allEvents, onStore, register, sendingNothing } from "./endpoints.ts"
+import { addFailed, allEvents, onStore, publishMany, register, sendingNothing } from "./endpoints.ts"
 
 it.scoped("deleting an endpoint cancels its queue, except what is owed to a payment's own URL", () =>
-  onStore(
-    Effect.gen(function* () {
-      const webhooks = yield* Webhooks
-      const reader = yield* Reader
-      const endpoint = yield* register("https://shop.example/a")
-      const plain = yield* newPayment()
-      const own = yield* newPayment("https://shop.example:443/a")
-      for (const payment of [plain, own]) {
-        yield* publish(payment, "pending", 1)
-        yield* publish(payment, "detecting", 2)
-      }
-      expect(yield* webhooks.remove({ ...merchant, mode: "live" }, endpoint.id)).toBe(false)
-      expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(true)
-      expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(false)
-      expect(yield* webhooks.list(merchant)).toEqual([])
-      const rows = yield* deliveries
-      expect(
-        rows.map((row) => [row.status, row.target, row.endpoint_id, row.next_attempt_at, row.after_sequence])
-      ).toEqual([
-        ["cancelled", endpoint.id, endpoint.id, null, null],
-        ["cancelled", endpoint.id, endpoint.id, null, null],
-        ["pending", "https://shop.example default/test", null, 1, null],
-        ["pending", "https://shop.example default/test", null, null, 3]
+  onStore(function* () {
+    const webhooks = yield* Webhooks
+    const endpoint = yield* register("https://shop.example/a")
+    const plain = yield* newPayment()
+    const own = yield* newPayment("https://shop.example:443/a")
+    for (const payment of [plain, own]) {
+      yield* publish(payment, "pending", 1)
+      yield* publish(payment, "detecting", 2)
+    }
+    expect(yield* webhooks.remove({ ...merchant, mode: "live" }, endpoint.id)).toBe(false)
+    expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(true)
+    expect(yield* webhooks.remove(merchant, endpoint.id)).toBe(false)
+    expect(yield* webhooks.list(merchant)).toEqual([])
+    expect(
+      (yield* deliveries).map((row) => [
+        row.status,
+        row.target,
+        row.endpoint_id,
+        row.next_attempt_at,
+        row.after_sequence
       ])
-      const lane = yield* reader.get("SELECT next_at FROM lanes WHERE target = 'https://shop.example default/test'")
-      expect(lane).toEqual({ next_at: 1 })
-      yield* publish(plain, "confirmed", 3)
-      expect(yield* deliveries).toHaveLength(4)
-    })
-  )
+    ).toEqual([
+      ["cancelled", endpoint.id, endpoint.id, null, null],
+      ["cancelled", endpoint.id, endpoint.id, null, null],
+      ["pending", "https://shop.example default/test", null, 1, null],
+      ["pending", "https://shop.example default/test", null, null, 3]
+    ])
+    const lane = rows("SELECT next_at FROM lanes WHERE target = 'https://shop.example default/test'")
+    expect(yield* lane).toEqual([{ next_at: 1 }])
+    yield* publish(plain, "confirmed", 3)
+    expect(yield* deliveries).toHaveLength(4)
+  })
 )
 
 it.scoped("a deletion that was cut short is finished at the next start", () =>
@@ -48,10 +49,7 @@ it.scoped("a deletion that was cut short is finished at the next start", () =>
       const payment = yield* newPayment()
       yield* publish(payment, "pending")
       yield* publish(payment, "detecting")
-      const writer = yield* Writer
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET deleted_at = 5 WHERE id = ?", [endpoint.id]))
-      )
+      yield* execute("UPDATE endpoints SET deleted_at = 5 WHERE id = ?", [endpoint.id])
     }).pipe(Effect.provide(sendingNothing(path)))
     const statuses = yield* Effect.provide(deliveries, sendingNothing(path))
     expect(statuses.map((row) => row.status)).toEqual(["cancelled", "cancelled"])
@@ -59,117 +57,94 @@ it.scoped("a deletion that was cut short is finished at the next start", () =>
 )
 
 it.scoped("deleting an endpoint with a long queue takes it in pieces", () =>
-  onStore(
-    Effect.gen(function* () {
-      const webhooks = yield* Webhooks
-      const writer = yield* Writer
-      const endpoint = yield* register("https://shop.example/a")
-      const payment = yield* newPayment()
-      yield* publish(payment, "pending")
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) =>
-          tx.run(
-            `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
-             INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
-               attempts, next_attempt_at, created_at)
-             SELECT 'dlv_' || i, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
-               attempts, next_attempt_at, created_at FROM deliveries, n`
-          )
-        )
-      )
-      yield* webhooks.remove(merchant, endpoint.id)
-      expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["cancelled"]))
-    })
-  )
+  onStore(function* () {
+    const webhooks = yield* Webhooks
+    const endpoint = yield* register("https://shop.example/a")
+    yield* publishMany(1)
+    yield* addFailed(endpoint.id, 2500)
+    yield* execute("UPDATE deliveries SET status = 'pending', attempts = 1, next_attempt_at = 1, done_at = NULL")
+    yield* webhooks.remove(merchant, endpoint.id)
+    expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["cancelled"]))
+  })
 )
 
 it.scoped("a delivery to a payment's own URL becomes due when a deletion cancels the delivery it waits for", () =>
-  onStore(
-    Effect.gen(function* () {
-      const url = "https://shop.example/own"
-      const webhooks = yield* Webhooks
-      const first = yield* register(url, ["payment.created"])
-      const both = yield* register(url, ["payment.created", "payment.confirmed"])
-      const payment = yield* newPayment(url)
-      yield* publish(payment, "pending", 1)
-      const [, second] = yield* deliveries
-      const attempt = { sequence: second?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
-      const writer = yield* Writer
-      yield* writer.write(recordAttempts([{ ...attempt, status: 200 }], 1))
-      yield* publish(payment, "confirmed", 2)
-      // The second event goes to the second endpoint as the payment's own URL, behind the first event's delivery there.
-      const waiting = (yield* deliveries).find((row) => row.after_sequence !== null)
-      expect(waiting).toMatchObject({ endpoint_id: both.id, own_url: 1 })
-      yield* webhooks.remove(merchant, both.id)
-      const after = (yield* deliveries).find((row) => row.sequence === waiting?.sequence)
-      expect(after).toMatchObject({
-        endpoint_id: first.id,
-        status: "pending",
-        after_sequence: null,
-        next_attempt_at: 0
-      })
+  onStore(function* () {
+    const url = "https://shop.example/own"
+    const webhooks = yield* Webhooks
+    const first = yield* register(url, ["payment.created"])
+    const both = yield* register(url, ["payment.created", "payment.confirmed"])
+    const payment = yield* newPayment(url)
+    yield* publish(payment, "pending", 1)
+    const [, second] = yield* deliveries
+    const attempt = { sequence: second?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
+    yield* inTransaction(recordAttempts([{ ...attempt, status: 200 }], 1))
+    yield* publish(payment, "confirmed", 2)
+    // The second event goes to the second endpoint as the payment's own URL, behind the first event's delivery there.
+    const waiting = (yield* deliveries).find((row) => row.after_sequence !== null)
+    expect(waiting).toMatchObject({ endpoint_id: both.id, own_url: 1 })
+    yield* webhooks.remove(merchant, both.id)
+    const after = (yield* deliveries).find((row) => row.sequence === waiting?.sequence)
+    expect(after).toMatchObject({
+      endpoint_id: first.id,
+      status: "pending",
+      after_sequence: null,
+      next_attempt_at: 0
     })
-  )
+  })
 )
 
 it.scoped("what a payment's own URL is owed goes on to the endpoint that takes a deleted one's place, once", () =>
-  onStore(
-    Effect.gen(function* () {
-      const url = "https://shop.example/own"
-      const webhooks = yield* Webhooks
-      yield* register(url, allEvents, { ...merchant, mode: "live" })
-      const old = yield* register(url)
-      const payment = yield* newPayment(url)
-      yield* publish(payment, "pending")
-      yield* publish(payment, "detecting")
-      const next = yield* register("https://shop.example:443/own", ["payment.confirmed"])
-      yield* publish(payment, "confirmed")
-      yield* publish(payment, "expired")
-      expect(yield* deliveries).toMatchObject([
-        { endpoint_id: old.id, own_url: 1, after_sequence: null },
-        { endpoint_id: old.id, own_url: 1, after_sequence: 1 },
-        { sequence: 3, endpoint_id: next.id, own_url: 0, after_sequence: null },
-        { sequence: 4, endpoint_id: old.id, own_url: 1, after_sequence: 2 },
-        { endpoint_id: old.id, own_url: 1, after_sequence: 4 }
-      ])
-      yield* webhooks.remove(merchant, old.id)
-      const moved = { endpoint_id: next.id, target: next.id, own_url: 1, status: "pending" }
-      expect(yield* deliveries).toMatchObject([
-        { ...moved, after_sequence: null, next_attempt_at: 0 },
-        { ...moved, after_sequence: 1 },
-        { ...moved, after_sequence: null, next_attempt_at: 0 },
-        { endpoint_id: old.id, own_url: 0, status: "cancelled" },
-        // It waits for the event before it, as it did: for the delivery that goes out.
-        { ...moved, after_sequence: 3 }
-      ])
-      // The debt has moved with them.
-      yield* webhooks.remove(merchant, next.id)
-      const rest = (yield* deliveries).filter((row) => row.status === "pending")
-      expect(rest.map((row) => [row.sequence, row.endpoint_id, row.target])).toEqual(
-        [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example default/test"])
-      )
-    })
-  )
+  onStore(function* () {
+    const url = "https://shop.example/own"
+    const webhooks = yield* Webhooks
+    yield* register(url, allEvents, { ...merchant, mode: "live" })
+    const old = yield* register(url)
+    const payment = yield* newPayment(url)
+    yield* publish(payment, "pending")
+    yield* publish(payment, "detecting")
+    const next = yield* register("https://shop.example:443/own", ["payment.confirmed"])
+    yield* publish(payment, "confirmed")
+    yield* publish(payment, "expired")
+    expect(yield* deliveries).toMatchObject([
+      { endpoint_id: old.id, own_url: 1, after_sequence: null },
+      { endpoint_id: old.id, own_url: 1, after_sequence: 1 },
+      { sequence: 3, endpoint_id: next.id, own_url: 0, after_sequence: null },
+      { sequence: 4, endpoint_id: old.id, own_url: 1, after_sequence: 2 },
+      { endpoint_id: old.id, own_url: 1, after_sequence: 4 }
+    ])
+    yield* webhooks.remove(merchant, old.id)
+    const moved = { endpoint_id: next.id, target: next.id, own_url: 1, status: "pending" }
+    expect(yield* deliveries).toMatchObject([
+      { ...moved, after_sequence: null, next_attempt_at: 0 },
+      { ...moved, after_sequence: 1 },
+      { ...moved, after_sequence: null, next_attempt_at: 0 },
+      { endpoint_id: old.id, own_url: 0, status: "cancelled" },
+      // It waits for the event before it, as it did: for the delivery that goes out.
+      { ...moved, after_sequence: 3 }
+    ])
+    // The debt has moved with them.
+    yield* webhooks.remove(merchant, next.id)
+    const rest = (yield* deliveries).filter((row) => row.status === "pending")
+    expect(rest.map((row) => [row.sequence, row.endpoint_id, row.target])).toEqual(
+      [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example default/test"])
+    )
+  })
 )
 
 it.scoped("what its endpoint's place-taker has failed to deliver for good is owed to a payment's own URL still", () =>
-  onStore(
-    Effect.gen(function* () {
-      const url = "https://shop.example/own"
-      const webhooks = yield* Webhooks
-      const writer = yield* Writer
-      const old = yield* register(url)
-      const next = yield* register(url)
-      yield* publish(yield* newPayment(url), "pending")
-      const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) => tx.run(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id]))
-      )
-      yield* webhooks.remove(merchant, old.id)
-      expect(yield* deliveries).toMatchObject([
-        { endpoint_id: next.id, own_url: 0, status: "failed" },
-        { endpoint_id: next.id, own_url: 1, status: "pending", next_attempt_at: 0 }
-      ])
-    })
-  )
+  onStore(function* () {
+    const url = "https://shop.example/own"
+    const webhooks = yield* Webhooks
+    const old = yield* register(url)
+    const next = yield* register(url)
+    yield* publish(yield* newPayment(url), "pending")
+    const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
+    yield* execute(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id])
+    yield* webhooks.remove(merchant, old.id)
+    expect(yield* deliveries).toMatchObject([
+      { endpoint_id: next.id, own_url: 0, status: "failed" },
+      { endpoint_id: next.id, own_url: 1, status: "pending", next_attempt_at: 0 }
+    ])
+  })
 )

@@ -1,67 +1,35 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { replan } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,
   deliveries,
   dispatching,
-  explained,
   newPayment,
   publish,
   untilRecorded,
-  untilStored,
   webhooksOn
 } from "../lib/webhooks.ts"
-import { a, hour, minute, onStore, refused, register, scripted } from "./endpoints.ts"
-import { redeliver } from "./queue/redelivering.ts"
+import { a, hour, minute, onStore, redeliver, refused, register, scripted, watchedStore } from "./endpoints.ts"
 
 const month = 30 * 24 * hour
 
-/** The next attempt of the first delivery is planned for then. */
-const untilPlanned = (at: number) =>
-  untilStored(Effect.map(deliveries, ([first]) => first !== undefined && first.next_attempt_at === at))
-
-it.scoped("a retry that was planned by a clock 30 days ahead is made in time after the next start", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const client = scripted({ [a]: refused })
-    yield* TestClock.setTime(month)
-    yield* Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending", month)
-      yield* untilRecorded(1)
-    }).pipe(besideDispatcher, Effect.provide(webhooksOn(path, client.layer)))
-    yield* TestClock.setTime(hour)
-    yield* Effect.gen(function* () {
-      yield* untilPlanned(hour + minute)
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(2)
-      expect(yield* deliveries).toMatchObject([{ attempts: 2, next_attempt_at: hour + 6 * minute }])
-    }).pipe(besideDispatcher, Effect.provide(webhooksOn(path, client.layer)))
-    expect(client.to(a)).toBe(2)
-  })
-)
-
 it.scoped("a retry that was planned by a clock 30 days ahead is made in time once that is set back", () => {
   const client = scripted({ [a]: refused })
-  return dispatching(
-    client,
-    Effect.gen(function* () {
-      yield* TestClock.setTime(month)
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending", month)
-      yield* untilRecorded(1)
-      yield* TestClock.setTime(hour)
-      yield* publish(yield* newPayment(), "pending", hour)
-      yield* untilRecorded(2)
-      const planned = { attempts: 1, next_attempt_at: hour + minute }
-      expect(yield* deliveries).toMatchObject([planned, planned])
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(4)
-    })
-  )
+  return dispatching(client, function* () {
+    yield* TestClock.setTime(month)
+    yield* register(a)
+    yield* publish(yield* newPayment(), "pending", month)
+    yield* untilRecorded(1)
+    yield* TestClock.setTime(hour)
+    yield* publish(yield* newPayment(), "pending", hour)
+    yield* untilRecorded(2)
+    const planned = { attempts: 1, next_attempt_at: hour + minute }
+    expect(yield* deliveries).toMatchObject([planned, planned])
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(4)
+  })
 })
 
 it.scoped("a target whose turn was put off by a clock 30 days ahead gets it at the next start", () =>
@@ -71,8 +39,7 @@ it.scoped("a target whose turn was put off by a clock 30 days ahead gets it at t
     yield* Effect.gen(function* () {
       yield* register(a)
       yield* publish(yield* newPayment(), "pending")
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE lanes SET next_at = ?", [month])))
+      yield* execute("UPDATE lanes SET next_at = ?", [month])
       yield* besideDispatcher(untilRecorded(1))
     }).pipe(Effect.provide(webhooksOn(path, client.layer)))
     expect(client.to(a)).toBe(1)
@@ -100,34 +67,26 @@ it.scoped("a redelivery ordered by a clock 30 days ahead is made, and the schedu
 )
 
 it.scoped("what is planned too far ahead is found by index, lane by lane, and no other plan is changed", () =>
-  onStore(
-    Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending", 1)
-      const writer = yield* Writer
-      const reader = yield* Reader
-      const plans: Array<string> = []
-      /** When the attempt is made at the time 10 that was planned for `nextAt`, after so many attempts. */
-      const replanned = (attempts: number, nextAt: number) =>
-        writer.write(
-          Effect.gen(function* () {
-            const tx = yield* Tx
-            yield* tx.run("UPDATE deliveries SET attempts = ?, next_attempt_at = ?", [attempts, nextAt])
-            yield* Effect.provideService(replan(10), Tx, { ...tx, ...explained(tx, reader, plans) })
-            const row = yield* tx.get<{ at: number }>("SELECT next_attempt_at AS at FROM deliveries")
-            return row?.at
-          })
-        )
-      expect(yield* replanned(0, 11)).toBe(10)
-      expect(yield* replanned(0, 9)).toBe(9)
-      expect(yield* replanned(1, 9 + minute)).toBe(9 + minute)
-      expect(yield* replanned(1, 11 + minute)).toBe(10 + minute)
-      expect(yield* replanned(4, 9 + 2 * hour)).toBe(9 + 2 * hour)
-      expect(yield* replanned(5, 9 + 24 * hour)).toBe(9 + 24 * hour)
-      expect(yield* replanned(5, month)).toBe(10 + 24 * hour)
-      const found = plans.filter((step) => /^(SEARCH|SCAN) (d|deliveries)/.test(step))
-      for (const step of found) expect(step).toMatch(/deliveries_due \(target=\? AND redelivery=\?|INTEGER PRIMARY KEY/)
-      expect(found.length).toBeGreaterThan(7)
-    })
-  )
+  onStore(function* () {
+    yield* register(a)
+    yield* publish(yield* newPayment(), "pending", 1)
+    const { steps, watched } = yield* watchedStore
+    /** When the attempt is made at the time 10 that was planned for `nextAt`, after so many attempts. */
+    const replanned = (made: number, nextAt: number) =>
+      Effect.gen(function* () {
+        yield* execute("UPDATE deliveries SET attempts = ?, next_attempt_at = ?", [made, nextAt])
+        yield* inTransaction(watched(replan(10)))
+        return (yield* deliveries)[0]?.next_attempt_at
+      })
+    expect(yield* replanned(0, 11)).toBe(10)
+    expect(yield* replanned(0, 9)).toBe(9)
+    expect(yield* replanned(1, 9 + minute)).toBe(9 + minute)
+    expect(yield* replanned(1, 11 + minute)).toBe(10 + minute)
+    expect(yield* replanned(4, 9 + 2 * hour)).toBe(9 + 2 * hour)
+    expect(yield* replanned(5, 9 + 24 * hour)).toBe(9 + 24 * hour)
+    expect(yield* replanned(5, month)).toBe(10 + 24 * hour)
+    const found = steps.filter((step) => /^(SEARCH|SCAN) (d|deliveries)/.test(step))
+    for (const step of found) expect(step).toMatch(/deliveries_due \(target=\? AND redelivery=\?|INTEGER PRIMARY KEY/)
+    expect(found.length).toBeGreaterThan(7)
+  })
 )

@@ -1,9 +1,13 @@
-import { Effect, Redacted } from "effect"
+import { Clock, Effect, Queue, Redacted } from "effect"
 import { EventKind } from "../../src/Domain/Event.ts"
+import type { EndpointId } from "../../src/Domain/Ids.ts"
+import { Reader, type StoreUnavailable, Tx } from "../../src/Sql.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-import { merchant, rememberingClient, stubClient, webhooksOn } from "../lib/webhooks.ts"
+import { execute, inTransaction, temporaryDatabase, type Yielded } from "../lib/store.ts"
+import { explained, merchant, newPayment, publish, rememberingClient, stubClient, webhooksOn } from "../lib/webhooks.ts"
 
 export const second = 1_000
 export const minute = 60 * second
@@ -26,21 +30,70 @@ export const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
 
 /** A client whose answers the test decides, by URL. */
 export const scripted = (answers: Readonly<Record<string, Effect.Effect<AttemptOutcome>>>) => {
-  const { layer, sent } = rememberingClient(({ url }) => answers[url] ?? Effect.succeed({ status: 204 }))
-  return { layer, sent, to: (url: string) => sent.filter((request) => request.url === url).length }
+  const begun = Effect.runSync(Queue.unbounded<void>())
+  const { layer, sent } = rememberingClient(({ url }) => {
+    begun.unsafeOffer(undefined)
+    return answers[url] ?? Effect.succeed({ status: 204 })
+  })
+  const to = (...urls: ReadonlyArray<string>) => sent.filter(({ url }) => urls.includes(url)).length
+  /** Waits until so many attempts to these have begun. */
+  const until = (count: number, ...urls: ReadonlyArray<string>) =>
+    Effect.repeat(Queue.take(begun), { until: () => to(...urls) >= count })
+  return { layer, sent, to, until }
 }
-
-const names = { "shop.example": ["93.184.216.34"], "inside.example": ["10.0.0.7"] }
 
 /** The webhooks of the store at `path`; nothing is sent. */
 export const sendingNothing = (path: string) =>
   webhooksOn(
     path,
-    stubClient(() => Effect.never),
-    {},
-    names
+    stubClient(() => Effect.never)
   )
 
 /** A test on a store of its own; nothing is sent. */
-export const onStore = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(temporaryDatabase, (path) => Effect.provide(test, sendingNothing(path)))
+export const onStore = <Eff extends Yielded, A>(test: () => Generator<Eff, A, never>) =>
+  Effect.flatMap(temporaryDatabase, (path) => Effect.provide(Effect.gen(test), sendingNothing(path)))
+
+/** The steps by which SQLite carries out the queries of `db` and of commands that are `watched`. */
+export const watchedStore = Effect.map(Reader, (reader) => {
+  const steps: Array<string> = []
+  const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>
+    Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx, reader, steps) }))
+  return { db: explained(reader, reader, steps), watched, steps }
+})
+
+/** Events of new payments with this webhookUrl. */
+export const publishMany = (count: number, webhookUrl?: string, owner = merchant) =>
+  Effect.replicateEffect(
+    Effect.flatMap(newPayment(webhookUrl, owner), (payment) => publish(payment, "pending")),
+    count,
+    { discard: true }
+  )
+
+/** Commits an order of the operator's, and wakes the dispatcher. */
+export const commit = <A>(order: (now: number) => Effect.Effect<A, StoreUnavailable, Tx>) =>
+  Effect.gen(function* () {
+    const bell = yield* DeliveryBell
+    const now = yield* Clock.currentTimeMillis
+    return yield* inTransaction(Effect.zipLeft(order(now), bell.ring))
+  })
+
+export const idOf = (sequence: number) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const row = yield* reader.get<{ id: string }>("SELECT id FROM deliveries WHERE sequence = ?", [sequence])
+    return row?.id ?? ""
+  })
+
+export const redeliver = (sequence: number) =>
+  Effect.flatMap(idOf(sequence), (id) => commit((now) => RedeliveryRepo.redeliver(id, now)))
+
+/** Failed deliveries to `endpoint`, made one a second, none of them due. */
+export const addFailed = (endpoint: EndpointId, count: number) =>
+  execute(
+    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
+     INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+       attempts, created_at, done_at)
+     SELECT 'dlv_' || i, event_id, payment_id, account_id, mode, ?, 0, ?, url, 'failed', 6, i * 1000, 0
+     FROM (SELECT * FROM deliveries WHERE sequence = 1), n`,
+    [count, endpoint, endpoint]
+  )

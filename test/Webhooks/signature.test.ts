@@ -9,13 +9,13 @@ import { overlapping, signatureHeaders, signingKey } from "../../src/Webhooks/si
 const sign = (secret: string, id: string, body: string, at: number) =>
   signatureHeaders(signingKey(Redacted.make(secret)), id, Buffer.from(body, "utf8"), at)
 
-it("is the hex HMAC-SHA256 of the body under the whole secret", () => {
+it("X-Service-Signature is the hex HMAC-SHA256 of the body under the whole secret", () => {
   // printf '%s' '{"id":"evt_1","note":"ünïcödé 💶"}' | openssl dgst -sha256 -hmac whsec_correct-horse-battery-staple
   const headers = sign("whsec_correct-horse-battery-staple", "evt_1", '{"id":"evt_1","note":"ünïcödé 💶"}', 0)
   expect(headers["X-Service-Signature"]).toBe("8d3fb458738f8ad0497e6c160cfd197aed21b9d7aa181bfcc2cee279101b75fd")
 })
 
-it("signs as the libraries of Standard Webhooks do", () => {
+it("webhook-signature is that of the libraries of Standard Webhooks", () => {
   // The vector of their own suites.
   const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
   const headers = sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", '{"test": 2432232314}', 1_614_265_330_999)
@@ -66,39 +66,27 @@ const read = (
 }
 
 // They compare the time of the signature with the system's.
-it.live.each(libraries)("%s takes what is signed, and nothing else", ([, Library]) =>
-  Effect.map(Clock.currentTimeMillis, (now) =>
-    fc.assert(
-      fc.property(secrets, secrets, events, (secret, other, body) => {
-        fc.pre(secret !== other)
-        const headers = sign(secret, "evt_1", body, now)
-        expect(read(Library, secret, headers, body)).toEqual(JSON.parse(body))
-        expect(read(Library, other, headers, body)).toBeUndefined()
-        expect(read(Library, secret, headers, `${body} `)).toBeUndefined()
-        expect(read(Library, secret, { ...headers, "webhook-id": "evt_2" }, body)).toBeUndefined()
-        const later = String(Number(headers["webhook-timestamp"]) + 1)
-        expect(read(Library, secret, { ...headers, "webhook-timestamp": later }, body)).toBeUndefined()
-      }),
-      { numRuns: 50 }
+it.live.each(libraries)(
+  "%s accepts what is signed in an overlap, with either secret, and nothing else",
+  ([, Library]) =>
+    Effect.map(Clock.currentTimeMillis, (now) =>
+      fc.assert(
+        fc.property(
+          fc.uniqueArray(secrets, { minLength: 3, maxLength: 3 }),
+          events,
+          ([before = "", after = "", other = ""], body) => {
+            const key = overlapping(signingKey(Redacted.make(before)), signingKey(Redacted.make(after)))
+            const headers = signatureHeaders(key, "evt_1", Buffer.from(body), now)
+            for (const secret of [before, after]) expect(read(Library, secret, headers, body)).toEqual(JSON.parse(body))
+            expect(read(Library, other, headers, body)).toBeUndefined()
+            expect(read(Library, after, headers, `${body} `)).toBeUndefined()
+            expect(read(Library, after, { ...headers, "webhook-id": "evt_2" }, body)).toBeUndefined()
+            const later = String(Number(headers["webhook-timestamp"]) + 1)
+            expect(read(Library, after, { ...headers, "webhook-timestamp": later }, body)).toBeUndefined()
+            expect(headers["X-Service-Signature"]).toBe(createHmac("sha256", before).update(body).digest("hex"))
+          }
+        ),
+        { numRuns: 50 }
+      )
     )
-  )
-)
-
-it.live.each(libraries)("%s takes what is signed in an overlap, with either secret", ([, Library]) =>
-  Effect.map(Clock.currentTimeMillis, (now) =>
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(secrets, { minLength: 3, maxLength: 3 }),
-        events,
-        ([before = "", after = "", other = ""], body) => {
-          const key = overlapping(signingKey(Redacted.make(before)), signingKey(Redacted.make(after)))
-          const headers = signatureHeaders(key, "evt_1", Buffer.from(body), now)
-          for (const secret of [before, after]) expect(read(Library, secret, headers, body)).toEqual(JSON.parse(body))
-          expect(read(Library, other, headers, body)).toBeUndefined()
-          expect(headers["X-Service-Signature"]).toBe(createHmac("sha256", before).update(body).digest("hex"))
-        }
-      ),
-      { numRuns: 50 }
-    )
-  )
 )

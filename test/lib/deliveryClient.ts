@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Resolver } from "../../src/Webhooks/transport/Resolver.ts"
 import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
-import { testSettingsLayer } from "./settings.ts"
+import { testSettingsLayer, testWebhooks } from "./settings.ts"
 
 /** A resolver whose answer to any name is the next of the list, then the last for ever. */
 export const answering = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -22,10 +22,6 @@ export const clientWith = (
     DeliveryClient.layer.pipe(
       Layer.provide(TargetGuard.layer),
       Layer.provide(resolver),
-      Layer.provide(
-        testSettingsLayer("", {
-          webhooks: { allowTargets, denyTargets: [], extraCaFile, concurrency: 64, concurrencyPerEndpoint: 8 }
-        })
-      )
+      Layer.provide(testSettingsLayer("", { webhooks: testWebhooks({ allowTargets, extraCaFile }) }))
     )
   ).pipe(Effect.flatMap((context) => Effect.provide(DeliveryClient, context)))

@@ -33,6 +33,15 @@ export const testRates = (fixed: Readonly<Record<string, string>> = {}): Setting
   krakenUrl: "http://127.0.0.1:1"
 })
 
+export const testWebhooks = (over: Partial<SettingsShape["webhooks"]> = {}): SettingsShape["webhooks"] => ({
+  allowTargets: [],
+  denyTargets: [],
+  extraCaFile: "",
+  concurrency: 64,
+  concurrencyPerEndpoint: 8,
+  ...over
+})
+
 /** The defaults of the configuration, on a database at `path`; what limits requests would limit the tests. */
 export const testSettings = (path: string, over: Partial<SettingsShape> = {}): SettingsShape => ({
   server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: [] },
@@ -52,7 +61,7 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
     dustFloorUsd: "0.10"
   },
   accounts: { quotaBytes: 1_000_000_000 },
-  webhooks: { allowTargets: [], denyTargets: [], extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 },
+  webhooks: testWebhooks(),
   rates: testRates(),
   portal: { enabled: true, allow: [] },
   log: { level: "info", format: "json" },

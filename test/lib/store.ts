@@ -2,7 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
+import type { YieldWrap } from "effect/Utils"
 import * as Sql from "../../src/Sql.ts"
+import { type Param, Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 
 /** In memory where the system has such a folder: no commit of a test waits for the disk. */
 export const scratch = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
@@ -17,3 +19,34 @@ export const temporaryDatabase = Effect.map(temporaryFolder, (folder) => join(fo
 
 /** A database file of its own. In memory there would be no second reader. */
 export const tempStore = Layer.unwrapScoped(Effect.map(temporaryDatabase, Sql.layer))
+
+/** What the body of a test yields: the body is written as for `Effect.gen`. */
+export type Yielded = YieldWrap<Effect.Effect<unknown, unknown, unknown>>
+
+export const inTransaction = <A, E>(command: Effect.Effect<A, E, Tx>) =>
+  Effect.flatMap(Writer, (writer) => writer.write(command))
+
+/** Changes the store by a statement of the test's own. */
+export const execute = (sql: string, params: ReadonlyArray<Param> = []) =>
+  inTransaction(Effect.flatMap(Tx, (tx) => tx.run(sql, params)))
+
+/** Rows of the store. */
+export const rows = <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
+  Effect.flatMap(Reader, (reader) => reader.all<Row>(sql, params))
+
+/** Stores the default account, once. */
+export const storeAccount = execute(
+  "INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0)"
+)
+
+/** The writer, which refuses a command as a full disk does when `refuses` says so. */
+export const refusingWriter = (refuses: () => boolean) =>
+  Layer.effect(
+    Writer,
+    Effect.map(Writer, (writer): Writer["Type"] => ({
+      write: (command) =>
+        Effect.suspend(() =>
+          refuses() ? new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }) : writer.write(command)
+        )
+    }))
+  )

@@ -7,7 +7,7 @@ import * as Payments from "../../src/Payments/PaymentsRepo.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
-import { type Db, type Param, Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
+import { type Db, type Param, type Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
@@ -20,8 +20,8 @@ import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver
 import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { someNewPayment } from "./payments.ts"
-import { testSettingsLayer } from "./settings.ts"
-import { temporaryDatabase } from "./store.ts"
+import { testSettingsLayer, testWebhooks } from "./settings.ts"
+import { execute, rows, temporaryDatabase, type Yielded } from "./store.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
@@ -43,7 +43,7 @@ export const rememberingClient = (answer: (request: DeliveryRequest) => Effect.E
   return { sent, layer: stubClient(post) }
 }
 
-/** A resolver with the names of the test, read anew each time. */
+/** A resolver that knows these names. */
 export const stubResolver = (names: Readonly<Record<string, ReadonlyArray<string>>>) =>
   Layer.succeed(Resolver, {
     resolve: (name) => {
@@ -80,17 +80,12 @@ const heardWriter = Layer.effect(
 )
 
 const account = Layer.effectDiscard(
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        for (const { account } of [merchant, neighbour]) {
-          yield* tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [account])
-        }
-        yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
-      })
-    )
-  )
+  Effect.gen(function* () {
+    for (const { account } of [merchant, neighbour]) {
+      yield* execute("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [account])
+    }
+    yield* execute("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
+  })
 )
 
 const storeAt = (path: string) =>
@@ -100,31 +95,19 @@ const storeAt = (path: string) =>
 export const webhooksOn = <E, R>(
   path: string,
   client: Layer.Layer<DeliveryClient, E, R>,
-  webhooks: Partial<SettingsShape["webhooks"]> = {},
-  names: Readonly<Record<string, ReadonlyArray<string>>> = {}
-) => {
-  const settings = testSettingsLayer(path, {
-    webhooks: {
-      allowTargets: [],
-      denyTargets: [],
-      extraCaFile: "",
-      concurrency: 64,
-      concurrencyPerEndpoint: 8,
-      ...webhooks
-    }
-  })
-  return Layer.merge(Webhooks.layer, Dispatcher.layer).pipe(
+  webhooks: Partial<SettingsShape["webhooks"]> = {}
+) =>
+  Layer.merge(Webhooks.layer, Dispatcher.layer).pipe(
     Layer.provideMerge(client),
     Layer.provideMerge(SigningKeys.layer),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provideMerge(Secrets.layer),
-    Layer.provideMerge(stubResolver(names)),
-    Layer.provideMerge(settings),
+    Layer.provideMerge(stubResolver({})),
+    Layer.provideMerge(testSettingsLayer(path, { webhooks: testWebhooks(webhooks) })),
     Layer.provideMerge(storeAt(path)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7))))
   )
-}
 
 let made = 0
 
@@ -187,9 +170,7 @@ export interface DeliveryRow {
   readonly done_at: number | null
 }
 
-export const deliveries = Effect.flatMap(Reader, (reader) =>
-  reader.all<DeliveryRow>("SELECT * FROM deliveries ORDER BY sequence")
-)
+export const deliveries = rows<DeliveryRow>("SELECT * FROM deliveries ORDER BY sequence")
 
 export interface AttemptRow {
   readonly delivery: number
@@ -203,9 +184,7 @@ export interface AttemptRow {
   readonly body_start: string | null
 }
 
-export const attempts = Effect.flatMap(Reader, (reader) =>
-  reader.all<AttemptRow>("SELECT * FROM attempts ORDER BY started_at, delivery, number")
-)
+export const attempts = rows<AttemptRow>("SELECT * FROM attempts ORDER BY started_at, delivery, number")
 
 /** Waits until the store is as the test wants it, looking again whenever a command was acknowledged. */
 export const untilStored = <R>(isSo: Effect.Effect<boolean, Sql.StoreUnavailable, R>) =>
@@ -235,10 +214,10 @@ export const explained = (db: Db, reader: Db, steps: Array<string>): Db => {
 }
 
 /** Stops a dispatcher, whose grace passes on the test's clock. */
-export const stopped = <E>(worker: Fiber.Fiber<never, E>, grace: "2 seconds" | "5 seconds") =>
+export const stopped = <E>(worker: Fiber.Fiber<never, E>) =>
   Effect.gen(function* () {
     const stop = yield* Effect.fork(Fiber.interrupt(worker))
-    yield* TestClock.adjust(grace)
+    yield* TestClock.adjust("5 seconds")
     yield* Fiber.join(stop)
   })
 
@@ -247,15 +226,19 @@ export const besideDispatcher = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { run } = yield* Dispatcher
     const worker = yield* Effect.forkDaemon(run)
-    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stopped(worker, "5 seconds"))
+    return yield* Effect.ensuring(Effect.raceFirst(test, Fiber.join(worker)), stopped(worker))
   })
 
+interface SendingWith {
+  readonly layer: Layer.Layer<DeliveryClient>
+  readonly webhooks?: Partial<SettingsShape["webhooks"]>
+}
+
 /** A test beside a dispatcher on a new store. */
-export const dispatching = <A, E, R>(
-  client: { readonly layer: Layer.Layer<DeliveryClient> },
-  test: Effect.Effect<A, E, R>,
-  webhooks: Partial<SettingsShape["webhooks"]> = {}
+export const dispatching = <Eff extends Yielded, A>(
+  { layer, webhooks }: SendingWith,
+  test: () => Generator<Eff, A, never>
 ) =>
   Effect.flatMap(temporaryDatabase, (path) =>
-    besideDispatcher(test).pipe(Effect.provide(webhooksOn(path, client.layer, webhooks)))
+    besideDispatcher(Effect.gen(test)).pipe(Effect.provide(webhooksOn(path, layer, webhooks)))
   )

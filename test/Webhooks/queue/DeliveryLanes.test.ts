@@ -5,14 +5,18 @@ import { Lanes } from "../../../src/Webhooks/queue/DeliveryLanes.ts"
 const shop = "shop"
 const limits = { concurrency: 64, perLane: 8 }
 
-/** Lanes with so many deliveries each, all of them due. */
+let sequence = 0
+const place = (isRedelivery = false) => ({ sequence: ++sequence, nextAttemptAt: 0, isRedelivery })
+const places = (count: number, isRedelivery = false) => Array.from({ length: count }, () => place(isRedelivery))
+
+/** Adds lanes of an account with so many deliveries each, all of them due. */
+const add = (lanes: Lanes, targets: ReadonlyArray<string>, each: number, account = shop, slow = false) => {
+  for (const target of targets) lanes.fill(lanes.of(account).open(target, slow), places(each), each, 0)
+}
+
 const lanesOf = (targets: ReadonlyArray<string>, each: number, slow = false) => {
   const lanes = new Lanes(limits)
-  let sequence = 0
-  for (const target of targets) {
-    const places = Array.from({ length: each }, () => ({ sequence: ++sequence, nextAttemptAt: 0, isRedelivery: false }))
-    lanes.fill(lanes.of(shop).open(target, slow), places, each, 0)
-  }
+  add(lanes, targets, each, shop, slow)
   return lanes
 }
 
@@ -23,7 +27,7 @@ const takeAll = (lanes: Lanes): ReadonlyArray<LaneSlot> => {
   return slots
 }
 
-const named = (count: number) => Array.from({ length: count }, (_, i) => `lane ${i}`)
+const named = (count: number, prefix = "lane") => Array.from({ length: count }, (_, i) => `${prefix} ${i}`)
 
 describe("a lane's slots", () => {
   it("are one in probation, and all of its own after its first quick answer: eight backlogs fill all slots", () => {
@@ -63,10 +67,7 @@ describe("a lane's slots", () => {
     expect(healthy.map(({ standing }) => standing)).toEqual(Array(8).fill("healthy"))
     // The first of them makes the lane slow.
     for (const slot of healthy) lanes.ended(slot, true)
-    for (let i = 0; i < 100; i++) {
-      const places = [{ sequence: 5_000 + i, nextAttemptAt: 0, isRedelivery: false }]
-      lanes.fill(lanes.of(shop).open(`slow ${i}`, true), places, 1, 0)
-    }
+    add(lanes, named(100, "slow"), 1, shop, true)
     expect(takeAll(lanes)).toHaveLength(32)
   })
 
@@ -78,9 +79,7 @@ describe("a lane's slots", () => {
     }
     lanes.prune()
     expect([lanes.of(shop).size, lanes.of(shop).healthyOutside]).toEqual([0, ["shop"]])
-    expect(lanes.of(shop).open("shop", false).waiting).toEqual([])
-    const places = [7, 8, 9].map((sequence) => ({ sequence, nextAttemptAt: 0, isRedelivery: false }))
-    for (const lane of lanes.all) lanes.fill(lane, places, 3, 0)
+    add(lanes, ["shop"], 3)
     expect(takeAll(lanes)).toHaveLength(3)
   })
 })
@@ -91,20 +90,12 @@ describe("all slots together", () => {
     expect(takeAll(lanesOf(named(100), 10, true))).toHaveLength(32)
     const lanes = lanesOf(named(100), 10, true)
     takeAll(lanes)
-    for (let i = 0; i < 100; i++) {
-      lanes.fill(
-        lanes.of(shop).open(`new ${i}`, false),
-        [{ sequence: 5_000 + i, nextAttemptAt: 0, isRedelivery: false }],
-        1,
-        0
-      )
-    }
+    add(lanes, named(100, "new"), 1)
     const [first, ...others] = takeAll(lanes)
     expect(others).toHaveLength(15)
     if (first === undefined) return expect.unreachable()
     lanes.ended(first, false)
-    const more = [6_000, 6_001].map((sequence) => ({ sequence, nextAttemptAt: 0, isRedelivery: false }))
-    lanes.fill(first.lane, more, 2, 0)
+    lanes.fill(first.lane, places(2), 2, 0)
     // One takes the slot that became free, and two belong to the lane that is healthy now.
     expect(
       takeAll(lanes)
@@ -115,10 +106,8 @@ describe("all slots together", () => {
 
   it("hold with one slot too", () => {
     const lanes = new Lanes({ concurrency: 1, perLane: 1 })
-    for (const slow of [true, false]) {
-      const places = [{ sequence: slow ? 1 : 2, nextAttemptAt: 0, isRedelivery: false }]
-      lanes.fill(lanes.of(shop).open(`slow ${slow}`, slow), places, 1, 0)
-    }
+    add(lanes, ["slow"], 1, shop, true)
+    add(lanes, ["new"], 1)
     const [slot, ...others] = takeAll(lanes)
     expect(others).toEqual([])
     if (slot === undefined) return expect.unreachable()
@@ -130,40 +119,29 @@ describe("all slots together", () => {
 it("a new event goes before redeliveries, however many of them wait", () => {
   const lanes = new Lanes(limits)
   const lane = lanes.of(shop).open("shop", false)
-  const place = (sequence: number, isRedelivery = true) => ({ sequence, nextAttemptAt: 0, isRedelivery })
-  const redeliveries = Array.from({ length: 100 }, (_, i) => place(i + 1))
+  const redeliveries = places(100, true)
+  const [first] = redeliveries
   lanes.fill(lane, redeliveries.slice(0, 33), 33, 0)
-  expect(takeAll(lanes)).toMatchObject([{ sequence: 1 }])
+  expect(takeAll(lanes)).toMatchObject([{ sequence: first?.sequence }])
   expect([lane.waiting.length, lane.running, lanes.wants(lane, 0)]).toEqual([7, 1, true])
   lanes.wake()
-  lanes.fill(lane, [place(101, false), ...redeliveries].slice(0, lanes.window(lane)), lanes.window(lane), 0)
-  expect(lane.waiting.map(({ sequence }) => sequence)).toEqual([101, 2, 3, 4, 5, 6, 7, 8, 9])
+  const fresh = place()
+  lanes.fill(lane, [fresh, ...redeliveries].slice(0, lanes.window(lane)), lanes.window(lane), 0)
+  expect(lane.waiting).toEqual([fresh, ...redeliveries.slice(1, 9)])
   // Nor are they forgotten: what was left is there to be looked at.
   expect([lane.more, lanes.wants(lane, 0)]).toEqual([true, true])
 })
 
 describe("accounts", () => {
-  /** An account's lanes, with so many deliveries each, added to `lanes`. */
-  const add = (lanes: Lanes, account: string, targets: ReadonlyArray<string>, each: number) => {
-    for (const target of targets) {
-      const places = Array.from({ length: each }, () => ({
-        sequence: ++sequence,
-        nextAttemptAt: 0,
-        isRedelivery: false
-      }))
-      lanes.fill(lanes.of(account).open(target, false), places, each, 0)
-    }
-  }
-  let sequence = 0
   const of = (slots: ReadonlyArray<LaneSlot>, account: string) => slots.filter(({ lane }) => lane.account === account)
 
   it("however many receivers of other accounts hang, an account has slots for new and for healthy receivers", () => {
     const lanes = new Lanes(limits)
-    for (let i = 0; i < 25; i++) add(lanes, `hostile ${i}`, named(99), 3)
+    for (let i = 0; i < 25; i++) add(lanes, named(99), 3, `hostile ${i}`)
     const hung = takeAll(lanes)
     // All that there are to share, and the reserve of the others.
     expect(hung.length).toBeLessThan(64 + 25 * 8)
-    add(lanes, shop, ["new 1", "new 2"], 30)
+    add(lanes, ["new 1", "new 2"], 30)
     const first = takeAll(lanes)
     expect(of(first, shop)).toHaveLength(2)
     expect(first).toHaveLength(2)
@@ -173,10 +151,10 @@ describe("accounts", () => {
 
   it("an account without attempts gets one slot beyond the ceiling, and no more", () => {
     const lanes = new Lanes({ concurrency: 4, perLane: 2 })
-    for (let i = 0; i < 40; i++) add(lanes, `hostile ${i}`, named(9), 3)
+    for (let i = 0; i < 40; i++) add(lanes, named(9), 3, `hostile ${i}`)
     takeAll(lanes)
     expect(lanes.running).toBeGreaterThanOrEqual(4 * 4)
-    add(lanes, shop, ["one", "other"], 30)
+    add(lanes, ["one", "other"], 30)
     const [first, ...others] = takeAll(lanes)
     expect([first?.lane.account, others]).toEqual([shop, []])
     if (first !== undefined) lanes.ended(first, false)
@@ -185,10 +163,10 @@ describe("accounts", () => {
 
   it("share free slots: the account with the fewest attempts is next, and accounts with equally many take turns", () => {
     const lanes = new Lanes({ concurrency: 8, perLane: 2 })
-    add(lanes, "large", named(8), 30)
+    add(lanes, named(8), 30, "large")
     for (const slot of takeAll(lanes)) lanes.ended(slot, false)
     expect(takeAll(lanes)).toHaveLength(8)
-    for (const account of ["a", "b"]) add(lanes, account, ["target"], 30)
+    for (const account of ["a", "b"]) add(lanes, ["target"], 30, account)
     const turns = [lanes.next(), lanes.next(), lanes.next()]
     expect(turns.map((slot) => slot?.lane.account)).toEqual(["a", "b", undefined])
     for (const slot of turns) if (slot !== undefined) lanes.ended(slot, false)

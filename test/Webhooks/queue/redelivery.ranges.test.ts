@@ -14,46 +14,38 @@ import {
   untilRecorded,
   webhooksOn
 } from "../../lib/webhooks.ts"
-import { a, b, minute, ok, onStore, refused, register, second } from "../endpoints.ts"
-import { addFailed, commit } from "./redelivering.ts"
+import { a, addFailed, b, commit, minute, ok, onStore, publishMany, refused, register, second } from "../endpoints.ts"
 
 it.scoped("a range is ordered in parts, oldest first, and what is outside stays as it is", () =>
-  onStore(
-    Effect.gen(function* () {
-      const [one, other] = [yield* register(a), yield* register(b)]
-      yield* publish(yield* newPayment(), "pending", 50 * second)
-      yield* addFailed(one.id, 100, 0)
-      yield* addFailed(other.id, 100, 0)
-      yield* TestClock.adjust("1 hour")
-      const wanted = {
-        owner: merchant,
-        endpoint: one.id,
-        status: "failed" as const,
-        since: 10 * second,
-        until: 90 * second
-      }
-      const run = (selection: LogRepo.Selection) =>
-        Effect.gen(function* () {
-          const parts: Array<number> = []
-          let after: RedeliveryRepo.RedeliveryCursor | undefined
-          do {
-            const part = yield* commit((now) => RedeliveryRepo.redeliverSome(selection, after, 32, now))
-            parts.push(part.ordered)
-            after = part.next
-          } while (after !== undefined)
-          return parts
-        })
-      expect(yield* run(wanted)).toEqual([32, 32, 16])
-      // The second time they are due already; the pending one of the event itself was never failed.
-      expect(yield* run(wanted)).toEqual([0, 0, 0])
-      const ordered = (yield* deliveries).filter((row) => row.redelivery === 1)
-      expect(ordered.map((row) => row.sequence)).toEqual(Array.from({ length: 80 }, (_, i) => 13 + i))
-      // Of the whole account: the rest of the first endpoint's, and all of the other's in this time.
-      const all = { ...wanted, endpoint: undefined, since: 0 }
-      expect((yield* run(all)).reduce((sum, part) => sum + part, 0)).toBe(10 + 90)
-      expect(yield* run({ ...all, owner: { ...merchant, mode: "live" } })).toEqual([0])
-    })
-  )
+  onStore(function* () {
+    const [one, other] = [yield* register(a), yield* register(b)]
+    yield* publish(yield* newPayment(), "pending", 50 * second)
+    yield* addFailed(one.id, 100)
+    yield* addFailed(other.id, 100)
+    yield* TestClock.adjust("1 hour")
+    const times = { since: 10 * second, until: 90 * second }
+    const wanted = { owner: merchant, endpoint: one.id, status: "failed" as const, ...times }
+    const run = (selection: LogRepo.Selection) =>
+      Effect.gen(function* () {
+        const parts: Array<number> = []
+        let after: RedeliveryRepo.RedeliveryCursor | undefined
+        do {
+          const part = yield* commit((now) => RedeliveryRepo.redeliverSome(selection, after, 32, now))
+          parts.push(part.ordered)
+          after = part.next
+        } while (after !== undefined)
+        return parts
+      })
+    expect(yield* run(wanted)).toEqual([32, 32, 16])
+    // The second time they are due already; the pending one of the event itself was never failed.
+    expect(yield* run(wanted)).toEqual([0, 0, 0])
+    const ordered = (yield* deliveries).filter((row) => row.redelivery === 1)
+    expect(ordered.map((row) => row.sequence)).toEqual(Array.from({ length: 80 }, (_, i) => 13 + i))
+    // Of the whole account: the rest of the first endpoint's, and all of the other's in this time.
+    const all = { ...wanted, endpoint: undefined, since: 0 }
+    expect((yield* run(all)).reduce((sum, part) => sum + part, 0)).toBe(10 + 90)
+    expect(yield* run({ ...all, owner: { ...merchant, mode: "live" } })).toEqual([0])
+  })
 )
 
 it.scoped("new events and retries go before a long range, and that goes out all the same", () =>
@@ -67,10 +59,10 @@ it.scoped("new events and retries go before a long range, and that goes out all 
     yield* besideDispatcher(
       Effect.gen(function* () {
         yield* register(a)
-        for (let i = 0; i < count; i++) yield* publish(yield* newPayment(), "pending")
+        yield* publishMany(count)
         yield* untilRecorded(count)
         answer = refused
-        yield* publish(yield* newPayment(), "pending")
+        yield* publishMany(1)
         yield* untilRecorded(count + 1)
 
         answer = Effect.zipRight(Queue.offer(begun, undefined), Queue.take(answers))

@@ -1,15 +1,15 @@
 import { writeFileSync } from "node:fs"
-import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { expect, it, vi } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Option, Stream, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Layer, Option, TestClock } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
-import { makeAuthority } from "../../../src/Sandbox/Authority.ts"
-import { type Behaviour, endless, type ReceiverOptions, startReceiver } from "../../../src/Sandbox/Receiver.ts"
+import { type ReceiverOptions, startReceiver } from "../../../src/Sandbox/Receiver.ts"
+import { OutgoingRequest } from "../../../src/Webhooks/transport/OutgoingRequest.ts"
 import { NameNotResolved, Resolver } from "../../../src/Webhooks/transport/Resolver.ts"
+import { NoAnswer } from "../../../src/Webhooks/transport/targetConnection.ts"
 import { answering, clientWith } from "../../lib/deliveryClient.ts"
+import { type Answer, against, head } from "../../lib/rawReceiver.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
 /** A receiver on this machine and a client that trusts it and may call 127.0.0.1. */
@@ -52,79 +52,21 @@ it.scopedLive("posts the exact bytes with its own headers and those given", () =
   })
 )
 
-const answers: ReadonlyArray<[string, Behaviour, object]> = [
-  ["200 with a body", () => ({ status: 200, body: "thanks" }), { status: 200, bodyStart: "thanks" }],
-  ["299", () => 299, { status: 299, bodyStart: "" }],
-  [
-    "500 with a reason",
-    () => ({ status: 500, body: "database is down" }),
-    { status: 500, bodyStart: "database is down" }
-  ],
-  ["a long body, cut", () => ({ status: 400, body: "é".repeat(5_000) }), { status: 400, bodyStart: "é".repeat(512) }],
-  [
-    "a redirect, which is not followed",
-    () => ({ status: 307, headers: { location: "/other" } }),
-    { status: 307, bodyStart: "" }
-  ],
-  ["a connection that is cut", () => "hang up" as const, { error: "connection closed" }],
-  [
-    "headers without end",
-    () => ({ status: 200, headers: { "x-long": "x".repeat(100_000) } }),
-    { error: "invalid response" }
-  ]
-]
-
-it.scopedLive.each(answers)("%s", ([, behaviour, outcome]) =>
-  Effect.gen(function* () {
-    const { receiver, post } = yield* receiving({ behaviour })
-    expect(yield* post(receiver.url)).toMatchObject(outcome)
-    expect(yield* receiver.all).toHaveLength(1)
-  })
-)
-
-// Not a tick of the clock: it is the bytes that end it.
-it.scoped("a body without end is delivered, and dropped", () =>
-  Effect.gen(function* () {
-    const left = yield* Deferred.make<void>()
-    const body = Stream.ensuring(endless, Deferred.succeed(left, undefined))
-    const { receiver, post } = yield* receiving({ behaviour: () => ({ status: 200, body }) })
-    expect(yield* post(receiver.url)).toMatchObject({ status: 200, bodyStart: "\0".repeat(1024) })
-    yield* Deferred.await(left)
-  })
-)
-
-/** A bare HTTPS server that tells connections apart; each answer is the connection's number. */
-const bareServer = (refuse: (connection: number, request: number) => boolean = () => false) =>
-  Effect.gen(function* () {
-    const authority = yield* makeAuthority
-    const { key, certificate } = yield* authority.issue(["127.0.0.1"])
-    const numbers = new WeakMap<object, { readonly connection: number; requests: number }>()
-    let connections = 0
-    const server = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        createServer({ key, cert: certificate }, (request, response) => {
-          const number = numbers.get(request.socket) ?? { connection: ++connections, requests: 0 }
-          numbers.set(request.socket, number)
-          number.requests++
-          if (refuse(number.connection, number.requests)) return request.socket.destroy()
-          return request.resume().once("end", () => response.end(String(number.connection)))
-        })
-      ),
-      (running) => Effect.sync(() => running.close().closeAllConnections())
-    )
-    const port = yield* Effect.async<number>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
-    })
-    const caFile = join(yield* temporaryFolder, "ca.pem")
-    writeFileSync(caFile, authority.certificate)
-    const client = yield* clientWith(caFile)
-    const post = client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body: Buffer.from("{}") })
-    return { post: Effect.map(post, ({ bodyStart, error }) => bodyStart ?? error) }
-  })
+/** A receiver that answers with the number of the connection, unless it refuses the connection's n-th request. */
+const numbering = (refuses: (connection: number, request: number) => boolean = () => false) => {
+  const requests = new Map<number, number>()
+  const answer: Answer = ({ connection, socket }) => {
+    const request = (requests.get(connection) ?? 0) + 1
+    requests.set(connection, request)
+    if (refuses(connection, request)) socket.destroy()
+    else socket.write(`${head(200, "content-length: 1")}${connection}`)
+  }
+  return Effect.map(against(answer), ({ post }) => Effect.map(post, ({ bodyStart, error }) => bodyStart ?? error))
+}
 
 it.scopedLive("one connection serves many requests; a request at the same time opens another", () =>
   Effect.gen(function* () {
-    const { post } = yield* bareServer()
+    const post = yield* numbering()
     for (let i = 0; i < 5; i++) expect(yield* post).toBe("1")
     const both = yield* Effect.all([post, post], { concurrency: "unbounded" })
     expect(both.sort()).toEqual(["1", "2"])
@@ -133,10 +75,10 @@ it.scopedLive("one connection serves many requests; a request at the same time o
 
 it.scopedLive("a kept connection that its receiver closes is replaced within the attempt, once", () =>
   Effect.gen(function* () {
-    const { post } = yield* bareServer((connection, request) => connection < 3 && request === 2)
+    const post = yield* numbering((connection, request) => connection < 3 && request === 2)
     expect(yield* post).toBe("1")
     expect(yield* post).toBe("2")
-    const { post: always } = yield* bareServer((connection, request) => connection > 1 || request > 1)
+    const always = yield* numbering((connection, request) => connection > 1 || request > 1)
     expect(yield* always).toBe("1")
     expect(yield* always).toBe("connection closed")
   })
@@ -249,18 +191,6 @@ it.scoped("the deadline includes the name look-up", () =>
   })
 )
 
-it.scoped("a body that drips is dropped after 5 seconds; its status stands", () =>
-  Effect.gen(function* () {
-    const drips = Stream.concat(Stream.make(Buffer.from("drip")), Stream.never)
-    const { receiver, post } = yield* receiving({ behaviour: () => ({ status: 200, body: drips }) })
-    const fiber = yield* Effect.fork(post(receiver.url))
-    yield* receiver.take
-    // When the headers arrive is the socket's secret: the clock moves on until the body's time is over.
-    const outcome = yield* Effect.raceFirst(Fiber.join(fiber), Effect.forever(TestClock.adjust("1 second")))
-    expect(outcome).toMatchObject({ status: 200, bodyStart: "drip" })
-  })
-)
-
 it.scopedLive("an unusable extra CA file is named in the error", () =>
   Effect.gen(function* () {
     const caFile = join(yield* temporaryFolder, "ca.pem")
@@ -268,4 +198,29 @@ it.scopedLive("an unusable extra CA file is named in the error", () =>
     const error = yield* Effect.flip(clientWith(caFile))
     expect(error.message).toContain(caFile)
   })
+)
+
+const posting = () =>
+  new OutgoingRequest(
+    { url: new URL("https://shop.example/hooks"), host: "shop.example" },
+    {
+      url: "https://shop.example/hooks",
+      headers: {},
+      body: Buffer.from("{}")
+    }
+  )
+
+it.effect.each(["before", "after"])(
+  "a deadline that fires %s the break of a kept connection is the end of the attempt over another one too",
+  (order) =>
+    Effect.gen(function* () {
+      const one = posting()
+      if (order === "before") one.expire()
+      one.renew()
+      if (order === "after") one.expire()
+      const waiting = yield* Effect.fork(Effect.flip(one.expired))
+      yield* Effect.repeatN(Effect.yieldNow(), 10)
+      const ended = Option.getOrThrow(yield* Fiber.poll(waiting))
+      expect(yield* ended).toEqual(new NoAnswer({ reason: "timeout" }))
+    })
 )

@@ -3,7 +3,7 @@ import { Context, Effect, Either, Layer } from "effect"
 import * as fc from "fast-check"
 import { OwnAddresses, TargetGuard } from "../../../src/Webhooks/transport/TargetGuard.ts"
 import { addresses, stated } from "../../lib/registries.ts"
-import { testSettingsLayer } from "../../lib/settings.ts"
+import { testSettingsLayer, testWebhooks } from "../../lib/settings.ts"
 import { stubResolver } from "../../lib/webhooks.ts"
 
 const names = {
@@ -17,11 +17,7 @@ const names = {
 const guarded = (allowTargets: ReadonlyArray<string> = [], denyTargets: ReadonlyArray<string> = []) =>
   TargetGuard.layer.pipe(
     Layer.provide(stubResolver(names)),
-    Layer.provide(
-      testSettingsLayer("", {
-        webhooks: { allowTargets, denyTargets, extraCaFile: "", concurrency: 64, concurrencyPerEndpoint: 8 }
-      })
-    )
+    Layer.provide(testSettingsLayer("", { webhooks: testWebhooks({ allowTargets, denyTargets }) }))
   )
 
 /** What becomes of a URL at registration and at each dial: its addresses, or the reason. */
@@ -36,68 +32,17 @@ const passesText = (url: string) => Effect.map(TargetGuard, (guard) => Either.is
 
 const notPublic = "target is not a public address"
 
+// The property below judges every block in every spelling of its addresses; here is what a URL can hold besides.
 it.effect.each<[string, string]>([
-  ["loopback", "https://127.0.0.1/"],
-  ["decimal", "https://2130706433/"],
-  ["octal", "https://0177.0.0.01/"],
-  ["hex", "https://0x7f000001/"],
-  ["hex by parts", "https://0x7f.0x0.0x0.0x1/"],
-  ["short", "https://127.1/"],
-  ["zero", "https://0/"],
   ["full-width digits", "https://１２７．０．０．１/"],
   ["circled digits", "https://①②⑦.0.0.1/"],
-  ["percent-encoded", "https://%31%32%37.0.0.1/"],
   ["trailing dot", "https://127.0.0.1./"],
   ["ideographic dots", "https://127。0．0｡1/"],
   ["everything at once", "https://0X7f.%30%30%30.１./"],
   ["backslashes", "https:\\\\127.0.0.1\\hook"],
   ["a line break", "https://127.0\n.0.1/"],
-  ["other loopback", "https://127.255.255.254/"],
-  ["bracketed", "https://[::1]/"],
-  ["long form", "https://[0:0:0:0:0:0:0:1]/"],
-  ["unspecified", "https://[::]/"],
-  ["private 10", "https://10.1.2.3/"],
-  ["private 172", "https://172.31.255.255/"],
-  ["private 192", "https://192.168.0.1/"],
-  ["link-local", "https://169.254.1.1/"],
-  ["carrier NAT", "https://100.64.0.1/"],
-  ["benchmark", "https://198.19.255.255/"],
-  ["documentation", "https://192.0.2.1/"],
-  ["documentation 2", "https://198.51.100.1/"],
-  ["documentation 3", "https://203.0.113.1/"],
-  ["protocol assignments", "https://192.0.0.1/"],
-  ["multicast", "https://224.0.0.1/"],
-  ["reserved", "https://240.0.0.1/"],
-  ["broadcast", "https://255.255.255.255/"],
-  ["this network", "https://0.1.2.3/"],
-  ["mapped", "https://[::ffff:127.0.0.1]/"],
-  ["mapped, in hex", "https://[::ffff:7f00:1]/"],
-  ["compatible", "https://[::7f00:1]/"],
-  ["translated", "https://[::ffff:0:7f00:1]/"],
-  ["mapped, in capitals", "https://[::FFFF:127.0.0.1]/"],
-  ["compatible, dotted", "https://[::127.0.0.1]/"],
   ["ISATAP", "https://[2606:4700::5efe:7f00:1]/"],
-  ["ISATAP of a unique network", "https://[2606:4700::200:5efe:7f00:1]/"],
-  ["NAT64", "https://[64:ff9b::7f00:1]/"],
-  ["local NAT64", "https://[64:ff9b:1::7f00:1]/"],
-  ["6to4", "https://[2002:7f00:1::1]/"],
-  ["Teredo", "https://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/"],
-  ["site-local", "https://[fec0::1]/"],
-  ["unique-local", "https://[fd12:3456::1]/"],
-  ["link-local IPv6", "https://[fe80::1]/"],
-  ["discard", "https://[100::1]/"],
-  ["SRv6", "https://[5f00::1]/"],
-  ["multicast IPv6", "https://[ff02::1]/"],
-  ["documentation IPv6", "https://[2001:db8::1]/"],
-  ["documentation IPv6, new", "https://[3fff::1]/"],
-  ["metadata", "https://169.254.169.254/latest"],
-  ["metadata of Azure", "https://168.63.129.16/"],
-  ["metadata of Alibaba", "https://100.100.100.200/"],
-  ["metadata of AWS over IPv6", "https://[fd00:ec2::254]/"],
-  ["metadata of Oracle", "https://192.0.0.192/"],
-  ["benchmark IPv6", "https://[2001:2::1]/"],
-  ["ORCHID", "https://[2001:20::1]/"],
-  ["6to4 relay", "https://192.88.99.1/"],
+  ["a metadata service with a public address", "https://168.63.129.16/"],
   ["localhost", "https://localhost/"],
   ["localhost in capitals", "https://LOCALHOST:8443/"],
   ["localhost with a dot", "https://localhost./"],
@@ -114,23 +59,16 @@ it.effect.each<[string, string]>([
 
 it.effect.each<[string, string]>([
   ["http://shop.example/", "must begin with https://"],
-  ["ftp://shop.example/", "must begin with https://"],
   ["https://user@shop.example/", "must not contain a user name or a password"],
   ["https://:secret@shop.example/", "must not contain a user name or a password"],
   ["https://shop.example:0/", "must not have port 0"],
-  ["https://shop.example:00/", "must not have port 0"],
-  ["https://./", "must name a host"],
   ["https://127.0.0.1../", "must name a host"],
-  ["https://localhost../", "must name a host"],
   ["https://.shop.example/", "must name a host"],
-  ["javascript://shop.example/", "must begin with https://"],
   ["file:///etc/passwd", "must begin with https://"],
   ["https://[::1%lo]/", "must be an absolute URL, e.g. https://example.com/webhooks"],
-  ["https:///", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["https://[fe80::1%25eth0]/", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["https://127.0.0.256/", "must be an absolute URL, e.g. https://example.com/webhooks"],
   ["shop.example/hook", "must be an absolute URL, e.g. https://example.com/webhooks"],
-  ["/hook", "must be an absolute URL, e.g. https://example.com/webhooks"],
   [`https://shop.example/${"x".repeat(2048)}`, "must be at most 2048 characters"]
 ])("%s %s", ([url, reason]) =>
   Effect.map(judge(url), (found) => expect(found).toBe(reason)).pipe(Effect.provide(guarded()))
@@ -140,10 +78,7 @@ it.effect.each<[string, string, ReadonlyArray<string>]>([
   ["a name", "https://shop.example/hook?x=1", names["shop.example"]],
   ["a name with a dot and a port", "https://shop.example.:8443/", names["shop.example"]],
   ["8.8.8.8", "https://8.8.8.8/", ["8.8.8.8"]],
-  ["192.88.100.1", "https://192.88.100.1/", ["192.88.100.1"]],
-  ["223.255.255.255", "https://223.255.255.255/", ["223.255.255.255"]],
-  ["Cloudflare over IPv6", "https://[2606:4700:4700::1111]/", ["2606:4700:4700::1111"]],
-  ["NAT64 of a public address", "https://[64:ff9b::5db8:d822]/", ["64:ff9b::5db8:d822"]]
+  ["Cloudflare over IPv6", "https://[2606:4700:4700::1111]/", ["2606:4700:4700::1111"]]
 ])("lets %s pass: %s", ([, url, addresses]) =>
   Effect.map(judge(url), (found) => expect(found).toEqual(addresses)).pipe(Effect.provide(guarded()))
 )
@@ -158,12 +93,6 @@ it.effect.each<[string, string]>([
     expect(yield* passesText(url)).toBe(true)
     expect(yield* judge(url)).toBe(notPublic)
   }).pipe(Effect.provide(guarded()))
-)
-
-it.effect("tells a name that does not resolve from one that is refused", () =>
-  Effect.map(judge("https://unknown.example/"), (found) => expect(found).toBe("not resolved")).pipe(
-    Effect.provide(guarded())
-  )
 )
 
 it.effect("allow_targets allows exactly the addresses that it lists", () =>
@@ -218,15 +147,8 @@ it("this machine has an address", () => {
 
 it.effect.each([
   "https://169.254.169.254/",
-  "https://168.63.129.16/",
-  "https://100.100.100.200/",
-  "https://192.0.0.192/",
   "https://[fd00:ec2::254]/",
   "https://[::ffff:169.254.169.254]/",
-  "https://[64:ff9b::a9fe:a9fe]/",
-  "https://[2002:a9fe:a9fe::1]/",
-  "https://[2606:4700::5efe:a9fe:a9fe]/",
-  "https://[fe80::a9fe:a9fe]/",
   "https://2852039166/",
   "https://cloud.example/"
 ])("no setting opens %s", (url) =>
@@ -286,7 +208,7 @@ it.effect("every spelling of an address is judged alike", () =>
       fc.property(spelled, ({ bits, host, value }) => {
         expect(Either.isRight(guard.check(`https://${host}/`))).toBe(stated(value, bits))
       }),
-      { numRuns: 10_000 }
+      { numRuns: 2_000 }
     )
   ).pipe(Effect.provide(guarded()))
 )

@@ -31,13 +31,11 @@ const answers: ReadonlyArray<[string, Answer, object]> = [
     { error: "connection closed" }
   ],
   ["204 with a body", says(head(204), "what is this"), { status: 204, bodyStart: "" }],
-  ["205", says(head(205, "content-length: 0")), { status: 205, bodyStart: "" }],
+  ["a long body, cut", says(head(400), "é".repeat(5_000)), { status: 400, bodyStart: "é".repeat(512) }],
   ["205 with a body", says(head(205, "content-length: 4"), "body"), { status: 205, bodyStart: "body" }],
   ["301", says(head(301, "location: https://169.254.169.254/", "content-length: 0")), { status: 301, bodyStart: "" }],
-  ["302 without a location", says(head(302, "content-length: 0")), { status: 302, bodyStart: "" }],
   ["304 with a length", says(head(304, "content-length: 100")), { status: 304, bodyStart: "" }],
   ["a status that does not exist", says(head(999, "content-length: 0")), { status: 999, bodyStart: "" }],
-  ["an end before the answer", thenEnds(""), { error: "connection closed" }],
   ["an end within the head", thenEnds("HTTP/1.1 200 OK\r\nx-lo"), { error: "connection closed" }],
   ["a reset before the answer", ({ reset }) => reset(), { error: "connection reset" }],
   [
@@ -71,7 +69,7 @@ const answers: ReadonlyArray<[string, Answer, object]> = [
   ]
 ]
 
-it.scopedLive.each(answers)("%s", ([, answer, outcome]) =>
+it.scopedLive.each(answers)("a receiver that answers with %s", ([, answer, outcome]) =>
   Effect.gen(function* () {
     const { connections, post, take } = yield* against(answer)
     expect(yield* post).toMatchObject(outcome)
