@@ -1,45 +1,39 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Redacted, Ref, Scope, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Redacted, Scope, TestClock } from "effect"
 import { hashOf, newKey } from "../../src/Auth/keyFormat.ts"
 import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
-import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
-import { tempStore } from "../lib/store.ts"
+import { Reader } from "../../src/Sql.ts"
+import { refusingWriter, tempStore } from "../lib/store.ts"
 
 const wanted: NewKey = { account: defaultAccount, mode: "test", name: "shop", permissions, expiresIn: undefined }
 
 /** Counts the lookups in the store, and can hold a result back. */
-class Watch extends Effect.Tag("test/Watch")<
-  Watch,
-  { readonly reads: Ref.Ref<number>; readonly gate: Ref.Ref<Effect.Effect<void>> }
->() {
-  static readonly layer = Layer.effect(
-    Watch,
-    Effect.gen(function* () {
-      return { reads: yield* Ref.make(0), gate: yield* Ref.make<Effect.Effect<void>>(Effect.void) }
-    })
-  )
-}
+class Watch extends Effect.Service<Watch>()("test/Watch", {
+  sync: () => ({ reads: 0, gate: Effect.void as Effect.Effect<void> })
+}) {}
 
 const watchedReader = Layer.effect(
   Reader,
   Effect.gen(function* () {
     const reader = yield* Reader
-    const { gate, reads } = yield* Watch
+    const watch = yield* Watch
     return {
       ...reader,
       get: <Row extends object>(...args: Parameters<typeof reader.get>) =>
         reader.get<Row>(...args).pipe(
-          Effect.tap(() => Ref.update(reads, (n) => n + 1)),
-          // Read, and not returned yet.
-          Effect.tap(() => Effect.flatten(Ref.get(gate)))
+          Effect.tap(() => {
+            watch.reads += 1
+            // Read, and not returned yet.
+            return watch.gate
+          })
         )
     }
   })
 )
 
-const store = watchedReader.pipe(Layer.provideMerge(tempStore), Layer.provideMerge(Watch.layer))
+const store = watchedReader.pipe(Layer.provideMerge(tempStore), Layer.provideMerge(Watch.Default))
 const auth = Keys.layer.pipe(Layer.provideMerge(Accounts.layer), Layer.provideMerge(store))
 
 describe("a key", () => {
@@ -48,12 +42,8 @@ describe("a key", () => {
       const keys = yield* Keys
       const { key, record } = yield* keys.create(wanted)
       const text = Redacted.value(key)
-      expect(yield* keys.authenticate(text)).toMatchObject({
-        id: record.id,
-        mode: "test",
-        account: "default",
-        permissions
-      })
+      const owner = { account: "default", mode: "test" }
+      expect(yield* keys.authenticate(text)).toMatchObject({ id: record.id, ...owner, permissions })
       const reader = yield* Reader
       const [row] = yield* reader.all<Record<string, unknown>>("SELECT * FROM api_keys")
       expect(row).toMatchObject({ last_four: text.slice(-4), hash: hashOf(text) })
@@ -65,19 +55,19 @@ describe("a key", () => {
   it.effect("is looked up once; a malformed key never, an unknown key every time", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
-      const { reads } = yield* Watch
+      const watch = yield* Watch
       const text = Redacted.value((yield* keys.create(wanted)).key)
-      yield* Ref.set(reads, 0)
+      watch.reads = 0
       for (let i = 0; i < 5; i++) expect(yield* keys.authenticate(text)).toBeDefined()
-      expect(yield* Ref.get(reads)).toBe(1)
+      expect(watch.reads).toBe(1)
       for (const wrong of ["", "svc_test_", `${text}x`, text.slice(0, -1), "svc_test_".padEnd(58, "A")]) {
         expect(yield* keys.authenticate(wrong)).toBeUndefined()
       }
-      expect(yield* Ref.get(reads)).toBe(1)
+      expect(watch.reads).toBe(1)
       const unknown = Redacted.value(newKey("test"))
       expect(yield* keys.authenticate(unknown)).toBeUndefined()
       expect(yield* keys.authenticate(unknown)).toBeUndefined()
-      expect(yield* Ref.get(reads)).toBe(3)
+      expect(watch.reads).toBe(3)
     }).pipe(Effect.provide(auth))
   )
 
@@ -106,15 +96,15 @@ describe("a key", () => {
   it.effect("that was revoked during its lookup does not work again", () =>
     Effect.gen(function* () {
       const keys = yield* Keys
-      const { gate } = yield* Watch
+      const watch = yield* Watch
       const { key, record } = yield* keys.create(wanted)
       const reached = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
-      yield* Ref.set(gate, Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(go)))
+      watch.gate = Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(go))
       const slow = yield* Effect.fork(keys.authenticate(Redacted.value(key)))
       yield* Deferred.await(reached)
       yield* keys.revoke(record.id)
-      yield* Ref.set(gate, Effect.void)
+      watch.gate = Effect.void
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(slow)
       expect(yield* keys.authenticate(Redacted.value(key))).toBeUndefined()
@@ -143,20 +133,6 @@ describe("a key", () => {
 })
 
 describe("the last use of a key", () => {
-  const countedWrites = (writes: Array<"written" | "refused">, fails: () => boolean) =>
-    Layer.effect(
-      Writer,
-      Effect.map(Writer, (writer) => ({
-        write: <A, E>(command: Parameters<typeof writer.write<A, E>>[0]) =>
-          Effect.suspend(() => {
-            writes.push(fails() ? "refused" : "written")
-            return fails()
-              ? Effect.fail(new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }))
-              : writer.write(command)
-          })
-      }))
-    )
-
   it.scoped("is written at most once a minute and at the end of the layer, and is not lost by a full disk", () =>
     Effect.gen(function* () {
       const writes: Array<"written" | "refused"> = []
@@ -164,7 +140,12 @@ describe("the last use of a key", () => {
       const base = yield* Layer.build(Accounts.layer.pipe(Layer.provideMerge(store)))
       const scope = yield* Scope.make()
       const counted = Keys.layer.pipe(
-        Layer.provide(countedWrites(writes, () => full)),
+        Layer.provide(
+          refusingWriter(() => {
+            writes.push(full ? "refused" : "written")
+            return full
+          })
+        ),
         Layer.provide(Layer.succeedContext(base))
       )
       const keys = yield* Effect.provide(Keys, yield* Layer.buildWithScope(counted, scope))

@@ -5,38 +5,26 @@ import { Keys, RateLimits } from "../../src/Auth.ts"
 import type { ApiKeyId } from "../../src/Domain/Ids.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { refusingWriter, rows, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 const limits = { perMinute: 3, perHour: 5 }
 
-const life = (path: string) =>
+const life = (path: string, refuses = () => false) =>
   Effect.provide(
-    Layer.merge(RateLimits.layer, Keys.layer).pipe(
+    RateLimits.layer.pipe(
+      Layer.provide(refusingWriter(refuses)),
+      Layer.provideMerge(Keys.layer),
       Layer.provide(testSettingsLayer(path, { limits })),
       Layer.provideMerge(Sql.layer(path))
     )
   )
 
 const makeKey = Effect.gen(function* () {
-  const writer = yield* Writer
+  yield* storeAccount
   const keys = yield* Keys
-  yield* writer.write(
-    Effect.flatMap(Tx, (tx) =>
-      tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0) ON CONFLICT DO NOTHING", [
-        defaultAccount
-      ])
-    )
-  )
-  const request = {
-    account: defaultAccount,
-    mode: "test" as const,
-    name: "shop",
-    permissions: [],
-    expiresIn: undefined
-  }
-  return (yield* keys.create(request)).record.id
+  const owner = { account: defaultAccount, mode: "test" as const }
+  return (yield* keys.create({ ...owner, name: "shop", permissions: [], expiresIn: undefined })).record.id
 })
 
 const spendNow = (key: ApiKeyId) =>
@@ -46,7 +34,7 @@ const spendNow = (key: ApiKeyId) =>
     return [allowed, remaining]
   })
 
-const rows = Effect.flatMap(Reader, (reader) => reader.all<{ key_id: string }>("SELECT key_id FROM rate_windows"))
+const stored = rows("SELECT key_id FROM rate_windows")
 
 it.scoped("the used requests of a key survive a restart, and are deleted after its hour", () =>
   Effect.gen(function* () {
@@ -62,27 +50,32 @@ it.scoped("the used requests of a key survive a restart, and are deleted after i
       expect(yield* spendNow(key)).toEqual([false, 0])
     }).pipe(life(path))
     yield* TestClock.adjust("1 hour")
+    expect(yield* stored.pipe(life(path))).toHaveLength(1)
     yield* Effect.gen(function* () {
-      expect(yield* rows).toHaveLength(1)
-    }).pipe(life(path))
-    yield* Effect.gen(function* () {
-      expect(yield* rows).toEqual([])
+      expect(yield* stored).toEqual([])
       expect(yield* spendNow(key)).toEqual([true, 2])
     }).pipe(life(path))
   })
 )
 
-it.scoped("used requests are stored within a second", () =>
+it.scoped("used requests are stored within a second, or as soon as a full disk has room again", () =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
+    let refused = 0
+    let isFull = true
+    const refuses = () => {
+      if (isFull) refused++
+      return isFull
+    }
     yield* Effect.gen(function* () {
       const key = yield* makeKey
-      const rateLimits = yield* RateLimits
-      yield* Effect.forkScoped(rateLimits.run)
+      yield* Effect.forkScoped((yield* RateLimits).run)
       yield* TestClock.adjust("100 millis")
       yield* spendNow(key)
       yield* TestClock.adjust("1 second")
-      yield* Effect.repeat(Effect.zipRight(eventLoopTurn, rows), { until: (found) => found.length === 1 })
-    }).pipe(life(path), Effect.scoped)
+      expect(refused).toBe(1)
+      isFull = false
+      yield* TestClock.adjust("1 second")
+      yield* Effect.repeat(Effect.zipRight(eventLoopTurn, stored), { until: (found) => found.length === 1 })
+    }).pipe(life(yield* temporaryDatabase, refuses), Effect.scoped)
   })
 )

@@ -11,23 +11,11 @@ layer(testApp({ accounts: { quotaBytes: 1_000 }, rates: testRates({ EUR: "1.10" 
         const api = yield* TestApi
         const key = yield* api.newKey()
         const quote = { fromCurrency: "EUR", toCurrency: "USD", amount: "49.90" }
-        const payment = {
-          merchantRef: "order",
-          amount: "1",
-          currency: "ETH",
-          chain: "base",
-          metadata: { n: "x".repeat(500) }
-        }
+        const order = { merchantRef: "order", amount: "1", currency: "ETH", chain: "base" }
+        const url = `https://8.8.8.8/${"h".repeat(1_500)}`
         const asked = [
-          [
-            "/v1/webhooks",
-            {
-              url: `https://8.8.8.8/${"h".repeat(1_500)}`,
-              events: ["payment.confirmed"],
-              secret: "whsec_0123456789abcdef"
-            }
-          ],
-          ["/v1/payments", payment]
+          ["/v1/webhooks", { url, events: ["payment.confirmed"], secret: "whsec_0123456789abcdef" }],
+          ["/v1/payments", { ...order, metadata: { n: "x".repeat(500) } }]
         ] as const
         let refused = yield* api.call("POST", "/v1/quotes", { key, json: quote })
         while (refused.status === 201) refused = yield* api.call("POST", "/v1/quotes", { key, json: quote })
