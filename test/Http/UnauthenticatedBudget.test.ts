@@ -6,8 +6,7 @@ import { UnauthenticatedBudget } from "../../src/Http/UnauthenticatedBudget.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
 import { dial } from "../lib/socket.ts"
-
-const get = "GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+import { anyPort, connected, get, statuses } from "./serving.ts"
 
 /** Makes requests at one time and returns how long each waits. */
 const waits = (budget: UnauthenticatedBudget, network: string, now: number, count: number) =>
@@ -41,26 +40,22 @@ describe("a client without a key", () => {
   })
 })
 
-/** Holds every request until the test ends. */
-const holding = Effect.gen(function* () {
-  const held = yield* Deferred.make<void>()
-  const respond: Respond = (_request, _body, _id, hold) =>
-    Effect.gen(function* () {
-      yield* Deferred.succeed(held, undefined)
-      yield* hold?.(60_000) ?? Effect.void
-      return { status: 200, headers: {}, text: "{}" }
-    })
-  return { held: Deferred.await(held), respond }
-})
+/** Holds each request for so long. */
+const holding = (millis: number, held: Effect.Effect<unknown>) => {
+  const respond: Respond = (_request, _body, _id, hold = () => Effect.void) =>
+    held.pipe(Effect.zipRight(hold(millis)), Effect.as({ status: 200, headers: {}, text: "{}" }))
+  return respond
+}
 
 describe("a delayed request", () => {
   it.scopedLive("loses its connection to a new one when there are too many", () =>
     Effect.gen(function* () {
-      const { held, respond } = yield* holding
-      const address = yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }, { perClient: 1, drainTimeout: 10 })
+      const held = yield* Deferred.make<void>()
+      const respond = holding(60_000, Deferred.succeed(held, undefined))
+      const address = yield* serveHttp(respond, anyPort, { perClient: 1, drainTimeout: 10 })
       const first = yield* dial(address)
-      first.write(get)
-      yield* held
+      first.write(get("/"))
+      yield* Deferred.await(held)
       yield* dial(address)
       expect(yield* first.closed).toBe("")
     })
@@ -69,15 +64,14 @@ describe("a delayed request", () => {
   it.scopedLive("is the last on its connection: later requests there are not read", () =>
     Effect.gen(function* () {
       let asked = 0
-      const respond: Respond = (_request, _body, _id, hold) =>
-        Effect.suspend(() => {
-          asked += 1
-          return Effect.as(hold?.(50) ?? Effect.void, { status: 200, headers: {}, text: "{}" })
-        })
-      const client = yield* dial(yield* serveHttp(respond, { host: "127.0.0.1", port: 0 }))
-      client.write(get.repeat(20))
-      const statuses = Array.from((yield* client.closed).matchAll(/HTTP\/1.1 (\d+)/g), ([, status]) => status)
-      expect(statuses).toEqual(["200", "400"])
+      const client = yield* connected(
+        holding(
+          50,
+          Effect.sync(() => void asked++)
+        )
+      )
+      client.write(get("/").repeat(20))
+      expect(statuses(yield* client.closed)).toEqual([200, 400])
       expect(asked).toBe(1)
     })
   )

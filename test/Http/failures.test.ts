@@ -10,20 +10,14 @@ import type { Operation, Router } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 
-interface Logged {
-  readonly message: unknown
-  readonly annotations: ReadonlyMap<string, unknown>
-  readonly cause: string
-}
-
 /** The response of a public path with this handler, and the log lines. */
 const respondTo = (handled: ReturnType<Operation["handle"]>) =>
   Effect.gen(function* () {
-    const logged: Array<Logged> = []
+    const logged: Array<{ message: unknown; annotations: object; cause: string }> = []
     const logger = Logger.make(({ annotations, cause, message }) => {
       logged.push({
         message: [message].flat()[0],
-        annotations: new Map(HashMap.toEntries(annotations)),
+        annotations: Object.fromEntries(HashMap.toEntries(annotations)),
         cause: Cause.pretty(cause)
       })
     })
@@ -50,13 +44,8 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
     Effect.provide(
       Layer.mergeAll(
         Layer.mock(Keys, {}),
-        Layer.succeed(RateLimits, {
-          spend: () => {
-            throw new Error("nobody asks with a key")
-          },
-          run: Effect.never
-        }),
-        Layer.mock(Idempotency, { once: () => Effect.die("nobody asks with a key"), run: Effect.never }),
+        Layer.mock(RateLimits, { spend: () => expect.unreachable() }),
+        Layer.mock(Idempotency, {}),
         testSettingsLayer("unused")
       )
     )
@@ -64,17 +53,13 @@ const respondTo = (handled: ReturnType<Operation["handle"]>) =>
 
 it.effect("a refusal is sent unchanged, and not logged", () =>
   Effect.gen(function* () {
-    const error = new ApiError({
-      code: "RATE_UNAVAILABLE",
-      message: "No.",
-      details: [1],
-      headers: { "retry-after": "9" }
-    })
+    const refusal = { code: "RATE_UNAVAILABLE" as const, message: "No.", details: [1] }
+    const error = new ApiError({ ...refusal, headers: { "retry-after": "9" } })
     const { logged, reply } = yield* respondTo(Effect.fail(error))
     expect(yield* reply).toEqual({
       status: 503,
       headers: { "retry-after": "9" },
-      body: { error: { code: "RATE_UNAVAILABLE", message: "No.", details: [1], requestId: "req_1" } }
+      body: { error: { ...refusal, requestId: "req_1" } }
     })
     expect(logged).toEqual([])
   })
@@ -98,14 +83,9 @@ it.effect.each(defects)("%s is a 500 without details, logged once with its cause
     expect(status).toBe(500)
     expect(body.error).toMatchObject({ code: "INTERNAL", requestId: "req_1" })
     expect(body.error.message).not.toMatch(/bug|BigInt/)
-    expect(logged).toHaveLength(1)
-    expect(logged[0]?.message).toBe("a request failed")
-    expect(Object.fromEntries(logged[0]?.annotations ?? [])).toEqual({
-      requestId: "req_1",
-      method: "GET",
-      path: "/things"
-    })
-    expect(logged[0]?.cause).toMatch(/a bug|BigInt/)
+    const annotations = { requestId: "req_1", method: "GET", path: "/things" }
+    const cause = expect.stringMatching(/a bug|BigInt/)
+    expect(logged).toEqual([{ message: "a request failed", annotations, cause }])
   })
 )
 
@@ -113,16 +93,10 @@ it.effect("an unavailable store is a 503, logged at intervals only", () =>
   Effect.gen(function* () {
     const down = new StoreUnavailable({ code: "SQLITE_FULL", message: "The disk is full." })
     const { logged, reply } = yield* respondTo(Effect.fail(down))
-    expect(yield* reply).toEqual({
+    expect(yield* reply).toMatchObject({
       status: 503,
       headers: { "retry-after": "5" },
-      body: {
-        error: {
-          code: "STORE_UNAVAILABLE",
-          message: "The store cannot be used at the moment, and nothing was changed: try again soon.",
-          requestId: "req_1"
-        }
-      }
+      body: { error: { code: "STORE_UNAVAILABLE", requestId: "req_1" } }
     })
     yield* reply
     expect(logged.map(({ message }) => message)).toEqual(["The disk is full."])

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth/Accounts.ts"
 import { rotate } from "../../src/Control/rotateSecrets.ts"
@@ -7,115 +7,34 @@ import { Idempotency, type StoreReplay } from "../../src/Http/idempotency.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { Reader, Writer } from "../../src/Sql.ts"
 import { TestApi, testApp } from "../lib/api.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { inTransaction, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 const order = { merchantRef: "order-1", amount: "5", currency: "ETH", chain: "base" }
+const hook = { url: "https://shop.example.com/hook", events: ["payment.confirmed"], secret: `whsec_${"s".repeat(32)}` }
 const withKey = (key: string) => ({ "idempotency-key": key })
-
-describe("a POST with an Idempotency-Key", () => {
-  it.live("that is repeated gets the same response, and nothing is done twice", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("a") })
-      expect(first.status).toBe(201)
-      expect(first.headers["idempotent-replayed"]).toBeUndefined()
-      // The same members in another order, with white space: the same request.
-      const { amount, ...rest } = order
-      const again = yield* api.call("POST", "/v1/payments", {
-        key,
-        body: JSON.stringify({ amount, ...rest }, undefined, 2),
-        headers: { ...withKey("a"), "content-type": "application/json" }
-      })
-      expect(again.status).toBe(201)
-      expect(again.text).toBe(first.text)
-      expect(again.headers.location).toBe(first.headers.location)
-      expect(again.headers["idempotent-replayed"]).toBe("true")
-      expect(again.headers["x-request-id"]).not.toBe(first.headers["x-request-id"])
-      expect((yield* api.call("GET", "/v1/payments", { key })).body.data).toHaveLength(1)
-    }).pipe(Effect.provide(testApp()))
-  )
-
-  it.live("with another body is refused; a refused request can be corrected with the same key", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const send = (json: unknown) => api.call("POST", "/v1/payments", { key, json, headers: withKey("b") })
-      expect((yield* send({ ...order, amount: "0" })).status).toBe(400)
-      expect((yield* send(order)).status).toBe(201)
-      const other = yield* send({ ...order, merchantRef: "order-2" })
-      expect(other.status).toBe(422)
-      expect(other.body.error.code).toBe("IDEMPOTENCY_KEY_REUSED")
-      // Before the schema is checked.
-      expect((yield* send({})).status).toBe(422)
-    }).pipe(Effect.provide(testApp()))
-  )
-
-  it.live("is separate for the keys of other accounts and modes, and for other paths", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const sibling = yield* api.newKey()
-      const hook = {
-        url: "https://shop.example.com/hook",
-        events: ["payment.confirmed"],
-        secret: `whsec_${"s".repeat(32)}`
-      }
-      const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("c") })
-      const same = yield* api.call("POST", "/v1/payments", { key: sibling, json: order, headers: withKey("c") })
-      expect(same.text).toBe(first.text)
-      const hooks = [1, 2].map(() => api.call("POST", "/v1/webhooks", { key, json: hook, headers: withKey("c") }))
-      const [made, again] = yield* Effect.all(hooks, { concurrency: 1 })
-      expect(made?.status).toBe(201)
-      expect(again?.body).toEqual(made?.body)
-      expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toHaveLength(1)
-    }).pipe(Effect.provide(testApp()))
-  )
-
-  it.live.each([["", "x".repeat(256)], ["é"]].flat())("that is %j is refused", (bad) =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const answer = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey(bad) })
-      expect(answer.status).toBe(400)
-      expect(answer.body.error.details).toEqual([
-        { path: "Idempotency-Key", message: "must be 1 to 255 printable ASCII characters" }
-      ])
-    }).pipe(Effect.provide(testApp()))
-  )
-})
 
 const owner = { account: defaultAccount, mode: "test" as const }
 const response = { status: 201, headers: { location: "/x" }, text: '{"id":1}' }
 const keyOf = (byte: number) => Redacted.make(new Uint8Array(32).fill(byte))
 const [masterKey, nextKey] = [keyOf(7), keyOf(8)]
+/** A life of the service on the database at `path`. */
 const life = (path: string, key = masterKey) =>
   Effect.provide(
-    Idempotency.layer.pipe(
+    Layer.merge(Idempotency.layer, Layer.effectDiscard(storeAccount)).pipe(
       Layer.provide(Secrets.layer),
       Layer.provideMerge(Sql.layer(path)),
       Layer.provide(Layer.succeed(MasterKey, key))
     )
   )
 
-const makeAccount = Effect.flatMap(Writer, (writer) =>
-  writer.write(
-    Effect.flatMap(Tx, (tx) =>
-      tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [defaultAccount])
-    )
-  )
-)
-
 /** Does its work in one transaction with the stored response, and counts its executions. */
 const doing = (count: { done: number }) => (remember: StoreReplay) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.zipRight(
-        Effect.sync(() => void count.done++),
-        remember(response)
-      )
+  inTransaction(
+    Effect.zipRight(
+      Effect.sync(() => void count.done++),
+      remember(response)
     )
   ).pipe(Effect.as(response))
 
@@ -129,32 +48,9 @@ const once = <E>(work: (remember: StoreReplay) => Effect.Effect<typeof response,
   })
 
 describe("the stored response", () => {
-  it.scoped("is made once for two concurrent requests: the second is told to wait", () =>
+  it.scoped("is made once, even if the client disconnects: the key is in use until the work is stored", () =>
     Effect.gen(function* () {
-      const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
-        yield* makeAccount
-        const gate = yield* Deferred.make<void>()
-        const count = { done: 0 }
-        const first = yield* Effect.fork(
-          once((remember) => Effect.zipRight(Deferred.await(gate), doing(count)(remember)))
-        )
-        yield* Effect.yieldNow()
-        const error = yield* Effect.flip(once(doing(count)))
-        expect(error).toMatchObject({ code: "IDEMPOTENCY_KEY_IN_USE" })
-        yield* Deferred.succeed(gate, undefined)
-        yield* Fiber.join(first)
-        expect((yield* once(doing(count))).headers).toEqual({ location: "/x", "idempotent-replayed": "true" })
-        expect(count.done).toBe(1)
-      }).pipe(life(path))
-    })
-  )
-
-  it.scoped("is made for a client that has disconnected, too: the key is in use until the work is stored", () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryDatabase
-      yield* Effect.gen(function* () {
-        yield* makeAccount
         const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const count = { done: 0 }
         const slow = (remember: StoreReplay) =>
@@ -171,7 +67,7 @@ describe("the stored response", () => {
         yield* Fiber.join(gone)
         expect((yield* once(doing(count))).headers).toMatchObject({ "idempotent-replayed": "true" })
         expect(count.done).toBe(1)
-      }).pipe(life(path))
+      }).pipe(life(yield* temporaryDatabase))
     })
   )
 
@@ -179,10 +75,7 @@ describe("the stored response", () => {
     Effect.gen(function* () {
       const path = yield* temporaryDatabase
       const count = { done: 0 }
-      yield* Effect.gen(function* () {
-        yield* makeAccount
-        yield* once(doing(count))
-      }).pipe(life(path))
+      yield* once(doing(count)).pipe(life(path))
       yield* TestClock.adjust("23 hours")
       yield* Effect.gen(function* () {
         expect((yield* once(doing(count))).text).toBe(response.text)
@@ -211,7 +104,6 @@ describe("the stored response", () => {
           reader.get<{ body_hash: Uint8Array | null }>("SELECT body_hash FROM idempotent_responses")
         )
         yield* Effect.gen(function* () {
-          yield* makeAccount
           yield* once(doing(count), body)
           const { body_hash: digest } = (yield* stored) ?? {}
           expect(digest).toHaveLength(32)
@@ -228,18 +120,85 @@ describe("the stored response", () => {
 
   it.scoped("does not exist if the work failed or was rolled back", () =>
     Effect.gen(function* () {
-      const path = yield* temporaryDatabase
       yield* Effect.gen(function* () {
-        yield* makeAccount
         const count = { done: 0 }
         const failing = (remember: StoreReplay) =>
-          Effect.flatMap(Writer, (writer) =>
-            writer.write(Effect.zipRight(remember(response), Effect.fail("no" as const)))
-          ).pipe(Effect.as(response))
+          inTransaction(Effect.zipRight(remember(response), Effect.fail("no" as const))).pipe(Effect.as(response))
         expect(yield* Effect.flip(once(failing))).toBe("no")
         yield* once(doing(count), { other: "body" })
         expect(count.done).toBe(1)
-      }).pipe(life(path))
+      }).pipe(life(yield* temporaryDatabase))
+    })
+  )
+})
+
+// The last of the file: `layer` replaces the methods of `it`.
+layer(testApp(), { excludeTestServices: true })("a POST with an Idempotency-Key", (it) => {
+  it.effect("that is repeated gets the same response, and nothing is done twice", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("a") })
+      expect(first.status).toBe(201)
+      expect(first.headers["idempotent-replayed"]).toBeUndefined()
+      // The same members in another order, with white space: the same request.
+      const { amount, ...rest } = order
+      const again = yield* api.call("POST", "/v1/payments", {
+        key,
+        body: JSON.stringify({ amount, ...rest }, undefined, 2),
+        headers: { ...withKey("a"), "content-type": "application/json" }
+      })
+      expect(again.status).toBe(201)
+      expect(again.text).toBe(first.text)
+      expect(again.headers.location).toBe(first.headers.location)
+      expect(again.headers["idempotent-replayed"]).toBe("true")
+      expect(again.headers["x-request-id"]).not.toBe(first.headers["x-request-id"])
+      expect((yield* api.call("GET", "/v1/payments", { key })).body.data).toHaveLength(1)
+    })
+  )
+
+  it.effect("with another body is refused; a refused request can be corrected with the same key", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const send = (json: unknown) => api.call("POST", "/v1/payments", { key, json, headers: withKey("b") })
+      const corrected = { ...order, merchantRef: "corrected" }
+      expect((yield* send({ ...corrected, amount: "0" })).status).toBe(400)
+      expect((yield* send(corrected)).status).toBe(201)
+      const other = yield* send({ ...order, merchantRef: "other" })
+      expect(other.status).toBe(422)
+      expect(other.body.error.code).toBe("IDEMPOTENCY_KEY_REUSED")
+      // Before the schema is checked.
+      expect((yield* send({})).status).toBe(422)
+    })
+  )
+
+  it.effect("is separate for the keys of other modes and for other paths, and the same for the account's keys", () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const [key, sibling, live] = [yield* api.newKey(), yield* api.newKey(), yield* api.newKey("live")]
+      const send = (as: string, path: string, json: unknown) =>
+        api.call("POST", path, { key: as, json, headers: withKey("c") })
+      const shared = { ...order, merchantRef: "shared" }
+      const payment = yield* send(key, "/v1/payments", shared)
+      expect((yield* send(sibling, "/v1/payments", shared)).text).toBe(payment.text)
+      const made = yield* send(key, "/v1/webhooks", hook)
+      expect(made.status).toBe(201)
+      expect((yield* send(key, "/v1/webhooks", hook)).body).toEqual(made.body)
+      expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toHaveLength(1)
+      expect((yield* send(live, "/v1/webhooks", hook)).body.id).not.toBe(made.body.id)
+    })
+  )
+
+  it.effect.each([["", "x".repeat(256)], ["é"]].flat())("that is %j is refused", (bad) =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const answer = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey(bad) })
+      expect(answer.status).toBe(400)
+      expect(answer.body.error.details).toEqual([
+        { path: "Idempotency-Key", message: "must be 1 to 255 printable ASCII characters" }
+      ])
     })
   )
 })

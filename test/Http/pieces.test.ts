@@ -4,10 +4,7 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 import { dial } from "../lib/socket.ts"
-
-const anyPort = { host: "127.0.0.1", port: 0 }
-
-const get = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+import { anyPort, connected, get } from "./serving.ts"
 
 const piece = "x".repeat(64 * 1024)
 /** Far more bytes than the socket buffers hold. */
@@ -54,7 +51,7 @@ describe("a streamed response", () => {
   it.scoped("drops a client that has not read a whole piece for 30 seconds, even if it reads parts of it", () =>
     Effect.gen(function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
-      const slow = yield* dial(yield* serveHttp(respond, anyPort))
+      const slow = yield* connected(respond)
       slow.write(get("/stream"))
       yield* slow.received(/200 OK/)
       slow.pause()
@@ -66,22 +63,9 @@ describe("a streamed response", () => {
     })
   )
 
-  it.scopedLive("arrives whole at a client that reads, and ends with its connection", () =>
+  it.scopedLive("arrives whole at a client that reads, with other work between its pieces, and ends with it", () =>
     Effect.gen(function* () {
-      const { all, ended, made, respond } = yield* streaming(50)
-      const client = yield* dial(yield* serveHttp(respond, anyPort))
-      client.write(get("/stream"))
-      yield* client.received(/200 OK/)
-      yield* all
-      expect(made()).toBe(50)
-      client.destroy()
-      yield* Deferred.await(ended)
-    })
-  )
-
-  it.scopedLive("lets other work run between its pieces, even if its client reads everything at once", () =>
-    Effect.gen(function* () {
-      const { all, respond } = yield* streaming(200)
+      const { all, ended, made, respond } = yield* streaming(200)
       let turns = 0
       const count = () => {
         turns += 1
@@ -89,18 +73,21 @@ describe("a streamed response", () => {
       }
       let next = setImmediate(count)
       yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(next)))
-      const client = yield* dial(yield* serveHttp(respond, anyPort))
+      const client = yield* connected(respond)
       turns = 0
       client.write(get("/stream"))
       yield* all
+      expect(made()).toBe(200)
       expect(turns).toBeGreaterThanOrEqual(200)
+      client.destroy()
+      yield* Deferred.await(ended)
     })
   )
 
   it.scopedLive("has only headers for HEAD, and the connection stays open", () =>
     Effect.gen(function* () {
       const { made, respond } = yield* streaming(50)
-      const client = yield* dial(yield* serveHttp(respond, anyPort))
+      const client = yield* connected(respond)
       client.write(get("/stream", "HEAD"))
       client.write(get("/"))
       yield* client.received(/^HTTP\/1.1 200 OK[\s\S]*\r\n\r\nHTTP\/1.1 200 OK[\s\S]*short$/)
@@ -127,7 +114,7 @@ describe("a streamed response", () => {
           )
           return { status: 200, headers: {}, text: "", rest }
         })
-      const client = yield* dial(yield* serveHttp(respond, anyPort))
+      const client = yield* connected(respond)
       client.write(get("/stream").repeat(5))
       yield* Deferred.await(begun)
       client.destroy()
@@ -140,7 +127,7 @@ it.scoped("a response that its client has not read whole after 30 seconds is dro
   Effect.gen(function* () {
     const text = "x".repeat(64 * 1024 * 1024)
     const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const slow = yield* dial(yield* serveHttp(respond, anyPort))
+    const slow = yield* connected(respond)
     slow.write(get("/"))
     yield* slow.received(/200 OK/)
     slow.pause()
@@ -155,7 +142,7 @@ it.scoped("a client that has read a response gets the next one on the same conne
   Effect.gen(function* () {
     const text = `${"x".repeat(16 * 1024 * 1024)}taken`
     const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const client = yield* dial(yield* serveHttp(respond, anyPort, { unreadPerClient: 0 }))
+    const client = yield* connected(respond, { unreadPerClient: 0 })
     client.write(get("/"))
     yield* client.received(/taken$/)
     client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")

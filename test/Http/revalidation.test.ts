@@ -5,27 +5,18 @@ import { TestApi, testApp } from "../lib/api.ts"
 layer(testApp(), { excludeTestServices: true })("a cacheable response", (it) => {
   const paths = ["/docs", "/docs/style.css", "/openapi.json"]
 
-  it.effect("has its own strong ETag, and must be revalidated", () =>
+  it.effect("has its own strong ETag, and is not sent to a client that has the current version", () =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
-      const answers = yield* Effect.forEach(paths, (path) => call("GET", path), { concurrency: 1 })
-      const tags = answers.map(({ headers }) => headers.etag)
-      for (const tag of tags) expect(tag).toMatch(/^"[\w-]{22}"$/)
-      expect(new Set(tags).size).toBe(3)
-      for (const [i, path] of paths.entries()) {
-        const head = yield* call("HEAD", path)
-        expect(head).toMatchObject({ status: 200, text: "", headers: { etag: tags[i], "cache-control": "no-cache" } })
-        expect(head.headers["content-length"]).toBe(String(Buffer.byteLength(answers[i]?.text ?? "")))
-      }
-    })
-  )
-
-  it.effect("is not sent to a client that has the current version", () =>
-    Effect.gen(function* () {
-      const { call } = yield* TestApi
+      const tags = new Set<string>()
       for (const path of paths) {
         const { headers, text } = yield* call("GET", path)
         const tag = headers.etag ?? ""
+        expect(tag).toMatch(/^"[\w-]{22}"$/)
+        tags.add(tag)
+        const head = yield* call("HEAD", path)
+        expect(head).toMatchObject({ status: 200, text: "", headers: { etag: tag, "cache-control": "no-cache" } })
+        expect(head.headers["content-length"]).toBe(String(Buffer.byteLength(text)))
         const ask = (method: string, ifNoneMatch: string | ReadonlyArray<string>) =>
           call(method, path, { headers: { "if-none-match": ifNoneMatch } })
         for (const has of [tag, `W/${tag}`, "*", `"a", "b,c" ,${tag}`, ['"a"', tag]]) {
@@ -33,10 +24,8 @@ layer(testApp(), { excludeTestServices: true })("a cacheable response", (it) => 
             const kept = yield* ask(method, has)
             expect([kept.status, kept.text], `${method} ${has}`).toEqual([304, ""])
             expect(kept.headers).toMatchObject({ etag: tag, "cache-control": "no-cache" })
-            expect(kept.headers["x-request-id"]).toMatch(/^req_/)
-            expect(
-              Object.keys(kept.headers).filter((name) => name.startsWith("content-t") || name.endsWith("-length"))
-            ).toEqual([])
+            expect(Object.keys(kept.headers)).not.toContain("content-type")
+            expect(Object.keys(kept.headers)).not.toContain("content-length")
           }
         }
         for (const other of ['"a"', tag.replaceAll('"', ""), `"a,${tag.slice(1)}`, "", "**", "W/"]) {
@@ -44,6 +33,7 @@ layer(testApp(), { excludeTestServices: true })("a cacheable response", (it) => 
           expect([sent.status, sent.text === text], other).toEqual([200, true])
         }
       }
+      expect(tags.size).toBe(paths.length)
     })
   )
 
