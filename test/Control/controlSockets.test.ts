@@ -1,10 +1,9 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
-import { connect, createServer } from "node:net"
+import { createServer } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { repairLayer, sendingLayer } from "../../src/App.ts"
-import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { defaultAccount, Keys } from "../../src/Auth.ts"
 import {
   CreateAccount,
   CreateKey,
@@ -17,107 +16,48 @@ import * as Control from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
-import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
-import { Secrets } from "../../src/Secrets.ts"
-import { MasterKey } from "../../src/Settings.ts"
+import type { SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
-
-const masterKey = Buffer.alloc(32, 7).toString("base64")
-const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey }, user: "alice" })
-
-const services = (database: string) =>
-  sendingLayer.pipe(
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, notedJumps)),
-    Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
-    Layer.provideMerge(repairLayer(testSettings(database)))
-  )
+import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
+import { exchange, invocation, services, withDaemon } from "./world.ts"
 
 const newKey = new CreateKey({ account: defaultAccount, mode: "test", name: "shop", permissions })
 
-/** Runs `use` with the daemon's end of the socket in this process, which holds the lock. */
-const withDaemon = <A, E, R>(use: (database: string, worker: Fiber.Fiber<void>) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    yield* acquire(database, "serve")
-    return yield* Effect.gen(function* () {
-      const worker = yield* Effect.fork(yield* Control.startSockets(testSettings(database)))
-      return yield* use(database, worker)
-    }).pipe(Effect.scoped, Effect.provide(services(database)))
-  }).pipe(Effect.scoped, Effect.provide(invocation))
+const ownSecret = new ShowSecret({ account: defaultAccount, mode: "test" })
 
-/** Sends raw bytes, and returns all received bytes until the daemon closes the connection. */
-const exchange = (database: string, bytes: string | Buffer) =>
-  Effect.async<string>((resume) => {
-    let answer = ""
-    const socket = connect(`${database}.sock`)
-    socket.setEncoding("utf8")
-    socket.on("data", (text: string) => {
-      answer += text
-    })
-    socket.on("error", () => undefined)
-    socket.on("close", () => resume(Effect.succeed(answer)))
-    socket.write(bytes)
-    return Effect.sync(() => socket.destroy())
-  })
+/** A daemon on a store of its own. */
+const onDaemon = <Eff extends Yielded, A>(
+  test: (settings: SettingsShape, worker: Fiber.Fiber<void>) => Generator<Eff, A, never>
+) =>
+  Effect.flatMap(temporaryDatabase, (path) => {
+    const settings = testSettings(path)
+    return withDaemon(settings, (worker) => Effect.gen(() => test(settings, worker)))
+  }).pipe(Effect.scoped)
 
-it.live("requests that no command sends are refused, and the daemon continues", () =>
-  withDaemon((database) =>
-    Effect.gen(function* () {
-      const account = { account: defaultAccount, mode: "test" }
-      for (const request of [
-        { _tag: "JumpAddresses", by: -5 },
-        { _tag: "JumpAddresses", by: 1e9 },
-        { _tag: "JumpAddresses", by: 1.5 },
-        { _tag: "CreateAccount", name: "x".repeat(10_000), wallets: {} },
-        { _tag: "CreateKey", ...account, name: "\u0000", permissions },
-        { _tag: "CreateKey", ...account, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
-        { _tag: "Rescan", chain: "base", mode: "test", from: -1 },
-        {
-          _tag: "ListDeliveries",
-          ...{ account: defaultAccount, modes: ["test"], statuses: [], limit: 1 },
-          ...{ since: 0, until: 1e300 }
-        }
-      ]) {
-        const answer = yield* exchange(database, `${JSON.stringify({ user: "mallory", request })}\n`)
-        expect(JSON.parse(answer), JSON.stringify(request).slice(0, 80)).toHaveProperty("refused")
-      }
-      expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
-    })
-  )
+/** The services of a daemon whose socket the test starts itself. */
+const stopped = Effect.provide(
+  Layer.unwrapScoped(Effect.map(temporaryDatabase, (path) => services(testSettings(path))))
 )
 
 it.live("a command reaches the running daemon, and its change takes effect there at once", () =>
-  withDaemon((database) =>
-    Effect.gen(function* () {
-      const settings = testSettings(database)
-      const keys = yield* Keys
-      const { id, key } = yield* askDaemon(settings, "keys create", newKey)
-      expect(yield* keys.authenticate(key)).toMatchObject({ id, name: "shop" })
-      const [listed] = yield* askDaemon(settings, "keys list", new ListKeys())
-      expect(listed).toMatchObject({ id, lastFour: key.slice(-4), lastUsedAt: expect.stringContaining("T") })
-      expect(yield* askDaemon(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
-      expect(yield* keys.authenticate(key)).toBeUndefined()
-    })
-  )
+  onDaemon(function* (settings) {
+    const keys = yield* Keys
+    const { id, key } = yield* askDaemon(settings, "keys create", newKey)
+    expect(yield* keys.authenticate(key)).toMatchObject({ id, name: "shop" })
+    const [listed] = yield* askDaemon(settings, "keys list", new ListKeys())
+    expect(listed).toMatchObject({ id, lastFour: key.slice(-4), lastUsedAt: expect.stringContaining("T") })
+    expect(yield* askDaemon(settings, "keys revoke", new RevokeKey({ id }))).toHaveProperty("revokedAt")
+    expect(yield* keys.authenticate(key)).toBeUndefined()
+  })
 )
 
 it.live("a refusal arrives as its typed error", () =>
-  withDaemon((database) =>
-    Effect.gen(function* () {
-      const refused = yield* Effect.flip(
-        askDaemon(testSettings(database), "keys revoke", new RevokeKey({ id: "key_none" }))
-      )
-      expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
-      const wallets = { live: testXpub }
-      const other = new CreateAccount({ name: "Shop", wallets })
-      expect(yield* Effect.flip(askDaemon(testSettings(database), "accounts create", other))).toMatchObject({
-        _tag: "WalletInOtherMode"
-      })
-    })
-  )
+  onDaemon(function* (settings) {
+    const other = new CreateAccount({ name: "Shop", wallets: { live: testXpub } })
+    const refused = yield* Effect.flip(askDaemon(settings, "accounts create", other))
+    expect(refused).toMatchObject({ _tag: "WalletInOtherMode" })
+  })
 )
 
 it.live("without a daemon a command works on the same store by itself", () =>
@@ -125,18 +65,9 @@ it.live("without a daemon a command works on the same store by itself", () =>
     const settings = testSettings(yield* temporaryDatabase)
     const { id } = yield* askDaemon(settings, "keys create", newKey)
     expect((yield* askDaemon(settings, "keys list", new ListKeys())).map((key) => key.id)).toEqual([id])
-    const { secret } = yield* askDaemon(
-      settings,
-      "webhooks secret",
-      new ShowSecret({ account: defaultAccount, mode: "test" })
-    )
+    const { secret } = yield* askDaemon(settings, "webhooks secret", ownSecret)
     expect(secret).toMatch(/^whsec_/)
-    const again = yield* askDaemon(
-      settings,
-      "webhooks secret",
-      new ShowSecret({ account: defaultAccount, mode: "test" })
-    )
-    expect(again.secret).toBe(secret)
+    expect((yield* askDaemon(settings, "webhooks secret", ownSecret)).secret).toBe(secret)
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
@@ -145,28 +76,23 @@ it.live("only commands that seal need the master key", () =>
     const settings = testSettings(yield* temporaryDatabase)
     yield* askDaemon(settings, "keys create", newKey)
     expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
-    const sealing = new ShowSecret({ account: defaultAccount, mode: "test" })
-    expect(yield* Effect.flip(askDaemon(settings, "webhooks secret", sealing))).toMatchObject({
-      _tag: "MasterKeyUnusable"
-    })
+    const refused = yield* Effect.flip(askDaemon(settings, "webhooks secret", ownSecret))
+    expect(refused).toMatchObject({ _tag: "MasterKeyUnusable" })
   }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
 it.live("concurrent requests get their own responses", () =>
-  withDaemon((database) =>
-    Effect.gen(function* () {
-      const settings = testSettings(database)
-      const names = Array.from({ length: 40 }, (_, i) => `shop ${i}`)
-      const made = yield* Effect.forEach(
-        names,
-        (name) => askDaemon(settings, "keys create", new CreateKey({ ...newKey, name })),
-        { concurrency: 20 }
-      )
-      expect(new Set(made.map(({ id }) => id)).size).toBe(40)
-      const listed = yield* askDaemon(settings, "keys list", new ListKeys())
-      expect(listed.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
-    })
-  )
+  onDaemon(function* (settings) {
+    const names = Array.from({ length: 40 }, (_, i) => `shop ${i}`)
+    const made = yield* Effect.forEach(
+      names,
+      (name) => askDaemon(settings, "keys create", new CreateKey({ ...newKey, name })),
+      { concurrency: 20 }
+    )
+    expect(new Set(made.map(({ id }) => id)).size).toBe(40)
+    const listed = yield* askDaemon(settings, "keys list", new ListKeys())
+    expect(listed.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+  })
 )
 
 it.live("a command waits for a daemon that is starting", () =>
@@ -178,7 +104,7 @@ it.live("a command waits for a daemon that is starting", () =>
       yield* Deferred.succeed(held, undefined)
       yield* Effect.sleep("300 millis")
       yield* yield* Control.startSockets(testSettings(database))
-    }).pipe(Effect.scoped, Effect.provide(services(database)))
+    }).pipe(Effect.scoped, Effect.provide(services(testSettings(database))))
     yield* Effect.fork(daemon)
     yield* Deferred.await(held)
     expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
@@ -211,10 +137,10 @@ it.live("only the owner and the group can use the socket, which replaces that of
     yield* Effect.gen(function* () {
       yield* Effect.asVoid(Control.startSockets(testSettings(database)))
       expect(statSync(`${database}.sock`).mode & 0o777).toBe(0o660)
-      expect(yield* exchange(database, "\n")).toContain("refused")
+      expect(yield* exchange(`${database}.sock`, "\n")).toContain("refused")
     }).pipe(Effect.scoped)
     expect(existsSync(`${database}.sock`)).toBe(false)
-  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+  }).pipe(Effect.scoped, stopped)
 )
 
 it.live("a file that is not a socket is not removed", () =>
@@ -224,36 +150,45 @@ it.live("a file that is not a socket is not removed", () =>
     const refused = yield* Effect.flip(Effect.scoped(Effect.asVoid(Control.startSockets(testSettings(database)))))
     expect(refused.message).toContain("something else is there")
     expect(readFileSync(`${database}.sock`, "utf8")).toBe("a merchant's book")
-  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+  }).pipe(Effect.scoped, stopped)
 )
 
-it.live("malformed requests are refused or cut off, without effect on others", () =>
-  withDaemon((database) =>
-    Effect.gen(function* () {
-      const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']
-      for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
-        expect(yield* exchange(database, `${line}\n`), line).toMatch(/^\{"refused":".*another version/)
-      }
-      // At once, not at the time limit of a request.
-      const tooLong = exchange(database, Buffer.alloc(70_000, 0x20))
-      expect(yield* Effect.timeout(tooLong, "4 seconds")).toBe("")
-      expect(yield* exchange(database, Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
-      expect(yield* askDaemon(testSettings(database), "keys list", new ListKeys())).toEqual([])
-    })
-  )
+it.live("malformed requests, and those that no command sends, are refused, without effect on others", () =>
+  onDaemon(function* (settings) {
+    const send = (bytes: string | Buffer) => exchange(`${settings.database.path}.sock`, bytes)
+    const owner = { account: defaultAccount, mode: "test" }
+    for (const request of [
+      { _tag: "JumpAddresses", by: -5 },
+      { _tag: "JumpAddresses", by: 1e9 },
+      { _tag: "JumpAddresses", by: 1.5 },
+      { _tag: "CreateAccount", name: "x".repeat(10_000), wallets: {} },
+      { _tag: "CreateKey", ...owner, name: "\u0000", permissions },
+      { _tag: "CreateKey", ...owner, name: "shop", permissions: Array.from({ length: 99 }, () => permissions[0]) },
+      { _tag: "Rescan", chain: "base", mode: "test", from: -1 },
+      { ...{ _tag: "ListDeliveries", modes: ["test"], statuses: [], limit: 1 }, ...owner, since: 0, until: 1e300 }
+    ]) {
+      const answer = yield* send(`${JSON.stringify({ user: "mallory", request })}\n`)
+      expect(JSON.parse(answer), JSON.stringify(request).slice(0, 80)).toHaveProperty("refused")
+    }
+    const requests = ["", "{", "null", '{"_tag":"Nonsense"}', '{"_tag":"constructor"}', '{"_tag":"RevokeKey"}']
+    for (const line of requests.flatMap((request) => [request, `{"user":"alice","request":${request}}`])) {
+      expect(yield* send(`${line}\n`), line).toMatch(/^\{"refused":".*another version/)
+    }
+    // At once, not at the time limit of a request.
+    expect(yield* Effect.timeout(send(Buffer.alloc(70_000, 0x20)), "4 seconds")).toBe("")
+    expect(yield* send(Buffer.from([0xff, 0xfe, 0x0a]))).toContain("refused")
+    expect(yield* askDaemon(settings, "keys list", new ListKeys())).toEqual([])
+  })
 )
 
 it.live("a defect is reported to the command, and ends the worker", () =>
-  withDaemon((database, worker) =>
-    Effect.gen(function* () {
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
-      const asked = yield* Effect.exit(askDaemon(testSettings(database), "keys list", new ListKeys()))
-      expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
-      const ended = yield* Fiber.await(worker)
-      expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("no such table: api_keys")
-    })
-  )
+  onDaemon(function* (settings, worker) {
+    yield* execute("DROP TABLE api_keys")
+    const asked = yield* Effect.exit(askDaemon(settings, "keys list", new ListKeys()))
+    expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
+    const ended = yield* Fiber.await(worker)
+    expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("no such table: api_keys")
+  })
 )
 
 it.live("a path that is too long for the system is a clear error, unless its relative path is short enough", () =>
@@ -272,5 +207,5 @@ it.live("a path that is too long for the system is a clear error, unless its rel
     )
     yield* Effect.asVoid(Control.startSockets(testSettings(join(folder, "tilld.db"))))
     expect(existsSync(join(folder, "tilld.db.sock"))).toBe(true)
-  }).pipe(Effect.scoped, Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, services))))
+  }).pipe(Effect.scoped, stopped)
 )

@@ -4,14 +4,12 @@ import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Fiber } from "effect"
-import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { ListAccounts, ListKeys, type RevokeKey } from "../../src/Control/controlRequests.ts"
 import { askDaemon } from "../../src/commands/askDaemon.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
-import { temporaryFolder } from "../lib/store.ts"
+import { execute, rows, temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
-import { accesses, besideDaemon, invocation, samples } from "./world.ts"
+import { accesses, besideDaemon, exchange, invocation, logged, samples } from "./world.ts"
 
 /** A group without members, and a user who is in no other group. */
 const readers = 54_321
@@ -29,22 +27,18 @@ const installation = Effect.map(temporaryFolder, (folder) => {
   return { folder, readSocket, settings: testSettings(join(own, "tilld.db"), { control: { readSocket } }) }
 })
 
-const audit = Effect.flatMap(Reader, (reader) => AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 }))
-const changes = Effect.flatMap(Reader, (reader) => reader.all("SELECT * FROM api_keys, accounts, wallets, exceptions"))
+const changes = rows("SELECT * FROM api_keys, accounts, wallets, exceptions")
 
 it.scopedLive("only their owner and group can use the sockets; the read-only one has the group of its folder", () =>
   Effect.gen(function* () {
     const { folder, readSocket, settings } = yield* installation
-    yield* besideDaemon(
-      settings,
-      Effect.sync(() => {
-        const own = statSync(`${settings.database.path}.sock`)
-        const shared = statSync(readSocket)
-        expect([own.mode & 0o777, shared.mode & 0o777]).toEqual([0o660, 0o660])
-        expect(own.gid).toBe(process.getgid?.())
-        expect(shared.gid).toBe(statSync(join(folder, "run")).gid)
-      })
-    )
+    yield* besideDaemon(settings, function* () {
+      const [own, shared] = [`${settings.database.path}.sock`, readSocket].map((path) => statSync(path))
+      expect([own?.mode, shared?.mode].map((mode = 0) => mode & 0o777)).toEqual([0o660, 0o660])
+      expect(own?.gid).toBe(process.getgid?.())
+      expect(shared?.gid).toBe(statSync(join(folder, "run")).gid)
+      expect(yield* logged).toEqual([])
+    })
     expect(existsSync(readSocket)).toBe(false)
   })
 )
@@ -52,68 +46,41 @@ it.scopedLive("only their owner and group can use the sockets; the read-only one
 it.scopedLive("every command that reads works at the read-only socket, all others are refused there", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        const before = yield* changes
-        for (const { request } of samples) {
-          const answer = yield* Effect.either(askDaemon({ socket: readSocket }, "test", request as RevokeKey))
-          if (accesses.get(request._tag) === "read") expect(answer._tag, request._tag).toBe("Right")
-          else {
-            expect(answer, request._tag).toMatchObject({
-              _tag: "Left",
-              left: {
-                _tag: "Forbidden",
-                message: `Not allowed: ${readSocket} takes commands that only read, and this one does more. Run it as a user of the daemon's group, without TILLD_SOCKET`
-              }
-            })
-          }
+    yield* besideDaemon(settings, function* () {
+      const before = yield* changes
+      for (const { request } of samples) {
+        const answer = yield* Effect.either(askDaemon({ socket: readSocket }, "test", request as RevokeKey))
+        if (accesses.get(request._tag) === "read") expect(answer._tag, request._tag).toBe("Right")
+        else {
+          const message = expect.stringContaining(`${readSocket} takes commands that only read`)
+          expect(answer, request._tag).toMatchObject({ _tag: "Left", left: { _tag: "Forbidden", message } })
         }
-        expect(yield* audit).toEqual([])
-        expect(yield* changes).toEqual(before)
-      })
-    )
+      }
+      expect(yield* logged).toEqual([])
+      expect(yield* changes).toEqual(before)
+    })
   })
 )
 
 it.scopedLive("pages are limited, so that a reader cannot load a whole table into the daemon's memory", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
-    const answered = (request: object) =>
-      Effect.async<string>((resume) => {
-        let text = ""
-        const socket = connect(readSocket)
-        socket.setEncoding("utf8").on("data", (data: string) => {
-          text += data
-        })
-        socket.on("close", () => resume(Effect.succeed(text)))
-        socket.write(`${JSON.stringify({ user: "mallory", request })}\n`)
-      })
-    const list = {
-      _tag: "ListDeliveries",
-      account: "default",
-      modes: ["test"],
-      since: 0,
-      until: 9,
-      statuses: ["failed"]
-    }
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        expect(yield* answered({ ...list, limit: 1000 })).toContain('"exit"')
-        for (const wrong of [
-          { limit: 1001 },
-          { limit: 10, statuses: Array.from({ length: 5000 }, () => "failed") },
-          { limit: 10, modes: ["test", "test", "test"] }
-        ]) {
-          expect(yield* answered({ ...list, ...wrong })).toContain('"refused"')
-        }
-        for (const tag of ["ListPayments", "ShowPayment", "ListExceptions", "ListAudit"]) {
-          const all = { _tag: tag, account: "default", modes: ["test"], id: "pay_1", since: 0, limit: 1e9 }
-          expect(yield* answered(all), tag).toContain('"refused"')
-        }
-      })
-    )
+    const answered = (request: object) => exchange(readSocket, `${JSON.stringify({ user: "mallory", request })}\n`)
+    const owner = { account: "default", modes: ["test"] }
+    const list = { _tag: "ListDeliveries", ...owner, since: 0, until: 9, statuses: ["failed"] }
+    yield* besideDaemon(settings, function* () {
+      expect(yield* answered({ ...list, limit: 1000 })).toContain('"exit"')
+      for (const wrong of [
+        { limit: 1001 },
+        { limit: 10, statuses: Array.from({ length: 5000 }, () => "failed") },
+        { limit: 10, modes: ["test", "test", "test"] }
+      ]) {
+        expect(yield* answered({ ...list, ...wrong })).toContain('"refused"')
+      }
+      for (const tag of ["ListPayments", "ShowPayment", "ListExceptions", "ListAudit"]) {
+        expect(yield* answered({ _tag: tag, ...owner, id: "pay_1", since: 0, limit: 1e9 }), tag).toContain('"refused"')
+      }
+    })
   })
 )
 
@@ -122,46 +89,38 @@ it.scopedLive(
   () =>
     Effect.gen(function* () {
       const { readSocket, settings } = yield* installation
-      yield* besideDaemon(
-        settings,
-        Effect.gen(function* () {
-          const writer = yield* Writer
-          const rows = Array.from({ length: 1_000 }, (_, i) => ({ at: i, via: "socket" as const, who: "alice" }))
-          const detail = JSON.stringify({ of: "x".repeat(900) })
-          yield* writer.write(
-            Effect.forEach(
-              rows,
-              (row) => AuditRepo.insert({ ...row, account: undefined, mode: undefined, act: "test act", detail }),
-              { discard: true }
-            )
-          )
-          const events: Array<string> = []
-          const asking = (name: string, limit: number) => {
-            const socket = connect(readSocket).setEncoding("utf8")
-            socket.write(`${JSON.stringify({ user: name, request: { _tag: "ListAudit", since: 0, limit } })}\n`)
-            const ended = Effect.async<void>((resume) => {
-              socket.once("close", () => {
-                events.push(name)
-                resume(Effect.void)
-              })
+      yield* besideDaemon(settings, function* () {
+        yield* execute(
+          `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+             INSERT INTO audit (at, via, who, act, detail)
+             SELECT i, 'socket', 'alice', 'test act', '{"of":"' || hex(zeroblob(450)) || '"}' FROM n`
+        )
+        const events: Array<string> = []
+        const asking = (name: string, limit: number) => {
+          const socket = connect(readSocket).setEncoding("utf8")
+          socket.write(`${JSON.stringify({ user: name, request: { _tag: "ListAudit", since: 0, limit } })}\n`)
+          const ended = Effect.async<void>((resume) => {
+            socket.once("close", () => {
+              events.push(name)
+              resume(Effect.void)
             })
-            return { socket, ended }
-          }
-          const greedy = asking("greedy", 1_000)
-          yield* Effect.async<void>((resume) => void greedy.socket.once("readable", () => resume(Effect.void)))
-          const next = asking("next", 1)
-          next.socket.resume()
-          const closed = yield* Effect.fork(next.ended)
-          // More than what lies in the kernel's buffers is never read: the daemon hangs up, and what it had sent remains.
-          // It has five seconds for that, not the thirty that the owner's commands have.
-          const [waited] = yield* Effect.timed(Fiber.join(closed))
-          expect(Duration.toSeconds(waited)).toBeLessThan(20)
-          greedy.socket.resume()
-          yield* greedy.ended
-          expect(events).toEqual(["next", "greedy"])
-          expect(greedy.socket.bytesRead).toBeLessThan(900_000)
-        })
-      )
+          })
+          return { socket, ended }
+        }
+        const greedy = asking("greedy", 1_000)
+        yield* Effect.async<void>((resume) => void greedy.socket.once("readable", () => resume(Effect.void)))
+        const next = asking("next", 1)
+        next.socket.resume()
+        const closed = yield* Effect.fork(next.ended)
+        // More than what lies in the kernel's buffers is never read: the daemon hangs up, and what it had sent remains.
+        // It has five seconds for that, not the thirty that the owner's commands have.
+        const [waited] = yield* Effect.timed(Fiber.join(closed))
+        expect(Duration.toSeconds(waited)).toBeLessThan(20)
+        greedy.socket.resume()
+        yield* greedy.ended
+        expect(events).toEqual(["next", "greedy"])
+        expect(greedy.socket.bytesRead).toBeLessThan(900_000)
+      })
     })
 )
 
@@ -172,20 +131,17 @@ it.scopedLive("the read-only socket takes 64 connections at a time, and the next
       const socket = connect(readSocket)
       socket.once("connect", () => resume(Effect.succeed(socket)))
     })
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        const open = yield* Effect.replicateEffect(opened, 64)
-        let ended = 0
-        for (const socket of open) socket.resume().once("close", () => ended++)
-        const beyond = yield* opened
-        yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
-        // At once: the connections before it are idle too, and their time limit began earlier.
-        expect(ended).toBe(0)
-        for (const socket of open) socket.destroy()
-        expect(yield* askDaemon({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
-      })
-    )
+    yield* besideDaemon(settings, function* () {
+      const open = yield* Effect.replicateEffect(opened, 64)
+      let ended = 0
+      for (const socket of open) socket.resume().once("close", () => ended++)
+      const beyond = yield* opened
+      yield* Effect.async<void>((resume) => void beyond.resume().once("close", () => resume(Effect.void)))
+      // At once: the connections before it are idle too, and their time limit began earlier.
+      expect(ended).toBe(0)
+      for (const socket of open) socket.destroy()
+      expect(yield* askDaemon({ socket: readSocket }, "keys list", new ListKeys())).toHaveLength(1)
+    })
   })
 )
 
@@ -193,15 +149,11 @@ it.scopedLive("a file at the path of the read-only socket is not removed, and th
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     writeFileSync(readSocket, "precious")
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        expect(yield* askDaemon(settings, "keys list", new ListKeys())).toHaveLength(1)
-        expect(yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))).toMatchObject({
-          _tag: "ControlUnusable"
-        })
-      })
-    )
+    yield* besideDaemon(settings, function* () {
+      expect(yield* askDaemon(settings, "keys list", new ListKeys())).toHaveLength(1)
+      const refused = yield* Effect.flip(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
+      expect(refused).toMatchObject({ _tag: "ControlUnusable" })
+    })
     expect(readFileSync(readSocket, "utf8")).toBe("precious")
   })
 )
@@ -209,18 +161,14 @@ it.scopedLive("a file at the path of the read-only socket is not removed, and th
 it.scopedLive("a defect at the read-only socket is reported to the command, and the daemon continues", () =>
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        const writer = yield* Writer
-        yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DROP TABLE api_keys")))
-        const asked = yield* Effect.exit(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
-        expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
-        // The next request gets a response.
-        expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
-        expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
-      })
-    )
+    yield* besideDaemon(settings, function* () {
+      yield* execute("DROP TABLE api_keys")
+      const asked = yield* Effect.exit(askDaemon({ socket: readSocket }, "keys list", new ListKeys()))
+      expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
+      // The next request gets a response.
+      expect(yield* askDaemon({ socket: readSocket }, "accounts list", new ListAccounts())).toHaveLength(1)
+      expect(yield* askDaemon(settings, "accounts list", new ListAccounts())).toHaveLength(1)
+    })
   })
 )
 
@@ -270,30 +218,25 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)("a user of the read-only group ca
        [wallets]\ntest = "${testXpub}"\n[control]\nread_socket = "${readSocket}"\n
        [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
     )
-    yield* besideDaemon(
-      settings,
-      Effect.gen(function* () {
-        // With TILLD_SOCKET, or with a configuration that the user may read.
-        for (const env of [{ TILLD_SOCKET: readSocket }, { TILLD_CONFIG: config }]) {
-          const read = yield* asBob(["keys", "list", "--json"], env)
-          expect(read).toMatchObject({ code: 0, stderr: "" })
-          expect(JSON.parse(read.stdout)).toMatchObject([{ id: "key_1" }])
-          for (const args of [
-            ["keys", "revoke", "key_1"],
-            ["webhooks", "secret", "--mode", "test"],
-            ["rescan", "--chain", "base", "--mode", "test", "--from", "1"],
-            ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`]
-          ]) {
-            const refused = yield* asBob(args, env)
-            expect(refused, args.join(" ")).toMatchObject({ code: 2, stdout: "" })
-            expect(refused.stderr, args.join(" ")).toMatch(/^tilld: Not allowed: .*read\.sock .*only read.*group/)
-          }
+    yield* besideDaemon(settings, function* () {
+      // With TILLD_SOCKET, or with a configuration that the user may read.
+      for (const env of [{ TILLD_SOCKET: readSocket }, { TILLD_CONFIG: config }]) {
+        const read = yield* asBob(["keys", "list", "--json"], env)
+        expect(read).toMatchObject({ code: 0, stderr: "" })
+        expect(JSON.parse(read.stdout)).toMatchObject([{ id: "key_1" }])
+        for (const args of [
+          ["webhooks", "secret", "--mode", "test"],
+          ["rescan", "--chain", "base", "--mode", "test", "--from", "1"]
+        ]) {
+          const refused = yield* asBob(args, env)
+          expect(refused, args.join(" ")).toMatchObject({ code: 2, stdout: "" })
+          expect(refused.stderr, args.join(" ")).toMatch(/^tilld: Not allowed: .*read\.sock .*only read.*group/)
         }
-        const own = yield* asBob(["keys", "list"], { TILLD_SOCKET: `${settings.database.path}.sock` })
-        expect(own).toMatchObject({ code: 2, stdout: "" })
-        expect(own.stderr).toContain("EACCES")
-        expect(yield* audit).toEqual([])
-      })
-    )
+      }
+      const own = yield* asBob(["keys", "list"], { TILLD_SOCKET: `${settings.database.path}.sock` })
+      expect(own).toMatchObject({ code: 2, stdout: "" })
+      expect(own.stderr).toContain("EACCES")
+      expect(yield* logged).toEqual([])
+    })
   })
 )

@@ -1,5 +1,7 @@
-import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import { connect } from "node:net"
+import { Clock, Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
+import * as AuditRepo from "../../src/Auth/AuditRepo.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
 import { ListAudit } from "../../src/Control/audit.ts"
@@ -21,10 +23,11 @@ import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
+import { Reader } from "../../src/Sql.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { testXpub } from "../lib/settings.ts"
+import { execute, type Yielded } from "../lib/store.ts"
 
 const account = defaultAccount
 const mode = "test"
@@ -68,21 +71,15 @@ const rows = [
 ]
 
 /** Stores one of each kind of object that can be administered. */
-export const furnish = Effect.gen(function* () {
-  const writer = yield* Writer
+const furnish = Effect.gen(function* () {
   const { seal } = yield* Secrets
   const secret = seal("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", endpointContext(endpoint))
-  yield* writer.write(
-    Effect.gen(function* () {
-      const tx = yield* Tx
-      yield* tx.run(
-        `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
-         VALUES (?, 'default', 'test', 'https://shop.example/', '["payment.created"]', ?, 0)`,
-        [endpoint, secret]
-      )
-      for (const row of rows) yield* tx.run(row)
-    })
+  yield* execute(
+    `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
+     VALUES (?, 'default', 'test', 'https://shop.example/', '["payment.created"]', ?, 0)`,
+    [endpoint, secret]
   )
+  for (const row of rows) yield* execute(row)
 })
 
 /** One valid request of every kind, with its expected audit row. */
@@ -185,18 +182,49 @@ export const services = (settings: SettingsShape) =>
     Layer.provideMerge(repairLayer(settings))
   )
 
-export const invocation = Layer.succeed(Invocation, { env: {}, user: "alice as root" })
+const masterKey = Buffer.alloc(32, 7).toString("base64")
+
+export const invocation = Layer.succeed(Invocation, { env: { TILLD_MASTER_KEY: masterKey }, user: "alice as root" })
 
 /** Runs a test with the daemon's end of the sockets in this process, which holds the lock. */
-export const besideDaemon = <A, E, R>(settings: SettingsShape, test: Effect.Effect<A, E, R>) =>
+export const withDaemon = <A, E, R>(
+  settings: SettingsShape,
+  test: (worker: Fiber.RuntimeFiber<void>) => Effect.Effect<A, E, R>
+) =>
   Effect.gen(function* () {
     yield* acquire(settings.database.path, "serve")
     return yield* Effect.gen(function* () {
-      yield* furnish
-      const worker = yield* Effect.fork(yield* Sockets.startSockets(settings))
-      const result = yield* test
-      // The worker ends only with a defect of a request.
-      if (worker.unsafePoll() !== null) yield* worker
-      return result
+      return yield* test(yield* Effect.fork(yield* Sockets.startSockets(settings)))
     }).pipe(Effect.scoped, Effect.provide(services(settings)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
+
+/** The same, with one of each kind of object in the store. */
+export const besideDaemon = <Eff extends Yielded, A>(settings: SettingsShape, test: () => Generator<Eff, A, never>) =>
+  withDaemon(settings, (worker) =>
+    Effect.gen(function* () {
+      yield* furnish
+      const result = yield* Effect.gen(test)
+      // The worker ends only with a defect of a request.
+      if (worker.unsafePoll() !== null) yield* Fiber.join(worker)
+      return result
+    })
+  )
+
+/** Sends raw bytes, and returns all received bytes until the daemon closes the connection. */
+export const exchange = (socketPath: string, bytes: string | Buffer) =>
+  Effect.async<string>((resume) => {
+    let answer = ""
+    const socket = connect(socketPath)
+    socket.setEncoding("utf8")
+    socket.on("data", (text: string) => {
+      answer += text
+    })
+    socket.on("error", () => undefined)
+    socket.on("close", () => resume(Effect.succeed(answer)))
+    socket.write(bytes)
+    return Effect.sync(() => socket.destroy())
+  })
+
+export const logged = Effect.flatMap(Reader, (reader) =>
+  AuditRepo.list(reader, { since: 0, before: undefined, limit: 1000 })
+)
