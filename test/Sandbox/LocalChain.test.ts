@@ -1,28 +1,20 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Schedule } from "effect"
+import { describe, expect, it, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import {
   type Address,
-  decodeFunctionResult,
   encodeFunctionData,
   erc20Abi,
   getAddress,
   type Hash,
   type Hex,
-  multicall3Abi,
   numberToHex,
   pad,
   parseEther,
   toEventSelector
 } from "viem"
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts"
 import { Erc20 } from "../../src/Domain/Currency.ts"
-import {
-  batcherAbi,
-  batcherAddress,
-  localTokens,
-  multicall3Contract,
-  reverterAbi,
-  reverterAddress
-} from "../../src/Sandbox/Contracts.ts"
+import { batcherAddress, localTokens } from "../../src/Sandbox/Contracts.ts"
 import { type LocalChain, type LocalChainOptions, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 
 interface Log {
@@ -38,9 +30,6 @@ interface Receipt {
 }
 
 const transferTopic = toEventSelector("Transfer(address,address,uint256)")
-const alice: Address = "0x00000000000000000000000000000000000A11cE"
-const bob: Address = "0x0000000000000000000000000000000000000B0b"
-
 const start = (options: Partial<LocalChainOptions> = {}) =>
   startLocalChain({ chain: "ethereum", chainId: 31_337, tokens: Erc20.literals, ...options })
 
@@ -53,10 +42,18 @@ const minedReceipt = (chain: LocalChain, hash: Hash) =>
 
 const call = (chain: LocalChain, to: Address, data: Hex) => chain.rpc<Hex>("eth_call", [{ to, data }, "latest"])
 
-describe("payments", () => {
-  it.scopedLive("wait in the pool until a block is mined, and move wei", () =>
+/** One chain for tests that do not care what was paid before. */
+class SharedChain extends Context.Tag("test/SharedChain")<SharedChain, LocalChain>() {
+  static readonly layer = Layer.scoped(SharedChain, start())
+}
+
+const payee = () => privateKeyToAddress(generatePrivateKey())
+
+layer(SharedChain.layer, { excludeTestServices: true })("a local chain", (it) => {
+  it.effect("keeps a payment in its pool until a block is mined, then moves the wei", () =>
     Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
+      const alice = payee()
       const before = yield* chain.head
       const hash = yield* chain.payNative({ to: alice, amount: parseEther("1.5") })
       expect(yield* receiptOf(chain, hash)).toBeNull()
@@ -68,9 +65,10 @@ describe("payments", () => {
     })
   )
 
-  it.scopedLive("move every token, with a log of the token's own address", () =>
+  it.effect("moves every token, with a log of the token's own address", () =>
     Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
+      const alice = payee()
       for (const symbol of Erc20.literals) {
         const { address, decimals } = localTokens[symbol]
         const hash = yield* chain.payToken({ symbol, to: alice, amount: 1_234_567n })
@@ -89,9 +87,10 @@ describe("payments", () => {
     })
   )
 
-  it.scopedLive("answer as the real tokens do: USDT with nothing, USDC through a proxy", () =>
+  it.effect("has tokens that answer like the real ones: USDT with nothing, USDC through a proxy", () =>
     Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
+      const alice = payee()
       const nothing = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [alice, 0n] })
       expect(yield* call(chain, localTokens.USDT.address, nothing)).toBe("0x")
       expect(BigInt(yield* call(chain, localTokens.DAI.address, nothing))).toBe(1n)
@@ -103,9 +102,11 @@ describe("payments", () => {
     })
   )
 
-  it.scopedLive("asked for at once get a transaction each", () =>
+  it.effect("makes a transaction for each of many payments at once", () =>
     Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
+      const alice = payee()
+      const bob = payee()
       const native = Effect.replicateEffect(chain.payNative({ to: alice, amount: 2n }), 150, {
         concurrency: "unbounded"
       })
@@ -120,9 +121,10 @@ describe("payments", () => {
     })
   )
 
-  it.scopedLive("and blocks come in the order in which they were asked for", () =>
+  it.effect("makes payments and blocks in the order in which they were asked for", () =>
     Effect.gen(function* () {
-      const chain = yield* start({ tokens: [] })
+      const chain = yield* SharedChain
+      const alice = payee()
       const { number } = yield* chain.head
       const payAndMine = Array.from({ length: 20 }, () => [chain.payNative({ to: alice, amount: 1n }), chain.mine()])
       yield* Effect.all(payAndMine.flat(), { concurrency: "unbounded" })
@@ -132,23 +134,11 @@ describe("payments", () => {
     })
   )
 
-  it.scopedLive("are mined without being asked when the chain has a block time", () =>
+  it.effect("drops a transfer for good in a reorg of two blocks, until its raw form is sent again", () =>
     Effect.gen(function* () {
-      const chain = yield* start({ blockTime: 1 })
-      const hash = yield* chain.payNative({ to: alice, amount: 1n })
-      yield* receiptOf(chain, hash).pipe(
-        Effect.repeat({ until: (receipt) => receipt !== null, schedule: Schedule.spaced("20 millis") }),
-        Effect.timeout("10 seconds")
-      )
-      expect((yield* minedReceipt(chain, hash)).status).toBe("0x1")
-    })
-  )
-})
-
-describe("reorg", () => {
-  it.scopedLive("of two blocks drops a transfer for good, and its raw form brings it back", () =>
-    Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
+      const alice = payee()
+      const bob = payee()
       const hash = yield* chain.payToken({ symbol: "USDC", to: alice, amount: 7n })
       yield* chain.mine(2)
       const first = yield* minedReceipt(chain, hash)
@@ -177,9 +167,9 @@ describe("reorg", () => {
     })
   )
 
-  it.scopedLive("of empty blocks gives other hashes, and a snapshot takes the head back", () =>
+  it.effect("gives empty blocks other hashes in a reorg, and returns to a snapshot", () =>
     Effect.gen(function* () {
-      const chain = yield* start()
+      const chain = yield* SharedChain
       yield* chain.mine(3, 12)
       const before = yield* chain.head
       yield* chain.reorg(1)
@@ -192,86 +182,94 @@ describe("reorg", () => {
       expect(yield* chain.head).toEqual(kept)
     })
   )
+
+  it.effect("refuses a call in its own words", () =>
+    Effect.gen(function* () {
+      const chain = yield* SharedChain
+      const error = yield* Effect.flip(chain.rpc("eth_noSuchThing"))
+      expect(error).toMatchObject({ reason: "Refused", method: "eth_noSuchThing" })
+      const unknown = `0x${"11".repeat(32)}` as const
+      expect((yield* Effect.flip(chain.rawTransaction(unknown))).message).toContain(unknown)
+    })
+  )
+
+  it.effect("names its port when another chain wants it", () =>
+    Effect.gen(function* () {
+      const { port } = yield* SharedChain
+      const error = yield* Effect.flip(Effect.scoped(start({ tokens: [], port })))
+      expect(error).toMatchObject({ _tag: "PortInUse", port })
+      expect(error.message).toContain(`Port ${port} on 127.0.0.1 is in use, and the local chain ethereum needs it`)
+    })
+  )
 })
 
-describe("contracts", () => {
-  it.scopedLive("Multicall3 answers at its usual address", () =>
+it.scopedLive("a chain with a block time mines without being asked", () =>
+  Effect.gen(function* () {
+    const chain = yield* start({ blockTime: 1 })
+    const hash = yield* chain.payNative({ to: payee(), amount: 1n })
+    yield* receiptOf(chain, hash).pipe(
+      Effect.repeat({ until: (receipt) => receipt !== null, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeout("10 seconds")
+    )
+    expect((yield* minedReceipt(chain, hash)).status).toBe("0x1")
+  })
+)
+
+it.scopedLive("five chains have contracts at the same addresses, and only the tokens asked for", () =>
+  Effect.gen(function* () {
+    const wanted: ReadonlyArray<ReadonlyArray<Erc20>> = [Erc20.literals, ["USDC", "DAI"], ["WBTC"], ["USDT"], []]
+    const chains = yield* Effect.forEach(wanted, (tokens, i) => start({ tokens, chainId: 31_337 + i }), {
+      concurrency: "unbounded"
+    })
+    for (const [i, chain] of chains.entries()) {
+      expect(Number(yield* chain.rpc<Hex>("eth_chainId"))).toBe(31_337 + i)
+      expect(Object.keys(chain.tokens)).toEqual(wanted[i])
+      for (const symbol of Erc20.literals) {
+        const code = yield* chain.rpc<Hex>("eth_getCode", [localTokens[symbol].address, "latest"])
+        expect(code === "0x").toBe(chain.tokens[symbol] === undefined)
+      }
+      const batcher = yield* chain.rpc<Hex>("eth_getCode", [batcherAddress, "latest"])
+      expect(batcher).not.toBe("0x")
+    }
+  })
+)
+
+it.scopedLive.each<[string, Partial<LocalChainOptions>, string, RegExp]>([
+  [
+    "a missing binary",
+    { binary: "/nowhere/anvil" },
+    "AnvilMissing",
+    /\/nowhere\/anvil is missing or cannot be run \(.*ENOENT\): run `npm install/
+  ],
+  ["an Anvil that ends", { hardfork: "tomorrow" }, "AnvilNotStarted", /tomorrow/]
+])("%s is a clear error", ([, options, tag, message]) =>
+  Effect.gen(function* () {
+    const error = yield* Effect.flip(start(options))
+    expect(error._tag).toBe(tag)
+    expect(error.message).toMatch(message)
+  })
+)
+
+describe("the process", () => {
+  it.live("ends with the scope, even while it is stopped", () =>
     Effect.gen(function* () {
-      const chain = yield* start({ tokens: [] })
-      yield* chain.payNative({ to: alice, amount: 5n })
-      yield* chain.mine()
-      const functionName = "getEthBalance"
-      const data = encodeFunctionData({ abi: multicall3Abi, functionName, args: [alice] })
-      const target = { target: multicall3Contract.address, allowFailure: true, callData: data }
-      const answer = yield* call(
-        chain,
-        multicall3Contract.address,
-        encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [[target, target]] })
-      )
-      const results = decodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", data: answer })
-      expect(results.map(({ returnData }) => BigInt(returnData))).toEqual([5n, 5n])
+      const scope = yield* Scope.make()
+      const chain = yield* Scope.extend(start({ tokens: [] }), scope)
+      process.kill(chain.pid, "SIGSTOP")
+      // A thread that was on the other core may answer once more.
+      const error = yield* Effect.flip(Effect.forever(chain.rpc("eth_chainId", [], "200 millis")))
+      expect(error).toMatchObject({ _tag: "LocalRpcError", reason: "Deadline" })
+      yield* Scope.close(scope, Exit.void)
+      expect(() => process.kill(chain.pid, 0)).toThrow("ESRCH")
     })
   )
 
-  it.scopedLive("the Batcher pays many at once, pays without naming the payee, and fakes", () =>
-    Effect.gen(function* () {
-      const chain = yield* start()
-      const batch = (data: Hex, value = 0n) => chain.send({ to: batcherAddress, data, value })
-      const batched = yield* batch(
-        encodeFunctionData({
-          abi: batcherAbi,
-          functionName: "sendEther",
-          args: [
-            [alice, bob],
-            [1n, 2n]
-          ]
-        }),
-        3n
-      )
-      const tokens = yield* batch(
-        encodeFunctionData({
-          abi: batcherAbi,
-          functionName: "sendTokens",
-          args: [
-            Erc20.literals.map((symbol) => localTokens[symbol].address),
-            [alice, alice, bob, bob],
-            [1n, 2n, 3n, 4n]
-          ]
-        })
-      )
-      const fake = yield* batch(
-        encodeFunctionData({ abi: batcherAbi, functionName: "fakeTransfer", args: [bob, alice, 9n] })
-      )
-      yield* batch(encodeFunctionData({ abi: batcherAbi, functionName: "keep", args: [1n, alice] }), 10n)
-      yield* chain.mine()
-      const releasing = yield* batch(encodeFunctionData({ abi: batcherAbi, functionName: "release", args: [1n, 10n] }))
-      yield* chain.mine()
-
-      expect((yield* minedReceipt(chain, batched)).logs).toEqual([])
-      expect(yield* chain.balance(bob)).toBe(2n)
-      expect(yield* chain.balance(alice)).toBe(11n)
-      const released = yield* chain.rpc<{ input: Hex }>("eth_getTransactionByHash", [releasing])
-      expect(released.input).not.toContain(alice.slice(2).toLowerCase())
-      const toPayees = (yield* minedReceipt(chain, tokens)).logs.filter((log) => BigInt(log.topics[1] ?? 0) !== 0n)
-      expect(toPayees.map((log) => [getAddress(log.address), BigInt(log.data)])).toEqual(
-        Erc20.literals.map((symbol, i) => [localTokens[symbol].address, BigInt(i + 1)])
-      )
-      const faked = (yield* minedReceipt(chain, fake)).logs[0]
-      expect(getAddress(faked?.address ?? "0x")).toBe(batcherAddress)
-      expect(faked?.topics).toEqual([transferTopic, pad(bob).toLowerCase(), pad(alice).toLowerCase()])
-    })
-  )
-
-  it.scopedLive("the Reverter fails, or succeeds and pays nobody", () =>
+  it.scopedLive("that dies by itself is told, and its RPC unreachable", () =>
     Effect.gen(function* () {
       const chain = yield* start({ tokens: [] })
-      const failing = yield* chain.payNative({ to: reverterAddress, amount: 1n })
-      const data = encodeFunctionData({ abi: reverterAbi, functionName: "swallow", args: [alice] })
-      const swallowing = yield* chain.send({ to: reverterAddress, data, value: 4n })
-      yield* chain.mine()
-      expect((yield* minedReceipt(chain, failing)).status).toBe("0x0")
-      expect((yield* minedReceipt(chain, swallowing)).status).toBe("0x1")
-      expect(yield* chain.balance(alice)).toBe(0n)
+      process.kill(chain.pid, "SIGTERM")
+      expect(yield* chain.ended).toMatch(/SIGTERM|exit code/)
+      expect(yield* Effect.flip(chain.head)).toMatchObject({ _tag: "LocalRpcError", reason: "Unreachable" })
     })
   )
 })
