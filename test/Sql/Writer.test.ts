@@ -1,23 +1,21 @@
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase, tempStore } from "../lib/store.ts"
+import { inTransaction, rows, temporaryDatabase, tempStore } from "../lib/store.ts"
 
 const put = (key: string, value: string) =>
   Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", [key, value]))
 
-const keys = Effect.flatMap(Reader, (reader) =>
-  Effect.map(reader.all<{ key: string }>("SELECT key FROM meta ORDER BY key"), (rows) => rows.map((row) => row.key))
-)
+const keys = Effect.map(rows<{ key: string }>("SELECT key FROM meta ORDER BY key"), (all) => all.map(({ key }) => key))
 
-it.live("an acknowledged write can be read on the other connection", () =>
+/** Leaves the file room for so many more pages. */
+const leaveRoom = (count: number) =>
   Effect.gen(function* () {
-    const writer = yield* Writer
-    yield* writer.write(put("a", "1"))
-    expect(yield* keys).toEqual(["a"])
-  }).pipe(Effect.provide(tempStore))
-)
+    const [now] = yield* rows<{ page_count: number }>("PRAGMA page_count")
+    const most = (now?.page_count ?? 0) + count
+    yield* inTransaction(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${most}`)))
+  })
 
 // The test clock stands still, so that no group commit ends by its time limit.
 it.effect("commands that arrive together share a commit, and a refusal of one does not affect the others", () =>
@@ -142,9 +140,7 @@ it.effect("a function that several commands pass to afterCommit runs once, after
 it.effect("a full disk fails the whole group with a typed error, and the writer continues once there is space", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const pages = (n: number) => writer.write(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${n}`)))
-    const now = yield* Effect.flatMap(Reader, (reader) => reader.get<{ page_count: number }>("PRAGMA page_count"))
-    yield* pages((now?.page_count ?? 0) + 2)
+    yield* leaveRoom(2)
     const big = "x".repeat(64 * 1024)
     const [small, full] = yield* Effect.all(
       [Effect.exit(writer.write(put("small", "1"))), Effect.flip(writer.write(put("big", big)))],
@@ -157,7 +153,7 @@ it.effect("a full disk fails the whole group with a typed error, and the writer 
     // It was in the same group: a command that was not acknowledged must leave nothing.
     expect(Exit.isFailure(small)).toBe(true)
     expect(yield* keys).toEqual([])
-    yield* pages(1_000_000)
+    yield* leaveRoom(1_000_000)
     yield* writer.write(put("after", "1"))
     expect(yield* keys).toEqual(["after"])
   }).pipe(Effect.provide(tempStore))
@@ -177,9 +173,7 @@ it.effect.each([
 ] as const)("a full disk that %s meets takes back the group, and the next command is carried out", ([, statement]) =>
   Effect.gen(function* () {
     const writer = yield* Writer
-    const pages = (n: number) => writer.write(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${n}`)))
-    const now = yield* Effect.flatMap(Reader, (reader) => reader.get<{ page_count: number }>("PRAGMA page_count"))
-    yield* pages((now?.page_count ?? 0) + 10)
+    yield* leaveRoom(10)
     const many = put("small", "1").pipe(Effect.zipRight(Effect.flatMap(Tx, (tx) => tx.run(statement))))
     expect(yield* Effect.flip(writer.write(many))).toBeInstanceOf(StoreUnavailable)
     expect(yield* keys).toEqual([])
@@ -189,30 +183,17 @@ it.effect.each([
   }).pipe(Effect.provide(tempStore))
 )
 
-it.live("a command that waits when the store closes is interrupted, so that its caller does not hang", () =>
+it.live("a store that closes interrupts commands that wait, and accepts no others", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(Sql.layer(path), scope)
-    const waiting = yield* Effect.fork(Context.get(context, Writer).write(put("a", "1")))
+    const writer = Context.get(yield* Layer.buildWithScope(Sql.layer(path), scope), Writer)
+    yield* writer.write(put("a", "1"))
+    const waiting = yield* Effect.fork(writer.write(put("b", "1")))
     yield* Effect.yieldNow()
     yield* Scope.close(scope, Exit.void)
-    const exit = yield* Effect.timeoutOption(Fiber.await(waiting), "5 seconds")
-    expect(Option.map(exit, Exit.isInterrupted)).toEqual(Option.some(true))
-  }).pipe(Effect.scoped)
-)
-
-it.live("a closed store accepts no command", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(Sql.layer(path), scope)
-    const writer = Context.get(context, Writer)
-    yield* writer.write(put("a", "1"))
-    yield* Scope.close(scope, Exit.void)
-    const late = yield* Effect.exit(writer.write(put("b", "1")))
-    expect(Exit.isInterrupted(late)).toBe(true)
-    const found = yield* Effect.provide(keys, Sql.layer(path))
-    expect(found).toEqual(["a"])
+    expect(Exit.isInterrupted(yield* Fiber.await(waiting))).toBe(true)
+    expect(Exit.isInterrupted(yield* Effect.exit(writer.write(put("c", "1"))))).toBe(true)
+    expect(yield* Effect.provide(keys, Sql.layer(path))).toEqual(["a"])
   }).pipe(Effect.scoped)
 )

@@ -7,8 +7,8 @@ import Database from "better-sqlite3"
 import { Cause, Effect, Exit } from "effect"
 import { migrate } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
-import { Reader, StoreUnusable, Tx, Writer } from "../../src/Sql.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { Reader, StoreUnusable, Tx } from "../../src/Sql.ts"
+import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 
 /** A database file that has lost all but its first page. */
 const damage = (path: string) => {
@@ -20,9 +20,7 @@ const damage = (path: string) => {
   writeFileSync(path, bytes.fill(0x5a, 4096))
 }
 
-const synchronous = Effect.flatMap(Writer, (writer) =>
-  writer.write(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
-)
+const synchronous = inTransaction(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
 
 it.live("every opening, also the second, sets synchronous=FULL", () =>
   Effect.gen(function* () {
@@ -47,7 +45,7 @@ it.live("foreign keys are enforced and tables are strict", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const attempt = (sql: string) =>
-      Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql)))).pipe(
+      execute(sql).pipe(
         Effect.provide(Sql.layer(path)),
         Effect.exit,
         Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
