@@ -92,7 +92,9 @@ layer(app, { excludeTestServices: true })("every response matches the document",
       const internal = { key, json: { ...endpoint, url: "https://127.0.0.1/" } }
       expect(told(yield* ask("POST", "/v1/webhooks", internal))).toBe("400 VALIDATION_ERROR")
       for (let i = 0; i < 50; i++) yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
-      expect(told(yield* ask("POST", "/v1/webhooks", { key, json: endpoint }))).toBe("409 TOO_MANY_ENDPOINTS")
+      const beyond = yield* ask("POST", "/v1/webhooks", { key, json: endpoint })
+      expect(told(beyond)).toBe("409 TOO_MANY_ENDPOINTS")
+      expect(beyond.body.error.message).toContain("There are 50 endpoints, as many as an account may have in a mode")
     })
   )
 

@@ -84,14 +84,6 @@ ${id}
     })
   )
 
-  it.effect("can override a preset key by key", () =>
-    Effect.gen(function* () {
-      const { settings } = yield* loadText(`${small}confirmations = 2\npoll_interval = "500ms"\nstart_block = 7\n`)
-      expect(settings.chains[0]).toMatchObject({ chainId: 84532, confirmations: 2, startBlock: 7 })
-      expect(settings.chains[0]?.pollInterval).toEqual(Duration.millis(500))
-    })
-  )
-
   it.effect("is overridden by the environment, in the type of each key", () =>
     Effect.gen(function* () {
       const { settings } = yield* loadText(small, {
@@ -104,7 +96,7 @@ ${id}
         TILLD_CHAINS__BASE__TEST__CHAIN_ID: "313375",
         TILLD_CHAINS__BASE__TEST__CONFIRMATIONS: "3",
         TILLD_CHAINS__BASE__TEST__POLL_INTERVAL: "500 millis",
-        TILLD_CHAINS__BASE__TEST__START_BLOCK: "latest",
+        TILLD_CHAINS__BASE__TEST__START_BLOCK: "7",
         TILLD_CHAINS__BASE__TEST__TOKENS__USDC__ADDRESS: "0x5fd84259d66Cd46123540766Be93DFE6D43130D7",
         TILLD_CHAINS__BASE__TEST__TOKENS__USDC__DECIMALS: "6",
         TILLD_CONFIG: "elsewhere",
@@ -118,7 +110,8 @@ ${id}
       expect(Duration.toDays(settings.payments.lateWindow)).toBe(7)
       expect(settings.webhooks.allowTargets).toEqual(["127.0.0.1/32", "::1/128"])
       expect(settings.rates.fixed).toEqual({ ETH: "2500" })
-      expect(settings.chains[0]).toMatchObject({ chainId: 313375, confirmations: 3, startBlock: "latest" })
+      expect(settings.chains[0]).toMatchObject({ chainId: 313375, confirmations: 3, startBlock: 7 })
+      expect(settings.chains[0]?.pollInterval).toEqual(Duration.millis(500))
       expect(settings.chains[0]?.tokens[0]?.address).toBe("0x5fd84259d66cd46123540766be93dfe6d43130d7")
     })
   )

@@ -6,32 +6,19 @@ import { load } from "../../src/Settings/load.ts"
 import { parseDuration } from "../../src/Settings/valueSchemas.ts"
 import { SettingsInvalid } from "../../src/Settings.ts"
 
+const sections = {
+  SERVER: ["HOST", "PORT", "PUBLIC_URL", "TRUSTED_PROXIES"],
+  WALLETS: ["LIVE", "TEST"],
+  PAYMENTS: ["SETTLE_GRACE", "TOLERANCE_BPS"],
+  WEBHOOKS: ["ALLOW_TARGETS", "EXTRA_CA_FILE"],
+  RATES: ["SOURCES", "FIXED__ETH"],
+  CHAINS__BASE__TEST: ["RPC_URLS", "CHAIN_ID", "START_BLOCK", "POLICY", "TOKENS__USDC__ADDRESS"]
+}
 const variables = [
-  "SERVER__HOST",
-  "SERVER__PORT",
-  "SERVER__PUBLIC_URL",
-  "SERVER__TRUSTED_PROXIES",
-  "ADMIN__PORT",
-  "DATABASE__PATH",
-  "WALLETS__LIVE",
-  "WALLETS__TEST",
-  "PAYMENTS__SETTLE_GRACE",
-  "PAYMENTS__TOLERANCE_BPS",
-  "WEBHOOKS__ALLOW_TARGETS",
-  "WEBHOOKS__EXTRA_CA_FILE",
-  "RATES__SOURCES",
-  "RATES__FIXED__ETH",
-  "PORTAL__ENABLED",
-  "LOG__LEVEL",
-  "ALERTS__URL",
-  "CHAINS__BASE__TEST__RPC_URLS",
-  "CHAINS__BASE__TEST__CHAIN_ID",
-  "CHAINS__BASE__TEST__START_BLOCK",
-  "CHAINS__BASE__TEST__POLICY",
-  "CHAINS__BASE__TEST__TOKENS__USDC__ADDRESS",
-  "NONSENSE",
-  "CHAINS__BASE__LIVE__CONSTRUCTOR"
-].map((name) => `TILLD_${name}`)
+  ...Object.entries(sections).flatMap(([section, keys]) => keys.map((key) => `TILLD_${section}__${key}`)),
+  ...["ADMIN__PORT", "DATABASE__PATH", "PORTAL__ENABLED", "LOG__LEVEL", "ALERTS__URL"].map((key) => `TILLD_${key}`),
+  ...["TILLD_NONSENSE", "TILLD_CHAINS__BASE__LIVE__CONSTRUCTOR"]
+]
 
 const values = fc.oneof(
   fc.string(),
