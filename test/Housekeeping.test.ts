@@ -1,4 +1,4 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import type { EventKind } from "../src/Domain/Event.ts"
 import { Housekeeping } from "../src/Housekeeping.ts"
@@ -6,6 +6,7 @@ import * as QuotesRepo from "../src/Quotes/QuotesRepo.ts"
 import { Reader, Tx, Writer } from "../src/Sql.ts"
 import * as RetentionRepo from "../src/Webhooks/queue/DeliveryRetentionRepo.ts"
 import { Webhooks } from "../src/Webhooks.ts"
+import { scopedTest } from "./lib/scopedTest.ts"
 import { temporaryDatabase } from "./lib/store.ts"
 import {
   attempts,
@@ -25,19 +26,19 @@ const url = "https://shop.example/hook"
 const kinds: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting"]
 const day = Duration.toMillis("1 day")
 
-const onStore = <A, E, R>(test: Effect.Effect<A, E, R>, status = 200) =>
-  Effect.flatMap(temporaryDatabase, (path) =>
-    Effect.provide(
-      test,
+const test = scopedTest(
+  Layer.unwrapScoped(
+    Effect.map(temporaryDatabase, (path) =>
       Layer.provideMerge(
         Housekeeping.layer,
         webhooksOn(
           path,
-          stubClient(() => Effect.succeed({ status }))
+          stubClient(() => Effect.succeed({ status: 200 }))
         )
       )
     )
   )
+)
 
 const register = Effect.flatMap(Webhooks, (webhooks) =>
   webhooks.create(merchant, { url, events: kinds, secret: Redacted.make("whsec_0123456789abcdef") })
@@ -60,184 +61,160 @@ const eventIds = Effect.flatMap(Reader, (reader) =>
   Effect.map(reader.all<{ id: string }>("SELECT id FROM events ORDER BY rowid"), (rows) => rows.map(({ id }) => id))
 )
 
-it.scoped("90 days after they were over, deliveries go with their attempts and events; payments stay", () =>
-  onStore(
+test("90 days after they were over, deliveries go with their attempts and events; payments stay", function* () {
+  yield* register
+  yield* publish(yield* newPayment(), "confirmed", 0)
+  const payment = yield* newPayment()
+  yield* TestClock.adjust("1 day")
+  yield* besideDispatcher(
     Effect.gen(function* () {
-      yield* register
-      yield* publish(yield* newPayment(), "confirmed", 0)
-      const payment = yield* newPayment()
-      yield* TestClock.adjust("1 day")
-      yield* besideDispatcher(
-        Effect.gen(function* () {
-          yield* publish(payment, "pending", day)
-          yield* publish(payment, "detecting", day)
-          yield* untilRecorded(2)
-        })
-      )
-      const [doneAt = 0] = (yield* deliveries).map((row) => row.done_at)
-      expect(doneAt).toBe(day)
-      yield* TestClock.setTime(91 * day - 1)
-      yield* cleaning(
-        Effect.gen(function* () {
-          // Not a millisecond early: an older event goes, of which nobody was told. Then within the hour.
-          yield* untilStored(Effect.map(count("events"), (n) => n === 2))
-          expect(yield* count("deliveries")).toBe(2)
-          yield* TestClock.adjust("1 hour")
-          yield* untilStored(Effect.map(count("deliveries"), (n) => n === 0))
-          // The newest of all stays, so that its number does not come again.
-          yield* untilStored(Effect.map(count("events"), (n) => n === 1))
-        })
-      )
-      expect([yield* count("deliveries"), yield* count("attempts")]).toEqual([0, 0])
-      expect([yield* count("payments"), yield* count("transitions"), yield* count("endpoints")]).toEqual([2, 3, 1])
+      yield* publish(payment, "pending", day)
+      yield* publish(payment, "detecting", day)
+      yield* untilRecorded(2)
     })
   )
-)
-
-it.scoped("what has an attempt ahead stays however old it is, with its event; so does what ended late", () =>
-  onStore(
+  const [doneAt = 0] = (yield* deliveries).map((row) => row.done_at)
+  expect(doneAt).toBe(day)
+  yield* TestClock.setTime(91 * day - 1)
+  yield* cleaning(
     Effect.gen(function* () {
-      yield* register
-      const [due, ended, repeated] = [yield* newPayment(), yield* newPayment(), yield* newPayment(url)]
-      // One due, and one that waits behind it.
-      yield* publish(due, "pending", 0)
-      yield* publish(due, "detecting", 0)
-      yield* publish(ended, "pending", 0)
-      yield* publish(repeated, "pending", 0)
-      const done =
-        "UPDATE deliveries SET status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = ? WHERE payment_id = ?"
-      yield* run(done, 20 * day, ended.id)
-      yield* run(done, 0, repeated.id)
-      yield* run(
-        "UPDATE deliveries SET redelivery = 1, next_attempt_at = 1, done_at = NULL WHERE payment_id = ?",
-        repeated.id
-      )
-      // Old and over: the only one to go. And an event that nobody was told of.
-      const over = yield* newPayment()
-      yield* publish(over, "pending", 0)
-      yield* run(done, 0, over.id)
-      yield* publish(yield* newPayment(), "confirmed", 0)
-      yield* publish(yield* newPayment(), "confirmed", 99 * day)
-      expect(yield* eventIds).toHaveLength(7)
-
-      yield* TestClock.setTime(100 * day)
-      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 5)))
-      expect((yield* deliveries).map((row) => [row.status, row.redelivery, row.done_at])).toEqual([
-        ["pending", 0, null],
-        ["pending", 0, null],
-        ["failed", 0, 20 * day],
-        ["failed", 1, null]
-      ])
-      yield* TestClock.setTime(110 * day)
-      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 4)))
-      expect((yield* deliveries).map((row) => row.status)).toEqual(["pending", "pending", "failed"])
+      // Not a millisecond early: an older event goes, of which nobody was told. Then within the hour.
+      yield* untilStored(Effect.map(count("events"), (n) => n === 2))
+      expect(yield* count("deliveries")).toBe(2)
+      yield* TestClock.adjust("1 hour")
+      yield* untilStored(Effect.map(count("deliveries"), (n) => n === 0))
+      // The newest of all stays, so that its number does not come again.
+      yield* untilStored(Effect.map(count("events"), (n) => n === 1))
     })
   )
-)
+  expect([yield* count("deliveries"), yield* count("attempts")]).toEqual([0, 0])
+  expect([yield* count("payments"), yield* count("transitions"), yield* count("endpoints")]).toEqual([2, 3, 1])
+})
 
-it.scoped("a long past goes in pages, past what has to stay", () =>
-  onStore(
-    Effect.gen(function* () {
-      yield* register
-      const payment = yield* newPayment()
-      yield* publish(payment, "pending", 0)
-      // 950 events, of which every tenth has a delivery that is still due, and the others one that is over.
-      yield* run(
-        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 950)
+test("what has an attempt ahead stays however old it is, with its event; so does what ended late", function* () {
+  yield* register
+  const [due, ended, repeated] = [yield* newPayment(), yield* newPayment(), yield* newPayment(url)]
+  // One due, and one that waits behind it.
+  yield* publish(due, "pending", 0)
+  yield* publish(due, "detecting", 0)
+  yield* publish(ended, "pending", 0)
+  yield* publish(repeated, "pending", 0)
+  const done =
+    "UPDATE deliveries SET status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = ? WHERE payment_id = ?"
+  yield* run(done, 20 * day, ended.id)
+  yield* run(done, 0, repeated.id)
+  yield* run(
+    "UPDATE deliveries SET redelivery = 1, next_attempt_at = 1, done_at = NULL WHERE payment_id = ?",
+    repeated.id
+  )
+  // Old and over: the only one to go. And an event that nobody was told of.
+  const over = yield* newPayment()
+  yield* publish(over, "pending", 0)
+  yield* run(done, 0, over.id)
+  yield* publish(yield* newPayment(), "confirmed", 0)
+  yield* publish(yield* newPayment(), "confirmed", 99 * day)
+  expect(yield* eventIds).toHaveLength(7)
+
+  yield* TestClock.setTime(100 * day)
+  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 5)))
+  expect((yield* deliveries).map((row) => [row.status, row.redelivery, row.done_at])).toEqual([
+    ["pending", 0, null],
+    ["pending", 0, null],
+    ["failed", 0, 20 * day],
+    ["failed", 1, null]
+  ])
+  yield* TestClock.setTime(110 * day)
+  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 4)))
+  expect((yield* deliveries).map((row) => row.status)).toEqual(["pending", "pending", "failed"])
+})
+
+test("a long past goes in pages, past what has to stay", function* () {
+  yield* register
+  const payment = yield* newPayment()
+  yield* publish(payment, "pending", 0)
+  // 950 events, of which every tenth has a delivery that is still due, and the others one that is over.
+  yield* run(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 950)
          INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
          SELECT 'evt_' || i, account_id, mode, payment_id, kind, body, 0 FROM (SELECT * FROM events), n`
-      )
-      yield* run(
-        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+  )
+  yield* run(
+    `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
            attempts, next_attempt_at, created_at, done_at)
          SELECT 'dlv_' || e.rowid, e.id, d.payment_id, d.account_id, d.mode, endpoint_id, own_url, target, url,
            iif(e.rowid % 10 = 0, 'pending', 'delivered'), 1, iif(e.rowid % 10 = 0, 1, NULL), 0,
            iif(e.rowid % 10 = 0, NULL, 1)
          FROM events AS e JOIN deliveries AS d ON d.sequence = 1 WHERE e.rowid > 1`
-      )
-      yield* run(
-        "INSERT INTO attempts (delivery, number, started_at, ended_at, status) SELECT sequence, 1, 0, 1, 500 FROM deliveries"
-      )
-      yield* TestClock.setTime(100 * day)
-      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 97)))
-      expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["pending"]))
-      expect(yield* attempts).toHaveLength(96)
-      const reader = yield* Reader
-      expect(yield* reader.all("PRAGMA foreign_key_check")).toEqual([])
-    })
   )
-)
+  yield* run(
+    "INSERT INTO attempts (delivery, number, started_at, ended_at, status) SELECT sequence, 1, 0, 1, 500 FROM deliveries"
+  )
+  yield* TestClock.setTime(100 * day)
+  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 97)))
+  expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["pending"]))
+  expect(yield* attempts).toHaveLength(96)
+  const reader = yield* Reader
+  expect(yield* reader.all("PRAGMA foreign_key_check")).toEqual([])
+})
 
-it.scoped("an event that comes again after its forerunner was forgotten has an id of its own", () =>
-  onStore(
-    Effect.gen(function* () {
-      const payment = yield* newPayment()
-      yield* publish(payment, "detecting", 0)
-      const [first] = yield* eventIds
-      // The newest of all stays.
-      yield* publish(yield* newPayment(), "confirmed", 50 * day)
-      yield* TestClock.setTime(100 * day)
-      yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 1)))
-      yield* publish(payment, "detecting", 100 * day)
-      const second = (yield* eventIds).at(-1)
-      expect(second).not.toBe(first)
-    })
-  )
-)
+test("an event that comes again after its forerunner was forgotten has an id of its own", function* () {
+  const payment = yield* newPayment()
+  yield* publish(payment, "detecting", 0)
+  const [first] = yield* eventIds
+  // The newest of all stays.
+  yield* publish(yield* newPayment(), "confirmed", 50 * day)
+  yield* TestClock.setTime(100 * day)
+  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 1)))
+  yield* publish(payment, "detecting", 100 * day)
+  const second = (yield* eventIds).at(-1)
+  expect(second).not.toBe(first)
+})
 
-it.scoped("what is old is found by an index, and deleted by one", () =>
-  onStore(
-    Effect.gen(function* () {
-      yield* register
-      yield* publish(yield* newPayment(), "pending", 0)
-      const reader = yield* Reader
-      const writer = yield* Writer
-      const steps: Array<string> = []
-      const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>
-        writer.write(
-          Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx, reader, steps) }))
-        )
-      yield* watched(RetentionRepo.forgetDeliveries(1, 10))
-      yield* watched(RetentionRepo.forgetEvents(1, { createdAt: 0, row: 0 }, 10))
-      expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
-      yield* watched(RetentionRepo.forgetEndpoints(1, 10))
-      yield* watched(QuotesRepo.forget(1, { createdAt: 0, id: "" }, 10))
-      expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
-      for (const index of ["deliveries_done", "events_age", "deliveries_event", "endpoints_deleted", "quotes_age"]) {
-        expect(steps.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
-      }
-    })
-  )
-)
+test("what is old is found by an index, and deleted by one", function* () {
+  yield* register
+  yield* publish(yield* newPayment(), "pending", 0)
+  const reader = yield* Reader
+  const writer = yield* Writer
+  const steps: Array<string> = []
+  const watched = <A, E>(command: Effect.Effect<A, E, Tx>) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) => Effect.provideService(command, Tx, { ...tx, ...explained(tx, reader, steps) }))
+    )
+  yield* watched(RetentionRepo.forgetDeliveries(1, 10))
+  yield* watched(RetentionRepo.forgetEvents(1, { createdAt: 0, row: 0 }, 10))
+  expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
+  yield* watched(RetentionRepo.forgetEndpoints(1, 10))
+  yield* watched(QuotesRepo.forget(1, { createdAt: 0, id: "" }, 10))
+  expect(steps.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
+  for (const index of ["deliveries_done", "events_age", "deliveries_event", "endpoints_deleted", "quotes_age"]) {
+    expect(steps.some((step) => step.includes(`INDEX ${index} `))).toBe(true)
+  }
+})
 
-it.scoped("quotes that no payment names and deleted endpoints go when they are old enough, and no others", () =>
-  onStore(
-    Effect.gen(function* () {
-      const quote =
-        "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', '{}', ?, 1)"
-      for (const [id, at] of [
-        ["unused", 0],
-        ["used", 0],
-        ["young", 20 * day]
-      ] as const)
-        yield* run(quote, id, at)
-      const payment = yield* newPayment()
-      yield* run("UPDATE payments SET quote_id = 'used' WHERE id = ?", payment.id)
-      const [old, busy, kept] = [yield* register, yield* register, yield* register]
-      yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", old.id)
-      yield* publish(payment, "pending", 50 * day)
-      // Deleted too, and its delivery is not over: that names it.
-      yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", busy.id)
-      yield* run("DELETE FROM deliveries WHERE endpoint_id = ?", old.id)
-      const usage = Effect.flatMap(Reader, (reader) => reader.get<{ bytes: number }>("SELECT bytes FROM usage"))
-      const before = (yield* usage)?.bytes ?? 0
-      yield* TestClock.setTime(100 * day)
-      yield* cleaning(untilStored(Effect.map(count("quotes"), (n) => n === 2)))
-      const reader = yield* Reader
-      const ids = (table: string) => reader.all(`SELECT id FROM ${table} ORDER BY id`)
-      expect(yield* ids("quotes")).toEqual([{ id: "used" }, { id: "young" }])
-      expect(new Set(yield* ids("endpoints"))).toEqual(new Set([{ id: busy.id }, { id: kept.id }]))
-      expect((yield* usage)?.bytes).toBeLessThan(before - 200)
-    })
-  )
-)
+test("quotes that no payment names and deleted endpoints go when they are old enough, and no others", function* () {
+  const quote =
+    "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', '{}', ?, 1)"
+  for (const [id, at] of [
+    ["unused", 0],
+    ["used", 0],
+    ["young", 20 * day]
+  ] as const)
+    yield* run(quote, id, at)
+  const payment = yield* newPayment()
+  yield* run("UPDATE payments SET quote_id = 'used' WHERE id = ?", payment.id)
+  const [old, busy, kept] = [yield* register, yield* register, yield* register]
+  yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", old.id)
+  yield* publish(payment, "pending", 50 * day)
+  // Deleted too, and its delivery is not over: that names it.
+  yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", busy.id)
+  yield* run("DELETE FROM deliveries WHERE endpoint_id = ?", old.id)
+  const usage = Effect.flatMap(Reader, (reader) => reader.get<{ bytes: number }>("SELECT bytes FROM usage"))
+  const before = (yield* usage)?.bytes ?? 0
+  yield* TestClock.setTime(100 * day)
+  yield* cleaning(untilStored(Effect.map(count("quotes"), (n) => n === 2)))
+  const reader = yield* Reader
+  const ids = (table: string) => reader.all(`SELECT id FROM ${table} ORDER BY id`)
+  expect(yield* ids("quotes")).toEqual([{ id: "used" }, { id: "young" }])
+  expect(new Set(yield* ids("endpoints"))).toEqual(new Set([{ id: busy.id }, { id: kept.id }]))
+  expect((yield* usage)?.bytes).toBeLessThan(before - 200)
+})

@@ -5,6 +5,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Chains, FiveChains, localChain, makeHome } from "./lib/daemon.ts"
 import { folderWithTilld } from "./lib/packed.ts"
+import { liveTest } from "./lib/scopedTest.ts"
 import { temporaryFolder } from "./lib/store.ts"
 import { PATH, root, start, startTilld, tilld, tilldJson } from "./lib/tilld.ts"
 
@@ -132,16 +133,15 @@ describe("README", () => {
     }).pipe(Effect.provide(FiveChains.layer))
   )
 
-  it.scopedLive("its client examples work unchanged where only tilld is installed", () =>
-    Effect.gen(function* () {
-      const env = yield* startDaemon(new Map([["polygon", yield* localChain("polygon")]]))
-      const cwd = yield* folderWithTilld
-      const code = blocks("Use the client for Node", "js")
-      expect(code.length).toBe(4)
-      writeFileSync(join(cwd, "shop.mjs"), code.join("\n"))
-      writeFileSync(
-        join(cwd, "main.mjs"),
-        `import { readFileSync } from "node:fs"
+  liveTest("its client examples work unchanged where only tilld is installed", function* () {
+    const env = yield* startDaemon(new Map([["polygon", yield* localChain("polygon")]]))
+    const cwd = yield* folderWithTilld
+    const code = blocks("Use the client for Node", "js")
+    expect(code.length).toBe(4)
+    writeFileSync(join(cwd, "shop.mjs"), code.join("\n"))
+    writeFileSync(
+      join(cwd, "main.mjs"),
+      `import { readFileSync } from "node:fs"
         const vectors = JSON.parse(readFileSync(process.argv[2], "utf8"))
         import { createHmac } from "node:crypto"
         const [{ body, secret, signature }] = vectors
@@ -160,41 +160,38 @@ describe("README", () => {
           const answer = await receive(new Request("http://shop.example", { method: "POST", headers, body: text }))
           console.log(answer.status, (await answer.text()).slice(0, 23))
         }`
-      )
-      const { ended } = yield* start(process.execPath, ["main.mjs", vectorsFile], { cwd, env })
-      const { stderr, stdout } = yield* ended
-      expect(stderr).toBe("")
-      expect(stdout.split("\n")).toEqual([
-        expect.stringMatching(/^Send 54\.\d+ USDC on polygon to 0x[0-9a-fA-F]{40}$/),
-        "true",
-        "order-3 pending 0",
-        "evt_4JqJ2mCwT1yGkZb6rXn0aQ payment.created order-1",
-        "204 ",
-        "400 The signature is not of",
-        "400 The webhook was signed ",
-        ""
-      ])
-    })
-  )
+    )
+    const { ended } = yield* start(process.execPath, ["main.mjs", vectorsFile], { cwd, env })
+    const { stderr, stdout } = yield* ended
+    expect(stderr).toBe("")
+    expect(stdout.split("\n")).toEqual([
+      expect.stringMatching(/^Send 54\.\d+ USDC on polygon to 0x[0-9a-fA-F]{40}$/),
+      "true",
+      "order-3 pending 0",
+      "evt_4JqJ2mCwT1yGkZb6rXn0aQ payment.created order-1",
+      "204 ",
+      "400 The signature is not of",
+      "400 The webhook was signed ",
+      ""
+    ])
+  })
 
   // Python and Node are on every machine that builds this; PHP and Go are run where they are.
-  it.scopedLive("its verification functions accept only valid signatures, in every installed language", () =>
-    Effect.gen(function* () {
-      const ran: Array<string> = []
-      for (const [language, { asksFor, files, run }] of Object.entries(languages)) {
-        const cwd = yield* temporaryFolder
-        const [code = expect.fail(`no ${language}`), ...more] = blocks("Verify a signature in your language", language)
-        expect(more).toEqual([])
-        if (runIn(cwd, asksFor)?.status !== 0) continue
-        for (const [name, text] of Object.entries(files(code))) writeFileSync(join(cwd, name), text)
-        const ended = runIn(cwd, run)
-        expect(ended?.stderr).toBe("")
-        expect(JSON.parse(ended?.stdout ?? ""), language).toEqual(vectors.map(({ valid }) => valid))
-        ran.push(language)
-      }
-      expect(ran.slice(0, 2)).toEqual(["js", "python"])
-    })
-  )
+  liveTest("its verification functions accept only valid signatures, in every installed language", function* () {
+    const ran: Array<string> = []
+    for (const [language, { asksFor, files, run }] of Object.entries(languages)) {
+      const cwd = yield* temporaryFolder
+      const [code = expect.fail(`no ${language}`), ...more] = blocks("Verify a signature in your language", language)
+      expect(more).toEqual([])
+      if (runIn(cwd, asksFor)?.status !== 0) continue
+      for (const [name, text] of Object.entries(files(code))) writeFileSync(join(cwd, name), text)
+      const ended = runIn(cwd, run)
+      expect(ended?.stderr).toBe("")
+      expect(JSON.parse(ended?.stdout ?? ""), language).toEqual(vectors.map(({ valid }) => valid))
+      ran.push(language)
+    }
+    expect(ran.slice(0, 2)).toEqual(["js", "python"])
+  })
 
   it("every npm script and every command that it names exists", async () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))

@@ -1,8 +1,9 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { examinePrices } from "../../src/Doctor/prices.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { testChain, testRates, testSettings } from "../lib/settings.ts"
 
 const examine = (rates: SettingsShape["rates"], over: Partial<SettingsShape> = {}) =>
@@ -12,25 +13,21 @@ const examine = (rates: SettingsShape["rates"], over: Partial<SettingsShape> = {
 
 const live = { chains: [testChain({ chain: "ethereum", mode: "live", chainId: 1 })] }
 
-it.live("fixed prices are fine for tests, and are warned of where real money is quoted at them", () =>
-  Effect.gen(function* () {
-    expect(yield* examine(testRates({ ETH: "2500" }))).toMatchObject({
-      "price of ETH": "ok: 2500 USD, as configured",
-      "price of GBP": "warn: none is configured: quotes in it are refused"
-    })
-    expect((yield* examine(testRates({ ETH: "2500" }), live))["price of ETH"]).toBe(
-      "warn: 2500 USD, as configured, and live payments are quoted at it"
-    )
+liveTest("fixed prices are fine for tests, and are warned of where real money is quoted at them", function* () {
+  expect(yield* examine(testRates({ ETH: "2500" }))).toMatchObject({
+    "price of ETH": "ok: 2500 USD, as configured",
+    "price of GBP": "warn: none is configured: quotes in it are refused"
   })
-)
+  expect((yield* examine(testRates({ ETH: "2500" }), live))["price of ETH"]).toBe(
+    "warn: 2500 USD, as configured, and live payments are quoted at it"
+  )
+})
 
-it.live("a currency that nobody prices is a failure that says why, by each source", () =>
-  Effect.gen(function* () {
-    const rates = { ...testRates(), sources: ["chainlink", "coinbase", "kraken"] as const }
-    const found = yield* examine(rates, live)
-    expect(Object.keys(found)).toHaveLength(9)
-    expect(found["price of ETH"]).toMatch(
-      /^fail: chainlink on ethereum: eth_chainId failed \(unreachable\); coinbase: no answer \(.*\); kraken: no answer/
-    )
-  })
-)
+liveTest("a currency that nobody prices is a failure that says why, by each source", function* () {
+  const rates = { ...testRates(), sources: ["chainlink", "coinbase", "kraken"] as const }
+  const found = yield* examine(rates, live)
+  expect(Object.keys(found)).toHaveLength(9)
+  expect(found["price of ETH"]).toMatch(
+    /^fail: chainlink on ethereum: eth_chainId failed \(unreachable\); coinbase: no answer \(.*\); kraken: no answer/
+  )
+})

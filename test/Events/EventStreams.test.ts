@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Queue, Scope, Stream, TestClock } from "effect"
 import { Keys } from "../../src/Auth.ts"
 import { type ApiKey, permissions } from "../../src/Domain/ApiKey.ts"
@@ -8,14 +8,14 @@ import type { Owner } from "../../src/Domain/Owner.ts"
 import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
 import { Housekeeping } from "../../src/Housekeeping.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
 
 /** On a store of its own; no webhook is registered, and so none is sent. */
-const onStore = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(temporaryDatabase, (path) =>
-    Effect.provide(
-      test,
+const test = scopedTest(
+  Layer.unwrapScoped(
+    Effect.map(temporaryDatabase, (path) =>
       Layer.merge(EventStreams.layer, Housekeeping.layer).pipe(
         Layer.provideMerge(Keys.layer),
         Layer.provideMerge(
@@ -27,6 +27,7 @@ const onStore = <A, E, R>(test: Effect.Effect<A, E, R>) =>
       )
     )
   )
+)
 
 const other: Owner = { account: AccountId.make("other"), mode: "test" }
 
@@ -69,64 +70,52 @@ const happen = (at = 0, owner: Owner = merchant, webhookUrl?: string) =>
 const heartbeat = ":\n\n"
 const day = Duration.toMillis("1 day")
 
-it.scoped("a keep-alive comment comes 15 seconds after the last chunk", () =>
-  onStore(
-    Effect.gen(function* () {
-      const { next, waiting } = yield* open()
-      expect(yield* next).toBe("id: start\n\n")
-      yield* TestClock.adjust("14999 millis")
-      expect(yield* waiting).toBe(0)
-      yield* TestClock.adjust("1 millis")
-      expect(yield* next).toBe(heartbeat)
-      yield* TestClock.adjust("10 seconds")
-      const id = yield* happen()
-      expect(idsIn(yield* next)).toEqual([id])
-      yield* TestClock.adjust("14999 millis")
-      expect(yield* waiting).toBe(0)
-      yield* TestClock.adjust("1 millis")
-      expect(yield* next).toBe(heartbeat)
-    })
-  )
-)
+test("a keep-alive comment comes 15 seconds after the last chunk", function* () {
+  const { next, waiting } = yield* open()
+  expect(yield* next).toBe("id: start\n\n")
+  yield* TestClock.adjust("14999 millis")
+  expect(yield* waiting).toBe(0)
+  yield* TestClock.adjust("1 millis")
+  expect(yield* next).toBe(heartbeat)
+  yield* TestClock.adjust("10 seconds")
+  const id = yield* happen()
+  expect(idsIn(yield* next)).toEqual([id])
+  yield* TestClock.adjust("14999 millis")
+  expect(yield* waiting).toBe(0)
+  yield* TestClock.adjust("1 millis")
+  expect(yield* next).toBe(heartbeat)
+})
 
-it.scoped("a stream begins now, at the start or after an event, in chunks of at most 32 events", () =>
-  onStore(
-    Effect.gen(function* () {
-      const ids = yield* Effect.replicateEffect(happen(), 70)
-      const all = yield* open(merchant, streamStart)
-      expect(yield* all.next).toBe("id: start\n\n")
-      expect([idsIn(yield* all.next), idsIn(yield* all.next), idsIn(yield* all.next)]).toEqual([
-        ids.slice(0, 32),
-        ids.slice(32, 64),
-        ids.slice(64)
-      ])
-      const some = yield* open(merchant, ids[66])
-      expect(idsIn(yield* some.next)).toEqual([ids[66]])
-      expect(idsIn(yield* some.next)).toEqual(ids.slice(67))
-      const now = yield* open()
-      expect(idsIn(yield* now.next)).toEqual([ids[69]])
-      const id = yield* happen()
-      for (const { next } of [all, some, now]) expect(idsIn(yield* next)).toEqual([id])
-    })
-  )
-)
+test("a stream begins now, at the start or after an event, in chunks of at most 32 events", function* () {
+  const ids = yield* Effect.replicateEffect(happen(), 70)
+  const all = yield* open(merchant, streamStart)
+  expect(yield* all.next).toBe("id: start\n\n")
+  expect([idsIn(yield* all.next), idsIn(yield* all.next), idsIn(yield* all.next)]).toEqual([
+    ids.slice(0, 32),
+    ids.slice(32, 64),
+    ids.slice(64)
+  ])
+  const some = yield* open(merchant, ids[66])
+  expect(idsIn(yield* some.next)).toEqual([ids[66]])
+  expect(idsIn(yield* some.next)).toEqual(ids.slice(67))
+  const now = yield* open()
+  expect(idsIn(yield* now.next)).toEqual([ids[69]])
+  const id = yield* happen()
+  for (const { next } of [all, some, now]) expect(idsIn(yield* next)).toEqual([id])
+})
 
-it.scoped("a stream has no events of another account or mode, and cannot continue after them", () =>
-  onStore(
-    Effect.gen(function* () {
-      yield* addOther
-      const live: Owner = { ...merchant, mode: "live" }
-      const streams = yield* Effect.forEach([merchant, live, other], (owner) => open(owner), { concurrency: 1 })
-      for (const { next } of streams) expect(yield* next).toBe("id: start\n\n")
-      const ids = yield* Effect.forEach([other, live, merchant], (owner) => happen(0, owner), { concurrency: 1 })
-      const heard = yield* Effect.forEach(streams, ({ next }) => Effect.map(next, idsIn), { concurrency: 1 })
-      expect(heard).toEqual([[ids[2]], [ids[1]], [ids[0]]])
-      const astray = yield* open(other, ids[2])
-      expect(yield* astray.next).toBe(`: ${ids[2]} is not kept any more: from the oldest event that is\nid: start\n\n`)
-      expect(idsIn(yield* astray.next)).toEqual([ids[0]])
-    })
-  )
-)
+test("a stream has no events of another account or mode, and cannot continue after them", function* () {
+  yield* addOther
+  const live: Owner = { ...merchant, mode: "live" }
+  const streams = yield* Effect.forEach([merchant, live, other], (owner) => open(owner), { concurrency: 1 })
+  for (const { next } of streams) expect(yield* next).toBe("id: start\n\n")
+  const ids = yield* Effect.forEach([other, live, merchant], (owner) => happen(0, owner), { concurrency: 1 })
+  const heard = yield* Effect.forEach(streams, ({ next }) => Effect.map(next, idsIn), { concurrency: 1 })
+  expect(heard).toEqual([[ids[2]], [ids[1]], [ids[0]]])
+  const astray = yield* open(other, ids[2])
+  expect(yield* astray.next).toBe(`: ${ids[2]} is not kept any more: from the oldest event that is\nid: start\n\n`)
+  expect(idsIn(yield* astray.next)).toEqual([ids[0]])
+})
 
 describe("a position older than the retention of events", () => {
   const cleaned = (left: number) =>
@@ -135,104 +124,80 @@ describe("a position older than the retention of events", () => {
       yield* Effect.raceFirst(untilStored(Effect.map(storedIds, (ids) => ids.length === left)), run)
     })
 
-  it.scoped("whose event is deleted: the stream continues with the oldest kept event, and says so", () =>
-    onStore(
-      Effect.gen(function* () {
-        const first = yield* happen(0)
-        yield* happen(0)
-        const kept = [yield* happen(99 * day), yield* happen(99 * day)]
-        yield* TestClock.setTime(100 * day)
-        yield* cleaned(2)
-        const { next } = yield* open(merchant, first)
-        expect(yield* next).toBe(`: ${first} is not kept any more: from the oldest event that is\nid: start\n\n`)
-        expect(idsIn(yield* next)).toEqual(kept)
-      })
-    )
-  )
+  test("whose event is deleted: the stream continues with the oldest kept event, and says so", function* () {
+    const first = yield* happen(0)
+    yield* happen(0)
+    const kept = [yield* happen(99 * day), yield* happen(99 * day)]
+    yield* TestClock.setTime(100 * day)
+    yield* cleaned(2)
+    const { next } = yield* open(merchant, first)
+    expect(yield* next).toBe(`: ${first} is not kept any more: from the oldest event that is\nid: start\n\n`)
+    expect(idsIn(yield* next)).toEqual(kept)
+  })
 
-  it.scoped("is not accepted where its own event is still kept: others after it are deleted", () =>
-    onStore(
-      Effect.gen(function* () {
-        // Its delivery waits for an endpoint that has been down ever since.
-        const first = yield* happen(0, merchant, "https://shop.example/down")
-        yield* happen(0)
-        const last = yield* happen(99 * day)
-        yield* TestClock.setTime(100 * day)
-        yield* cleaned(2)
-        const { next } = yield* open(merchant, first)
-        expect(yield* next).toContain("is not kept any more")
-        expect(idsIn(yield* next)).toEqual([first, last])
-      })
-    )
-  )
+  test("is not accepted where its own event is still kept: others after it are deleted", function* () {
+    // Its delivery waits for an endpoint that has been down ever since.
+    const first = yield* happen(0, merchant, "https://shop.example/down")
+    yield* happen(0)
+    const last = yield* happen(99 * day)
+    yield* TestClock.setTime(100 * day)
+    yield* cleaned(2)
+    const { next } = yield* open(merchant, first)
+    expect(yield* next).toContain("is not kept any more")
+    expect(idsIn(yield* next)).toEqual([first, last])
+  })
 
-  it.scoped("is accepted where it is the owner's newest event, which is always kept", () =>
-    onStore(
-      Effect.gen(function* () {
-        yield* addOther
-        // The delivery of the one before waits still: the newest is not just the one that is left.
-        const ahead = yield* happen(0, merchant, "https://shop.example/down")
-        const newest = yield* happen(0)
-        yield* happen(0, other)
-        const last = yield* happen(99 * day, other)
-        yield* TestClock.setTime(100 * day)
-        yield* cleaned(3)
-        expect(yield* storedIds).toEqual([ahead, newest, last])
-        const { next } = yield* open(merchant, newest)
-        expect(yield* next).toBe(`id: ${newest}\n\n`)
-        const id = yield* happen(100 * day)
-        expect(idsIn(yield* next)).toEqual([id])
-        const behind = yield* open(merchant, ahead)
-        expect(yield* behind.next).toContain("is not kept any more")
-      })
-    )
-  )
+  test("is accepted where it is the owner's newest event, which is always kept", function* () {
+    yield* addOther
+    // The delivery of the one before waits still: the newest is not just the one that is left.
+    const ahead = yield* happen(0, merchant, "https://shop.example/down")
+    const newest = yield* happen(0)
+    yield* happen(0, other)
+    const last = yield* happen(99 * day, other)
+    yield* TestClock.setTime(100 * day)
+    yield* cleaned(3)
+    expect(yield* storedIds).toEqual([ahead, newest, last])
+    const { next } = yield* open(merchant, newest)
+    expect(yield* next).toBe(`id: ${newest}\n\n`)
+    const id = yield* happen(100 * day)
+    expect(idsIn(yield* next)).toEqual([id])
+    const behind = yield* open(merchant, ahead)
+    expect(yield* behind.next).toContain("is not kept any more")
+  })
 })
 
 describe("a stream ends", () => {
-  it.scoped("with the revocation of its key, without any later event", () =>
-    onStore(
-      Effect.gen(function* () {
-        const { record } = yield* newKey()
-        const stream = yield* openWith(record)
-        yield* stream.next
-        yield* (yield* Keys).revoke(record.id)
-        yield* happen()
-        yield* stream.ended
-        expect(yield* stream.waiting).toBe(0)
-      })
-    )
-  )
+  test("with the revocation of its key, without any later event", function* () {
+    const { record } = yield* newKey()
+    const stream = yield* openWith(record)
+    yield* stream.next
+    yield* (yield* Keys).revoke(record.id)
+    yield* happen()
+    yield* stream.ended
+    expect(yield* stream.waiting).toBe(0)
+  })
 
-  it.scoped("with the time of its key, at the next sign of life", () =>
-    onStore(
-      Effect.gen(function* () {
-        const { record } = yield* newKey(merchant, Duration.seconds(20))
-        const stream = yield* openWith(record)
-        yield* stream.next
-        yield* TestClock.adjust("15 seconds")
-        expect(yield* stream.next).toBe(heartbeat)
-        yield* TestClock.adjust("15 seconds")
-        expect(yield* stream.next).toBe(heartbeat)
-        yield* stream.ended
-      })
-    )
-  )
+  test("with the time of its key, at the next sign of life", function* () {
+    const { record } = yield* newKey(merchant, Duration.seconds(20))
+    const stream = yield* openWith(record)
+    yield* stream.next
+    yield* TestClock.adjust("15 seconds")
+    expect(yield* stream.next).toBe(heartbeat)
+    yield* TestClock.adjust("15 seconds")
+    expect(yield* stream.next).toBe(heartbeat)
+    yield* stream.ended
+  })
 })
 
-it.scoped("an account has at most 20 streams, in both modes together, and one more when one has ended", () =>
-  onStore(
-    Effect.gen(function* () {
-      yield* addOther
-      const scope = yield* Scope.make()
-      yield* Scope.extend(open({ ...merchant, mode: "live" }), scope)
-      const streams = yield* Effect.replicateEffect(open(), 19)
-      for (const { next } of streams) yield* next
-      expect(yield* Effect.flip(open())).toEqual(new TooManyStreams({ limit: 20 }))
-      yield* open(other)
-      yield* Scope.close(scope, Exit.void)
-      yield* (yield* open()).next
-      expect(yield* Effect.flip(open())).toBeInstanceOf(TooManyStreams)
-    })
-  )
-)
+test("an account has at most 20 streams, in both modes together, and one more when one has ended", function* () {
+  yield* addOther
+  const scope = yield* Scope.make()
+  yield* Scope.extend(open({ ...merchant, mode: "live" }), scope)
+  const streams = yield* Effect.replicateEffect(open(), 19)
+  for (const { next } of streams) yield* next
+  expect(yield* Effect.flip(open())).toEqual(new TooManyStreams({ limit: 20 }))
+  yield* open(other)
+  yield* Scope.close(scope, Exit.void)
+  yield* (yield* open()).next
+  expect(yield* Effect.flip(open())).toBeInstanceOf(TooManyStreams)
+})

@@ -1,16 +1,17 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { openStream } from "../lib/eventStream.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 
 const path = "/v1/events/stream"
 
 const streamers: ReadonlyArray<Permission> = ["webhooks:read", "payments:read"]
 
-layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) => {
+liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
   const create = (key: string, merchantRef: string) =>
     Effect.gen(function* () {
       const { call } = yield* TestApi
@@ -27,24 +28,22 @@ layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) =>
   const open = (key: string, after?: string) =>
     Effect.flatMap(TestApi, ({ host, port }) => openStream({ key, url: `http://${host}:${port}` }, after))
 
-  it.scoped("is open to keys that may read webhooks and payments, and tells them of payments", () =>
-    Effect.gen(function* () {
-      const { newKey } = yield* TestApi
-      const { next, response } = yield* open(yield* newKey("test", streamers))
-      expect(response.statusCode).toBe(200)
-      expect(response.headers).toMatchObject({
-        "content-type": "text/event-stream",
-        "cache-control": "no-store",
-        "x-accel-buffering": "no",
-        "x-ratelimit-limit": "1000000"
-      })
-      expect(yield* next).toMatchObject({ event: "", data: "" })
-      yield* create(yield* newKey(), "first")
-      const { data, event, id } = yield* next
-      expect(event).toBe("payment.created")
-      expect(JSON.parse(data)).toMatchObject({ id, event, data: { merchantRef: "first" } })
+  test("is open to keys that may read webhooks and payments, and tells them of payments", function* () {
+    const { newKey } = yield* TestApi
+    const { next, response } = yield* open(yield* newKey("test", streamers))
+    expect(response.statusCode).toBe(200)
+    expect(response.headers).toMatchObject({
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+      "x-ratelimit-limit": "1000000"
     })
-  )
+    expect(yield* next).toMatchObject({ event: "", data: "" })
+    yield* create(yield* newKey(), "first")
+    const { data, event, id } = yield* next
+    expect(event).toBe("payment.created")
+    expect(JSON.parse(data)).toMatchObject({ id, event, data: { merchantRef: "first" } })
+  })
 
   it.effect.each([
     [["webhooks:read"], "The API key lacks the permission payments:read."],
@@ -69,15 +68,13 @@ layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) =>
     })
   )
 
-  it.effect("is for keys only, and takes no parameters", () =>
-    Effect.gen(function* () {
-      const { call, newKey } = yield* TestApi
-      expect((yield* call("GET", path)).status).toBe(401)
-      const wrong = yield* call("GET", `${path}?after=evt_1`, { key: yield* newKey() })
-      expect(wrong.status).toBe(400)
-      expect(problemsIn(wrong)).toEqual({ after: "is not a query parameter: this endpoint takes none" })
-    })
-  )
+  test("is for keys only, and takes no parameters", function* () {
+    const { call, newKey } = yield* TestApi
+    expect((yield* call("GET", path)).status).toBe(401)
+    const wrong = yield* call("GET", `${path}?after=evt_1`, { key: yield* newKey() })
+    expect(wrong.status).toBe(400)
+    expect(problemsIn(wrong)).toEqual({ after: "is not a query parameter: this endpoint takes none" })
+  })
 
   it.effect.each([
     ["empty", ""],
@@ -95,54 +92,46 @@ layer(testApp(), { excludeTestServices: true })("GET /v1/events/stream", (it) =>
     })
   )
 
-  it.effect("refuses a Last-Event-ID beyond what headers may have", () =>
-    Effect.gen(function* () {
-      const { call, newKey } = yield* TestApi
-      const headers = { "last-event-id": `evt_${"a".repeat(20_000)}` }
-      const { body, status } = yield* call("GET", path, { key: yield* newKey(), headers })
-      expect([status, body.error.code]).toEqual([431, "HEADERS_TOO_LARGE"])
-    })
-  )
+  test("refuses a Last-Event-ID beyond what headers may have", function* () {
+    const { call, newKey } = yield* TestApi
+    const headers = { "last-event-id": `evt_${"a".repeat(20_000)}` }
+    const { body, status } = yield* call("GET", path, { key: yield* newKey(), headers })
+    expect([status, body.error.code]).toEqual([431, "HEADERS_TOO_LARGE"])
+  })
 
-  it.scoped("continues with the oldest event for an unknown id, and says so", () =>
-    Effect.gen(function* () {
-      const key = yield* (yield* TestApi).newKey()
-      yield* create(key, "known")
-      const unknown = `evt_${"x".repeat(22)}`
-      const { comment, next } = yield* open(key, unknown)
-      expect(yield* comment).toBe(`${unknown} is not kept any more: from the oldest event that is`)
-      expect(yield* next).toMatchObject({ id: "start", data: "" })
-      expect(yield* next).toMatchObject({ event: "payment.created" })
-    })
-  )
+  test("continues with the oldest event for an unknown id, and says so", function* () {
+    const key = yield* (yield* TestApi).newKey()
+    yield* create(key, "known")
+    const unknown = `evt_${"x".repeat(22)}`
+    const { comment, next } = yield* open(key, unknown)
+    expect(yield* comment).toBe(`${unknown} is not kept any more: from the oldest event that is`)
+    expect(yield* next).toMatchObject({ id: "start", data: "" })
+    expect(yield* next).toMatchObject({ event: "payment.created" })
+  })
 
-  it.scoped("ends with its key, before any later event", () =>
-    Effect.gen(function* () {
-      const { newKey } = yield* TestApi
-      const keys = yield* Keys
-      const { key, record } = yield* makeKey(defaultAccount)
-      const stream = yield* open(Redacted.value(key))
-      yield* stream.next
-      yield* keys.revoke(record.id)
-      yield* create(yield* newKey(), "after the key")
-      yield* stream.ended
-      expect(stream.response.complete).toBe(true)
-      expect(yield* stream.isEmpty).toBe(true)
-    })
-  )
+  test("ends with its key, before any later event", function* () {
+    const { newKey } = yield* TestApi
+    const keys = yield* Keys
+    const { key, record } = yield* makeKey(defaultAccount)
+    const stream = yield* open(Redacted.value(key))
+    yield* stream.next
+    yield* keys.revoke(record.id)
+    yield* create(yield* newKey(), "after the key")
+    yield* stream.ended
+    expect(stream.response.complete).toBe(true)
+    expect(yield* stream.isEmpty).toBe(true)
+  })
 
-  it.scoped("is open 20 times at most for an account; HEAD opens none", () =>
-    Effect.gen(function* () {
-      const { call, newKey } = yield* TestApi
-      const account = AccountId.make("busy")
-      yield* (yield* Accounts).create({ id: account, name: "Busy", wallets: [] })
-      const key = Redacted.value((yield* makeKey(account, streamers)).key)
-      for (let i = 0; i < 25; i++) expect((yield* call("HEAD", path, { key })).status).toBe(200)
-      const streams = yield* Effect.replicateEffect(open(key), 20)
-      expect(streams.map(({ response }) => response.statusCode)).toEqual(streams.map(() => 200))
-      const { body, headers, status } = yield* call("GET", path, { key })
-      expect([status, headers["retry-after"], body.error.code]).toEqual([429, "30", "TOO_MANY_STREAMS"])
-      expect((yield* open(yield* newKey())).response.statusCode).toBe(200)
-    })
-  )
+  test("is open 20 times at most for an account; HEAD opens none", function* () {
+    const { call, newKey } = yield* TestApi
+    const account = AccountId.make("busy")
+    yield* (yield* Accounts).create({ id: account, name: "Busy", wallets: [] })
+    const key = Redacted.value((yield* makeKey(account, streamers)).key)
+    for (let i = 0; i < 25; i++) expect((yield* call("HEAD", path, { key })).status).toBe(200)
+    const streams = yield* Effect.replicateEffect(open(key), 20)
+    expect(streams.map(({ response }) => response.statusCode)).toEqual(streams.map(() => 200))
+    const { body, headers, status } = yield* call("GET", path, { key })
+    expect([status, headers["retry-after"], body.error.code]).toEqual([429, "30", "TOO_MANY_STREAMS"])
+    expect((yield* open(yield* newKey())).response.statusCode).toBe(200)
+  })
 })

@@ -1,6 +1,7 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testRates } from "../lib/settings.ts"
 
 const app = testApp({ rates: testRates({ EUR: "1.10", USDC: "1" }) })
@@ -9,93 +10,87 @@ const currencies = "must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MA
 const amountRule =
   'must be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it'
 
-layer(app, { excludeTestServices: true })("quotes over HTTP", (it) => {
-  it.effect("a quote has every field of the interface, and can be recomputed", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const { body, status } = yield* api.call("POST", "/v1/quotes", {
-        key: yield* api.newKey(),
-        json: { fromCurrency: "EUR", toCurrency: "USD", amount: "100.00" }
-      })
-      expect(status).toBe(201)
-      expect(body).toEqual({
-        id: expect.stringMatching(/^quote_[A-Za-z0-9_-]{22}$/),
-        fromCurrency: "EUR",
-        toCurrency: "USD",
-        fromAmount: "100.00",
-        toAmount: "109.45",
-        rate: "1.1",
-        chain: "ethereum",
-        validUntil: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-        fees: { network: "0", service: "0.55" }
-      })
+liveSuite(app, "quotes over HTTP", (test) => {
+  test("a quote has every field of the interface, and can be recomputed", function* () {
+    const api = yield* TestApi
+    const { body, status } = yield* api.call("POST", "/v1/quotes", {
+      key: yield* api.newKey(),
+      json: { fromCurrency: "EUR", toCurrency: "USD", amount: "100.00" }
     })
-  )
+    expect(status).toBe(201)
+    expect(body).toEqual({
+      id: expect.stringMatching(/^quote_[A-Za-z0-9_-]{22}$/),
+      fromCurrency: "EUR",
+      toCurrency: "USD",
+      fromAmount: "100.00",
+      toAmount: "109.45",
+      rate: "1.1",
+      chain: "ethereum",
+      validUntil: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      fees: { network: "0", service: "0.55" }
+    })
+  })
 
-  it.effect("everything that is wrong is said at once", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const problems = (json: unknown) => Effect.map(api.call("POST", "/v1/quotes", { key, json }), problemsIn)
-      expect(yield* problems({ fromCurrency: "BTC", toCurrency: "usd", amount: 5, chain: "x", from: "USD" })).toEqual({
-        fromCurrency: currencies,
-        toCurrency: currencies,
-        amount: amountRule,
-        chain: "must be ethereum, polygon, arbitrum, optimism or base",
-        from: "is not a field of this endpoint"
-      })
-      expect(yield* problems({ fromCurrency: "USD", toCurrency: "USD", amount: "1.001" })).toEqual({
-        toCurrency: "must differ from fromCurrency",
-        amount: "must have at most 2 decimals, which is what USD has"
-      })
-      for (const amount of [
-        "0",
-        "0.00",
-        "-1",
-        "01",
-        "1.",
-        ".5",
-        "1e3",
-        "1,5",
-        " 1",
-        "",
-        "1".repeat(31),
-        `1.${"1".repeat(19)}`
-      ]) {
-        expect(yield* problems({ fromCurrency: "ETH", toCurrency: "USD", amount }), amount).toEqual({
-          amount: amountRule
-        })
-      }
+  test("everything that is wrong is said at once", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const problems = (json: unknown) => Effect.map(api.call("POST", "/v1/quotes", { key, json }), problemsIn)
+    expect(yield* problems({ fromCurrency: "BTC", toCurrency: "usd", amount: 5, chain: "x", from: "USD" })).toEqual({
+      fromCurrency: currencies,
+      toCurrency: currencies,
+      amount: amountRule,
+      chain: "must be ethereum, polygon, arbitrum, optimism or base",
+      from: "is not a field of this endpoint"
     })
-  )
+    expect(yield* problems({ fromCurrency: "USD", toCurrency: "USD", amount: "1.001" })).toEqual({
+      toCurrency: "must differ from fromCurrency",
+      amount: "must have at most 2 decimals, which is what USD has"
+    })
+    for (const amount of [
+      "0",
+      "0.00",
+      "-1",
+      "01",
+      "1.",
+      ".5",
+      "1e3",
+      "1,5",
+      " 1",
+      "",
+      "1".repeat(31),
+      `1.${"1".repeat(19)}`
+    ]) {
+      expect(yield* problems({ fromCurrency: "ETH", toCurrency: "USD", amount }), amount).toEqual({
+        amount: amountRule
+      })
+    }
+  })
 
-  it.effect("no price is a 503 that says when to come back, and too little a 422", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const ask = (fields: Record<string, unknown>) =>
-        api.call("POST", "/v1/quotes", {
-          key,
-          json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5", ...fields }
-        })
-      const noPrice = yield* ask({ toCurrency: "GBP" })
-      expect([noPrice.status, noPrice.headers["retry-after"], noPrice.body.error.code]).toEqual([
-        503,
-        "10",
-        "RATE_UNAVAILABLE"
-      ])
-      // No watcher runs here, so that no gas price is known.
-      const noGas = yield* ask({ toCurrency: "USDC", chain: "base" })
-      expect([noGas.status, noGas.body.error.message]).toEqual([
-        503,
-        "No recent gas price of base is known: ask again later."
-      ])
-      const little = yield* ask({ amount: "0.01" })
-      expect([little.status, little.body.error.code, little.body.error.details]).toEqual([
-        422,
-        "AMOUNT_TOO_SMALL",
-        { gross: "0", fees: { network: "0", service: "0" } }
-      ])
-    })
-  )
+  test("no price is a 503 that says when to come back, and too little a 422", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const ask = (fields: Record<string, unknown>) =>
+      api.call("POST", "/v1/quotes", {
+        key,
+        json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5", ...fields }
+      })
+    const noPrice = yield* ask({ toCurrency: "GBP" })
+    expect([noPrice.status, noPrice.headers["retry-after"], noPrice.body.error.code]).toEqual([
+      503,
+      "10",
+      "RATE_UNAVAILABLE"
+    ])
+    // No watcher runs here, so that no gas price is known.
+    const noGas = yield* ask({ toCurrency: "USDC", chain: "base" })
+    expect([noGas.status, noGas.body.error.message]).toEqual([
+      503,
+      "No recent gas price of base is known: ask again later."
+    ])
+    const little = yield* ask({ amount: "0.01" })
+    expect([little.status, little.body.error.code, little.body.error.details]).toEqual([
+      422,
+      "AMOUNT_TOO_SMALL",
+      { gross: "0", fees: { network: "0", service: "0" } }
+    ])
+  })
 })

@@ -1,26 +1,27 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { CreateQuote } from "../../src/Domain/Quote.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { create, fixed, quotesWith } from "./quoting.ts"
 
-it.effect("a fiat amount buys tokens: rate, fees and validity as published", () =>
-  Effect.gen(function* () {
-    const quote = yield* create({ fromCurrency: "EUR", toCurrency: "USDC", amount: "100.50" })
-    // 65,000 gas at 10 gwei are 0.00065 ETH, 1.625 USD.
-    expect(quote).toEqual({
-      id: expect.stringMatching(/^quote_[A-Za-z0-9_-]{22}$/),
-      fromCurrency: "EUR",
-      toCurrency: "USDC",
-      fromAmount: "100.50",
-      toAmount: "108.37225",
-      rate: "1.1",
-      chain: "ethereum",
-      validUntil: "1970-01-01T00:00:30.000Z",
-      fees: { network: "1.625", service: "0.55275" }
-    })
-  }).pipe(Effect.provide(quotesWith()))
-)
+const test = scopedTest(quotesWith())
+
+test("a fiat amount buys tokens: rate, fees and validity as published", function* () {
+  const quote = yield* create({ fromCurrency: "EUR", toCurrency: "USDC", amount: "100.50" })
+  // 65,000 gas at 10 gwei are 0.00065 ETH, 1.625 USD.
+  expect(quote).toEqual({
+    id: expect.stringMatching(/^quote_[A-Za-z0-9_-]{22}$/),
+    fromCurrency: "EUR",
+    toCurrency: "USDC",
+    fromAmount: "100.50",
+    toAmount: "108.37225",
+    rate: "1.1",
+    chain: "ethereum",
+    validUntil: "1970-01-01T00:00:30.000Z",
+    fees: { network: "1.625", service: "0.55275" }
+  })
+})
 
 const priced: ReadonlyArray<readonly [request: CreateQuote, expected: Record<string, unknown>]> = [
   // A native transfer takes 21,000 gas.
@@ -56,12 +57,13 @@ it.effect.each(priced)("%j", ([request, expected]) =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
-it.effect("the data fee of an OP-stack chain comes on top", () =>
-  Effect.gen(function* () {
+scopedTest(quotesWith({ chains: [testChain({ chain: "optimism" })] }))(
+  "the data fee of an OP-stack chain comes on top",
+  function* () {
     const quote = yield* create({ fromCurrency: "USD", toCurrency: "ETH", amount: "2500", chain: "optimism" })
     // 21,000 gas at 10 gwei, and 0.0001 ETH
     expect(quote).toMatchObject({ toAmount: "0.99469", fees: { network: "0.00031", service: "0.005" } })
-  }).pipe(Effect.provide(quotesWith({ chains: [testChain({ chain: "optimism" })] })))
+  }
 )
 
 const impossible: ReadonlyArray<
@@ -95,50 +97,44 @@ it.effect.each(impossible)("%j is impossible", ([request, problems]) =>
   }).pipe(Effect.provide(quotesWith()))
 )
 
-it.effect("the chain is ethereum, or the only one that has the token, and must be watched in the key's mode", () =>
-  Effect.gen(function* () {
+scopedTest(quotesWith({ chains: [testChain({ chain: "polygon" }), testChain({ chain: "ethereum", mode: "live" })] }))(
+  "the chain is ethereum, or the only one that has the token, and must be watched in the key's mode",
+  function* () {
     const result = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "USDC", amount: "5" }))
     expect(result).toMatchObject(
       Either.left({ problems: [{ path: "chain", message: "ethereum is not available to this key: choose polygon" }] })
     )
     const matic = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "MATIC", amount: "5" }))
     expect(matic).toMatchObject(Either.left({ _tag: "RateUnavailable" }))
-  }).pipe(
-    Effect.provide(
-      quotesWith({ chains: [testChain({ chain: "polygon" }), testChain({ chain: "ethereum", mode: "live" })] })
-    )
+  }
+)
+
+test("no price and no gas price known are refusals, never a guess", function* () {
+  const message = (request: CreateQuote) =>
+    Effect.map(Effect.flip(create(request)), (error) => String(Reflect.get(error, "message")))
+  expect(yield* message({ fromCurrency: "GBP", toCurrency: "USDC", amount: "5" })).toBe(
+    "No price of GBP can be given (no source has one): ask again later."
   )
-)
+  expect(yield* message({ fromCurrency: "USD", toCurrency: "USDC", amount: "5", chain: "polygon" })).toBe(
+    "No recent gas price of polygon is known: ask again later."
+  )
+})
 
-it.effect("no price and no gas price known are refusals, never a guess", () =>
-  Effect.gen(function* () {
-    const message = (request: CreateQuote) =>
-      Effect.map(Effect.flip(create(request)), (error) => String(Reflect.get(error, "message")))
-    expect(yield* message({ fromCurrency: "GBP", toCurrency: "USDC", amount: "5" })).toBe(
-      "No price of GBP can be given (no source has one): ask again later."
-    )
-    expect(yield* message({ fromCurrency: "USD", toCurrency: "USDC", amount: "5", chain: "polygon" })).toBe(
-      "No recent gas price of polygon is known: ask again later."
-    )
-  }).pipe(Effect.provide(quotesWith()))
-)
-
-it.effect("a source that has not been read yet has no price, and fixed prices do not replace it", () =>
-  Effect.gen(function* () {
+scopedTest(quotesWith({ rates: { ...testRates(fixed), sources: ["coinbase"] } }))(
+  "a source that has not been read yet has no price, and fixed prices do not replace it",
+  function* () {
     const result = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "EUR", amount: "5" }))
     expect(result).toMatchObject(Either.left({ _tag: "RateUnavailable" }))
-  }).pipe(Effect.provide(quotesWith({ rates: { ...testRates(fixed), sources: ["coinbase"] } })))
+  }
 )
 
-it.effect("an amount that the fees eat up is too small", () =>
-  Effect.gen(function* () {
-    expect(yield* Effect.flip(create({ fromCurrency: "USD", toCurrency: "USDC", amount: "1.63" }))).toMatchObject({
-      _tag: "AmountTooSmall",
-      gross: "1.63",
-      fees: { network: "1.625", service: "0.00815" }
-    })
-    expect(yield* create({ fromCurrency: "USD", toCurrency: "USDC", amount: "1.64" })).toMatchObject({
-      toAmount: "0.0068"
-    })
-  }).pipe(Effect.provide(quotesWith()))
-)
+test("an amount that the fees eat up is too small", function* () {
+  expect(yield* Effect.flip(create({ fromCurrency: "USD", toCurrency: "USDC", amount: "1.63" }))).toMatchObject({
+    _tag: "AmountTooSmall",
+    gross: "1.63",
+    fees: { network: "1.625", service: "0.00815" }
+  })
+  expect(yield* create({ fromCurrency: "USD", toCurrency: "USDC", amount: "1.64" })).toMatchObject({
+    toAmount: "0.0068"
+  })
+})

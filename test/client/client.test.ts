@@ -1,7 +1,8 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { createClient, type TilldClient, TilldError, toBaseUnits } from "../../src/client/index.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { startFront } from "./front.ts"
 
@@ -36,136 +37,120 @@ const all = async (payments: ReturnType<TilldClient["payments"]["listAll"]>) => 
   return found
 }
 
-layer(app, { excludeTestServices: true })("a client of a server", (it) => {
-  it.scoped("makes a payment, finds it and lists it", () =>
-    Effect.gen(function* () {
-      const tilld = yield* client
-      const payment = yield* Effect.promise(() =>
-        tilld.payments.create({ ...order, metadata: { cart: 7 }, expiresIn: undefined })
-      )
-      expect(payment).toMatchObject({ ...order, status: "pending", metadata: { cart: 7 } })
-      expect(payment.createdAt).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
-      expect(yield* Effect.promise(() => tilld.payments.get(payment.id))).toEqual(payment)
-      const page = yield* Effect.promise(() => tilld.payments.list({ status: "pending", chain: "base", limit: 100 }))
-      expect(page.data).toContainEqual(payment)
-      const none = yield* Effect.promise(() => tilld.payments.list({ status: "confirmed", chain: undefined }))
-      expect(none).toEqual({ data: [], cursor: null })
+liveSuite(app, "a client of a server", (test, it) => {
+  test("makes a payment, finds it and lists it", function* () {
+    const tilld = yield* client
+    const payment = yield* Effect.promise(() =>
+      tilld.payments.create({ ...order, metadata: { cart: 7 }, expiresIn: undefined })
+    )
+    expect(payment).toMatchObject({ ...order, status: "pending", metadata: { cart: 7 } })
+    expect(payment.createdAt).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    expect(yield* Effect.promise(() => tilld.payments.get(payment.id))).toEqual(payment)
+    const page = yield* Effect.promise(() => tilld.payments.list({ status: "pending", chain: "base", limit: 100 }))
+    expect(page.data).toContainEqual(payment)
+    const none = yield* Effect.promise(() => tilld.payments.list({ status: "confirmed", chain: undefined }))
+    expect(none).toEqual({ data: [], cursor: null })
+  })
+
+  test("turns pages by itself, and no more of them than are asked for", function* () {
+    const api = yield* TestApi
+    const front = yield* startFront(api)
+    const tilld = createClient({ baseUrl: front.url, apiKey: yield* api.newKey() })
+    const refs = ["a", "b", "c", "d", "e"]
+    for (const merchantRef of refs) {
+      yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef, chain: "optimism" }))
+    }
+    const before = front.seen.length
+    const found = yield* Effect.promise(() => all(tilld.payments.listAll({ chain: "optimism", limit: 2 })))
+    expect(found).toEqual([...refs].reverse())
+    expect(front.seen.length - before).toBe(3)
+    const first = yield* Effect.promise(async () => {
+      for await (const payment of tilld.payments.listAll({ chain: "optimism", limit: 2 })) return payment.merchantRef
+      return undefined
     })
-  )
+    expect(first).toBe("e")
+    expect(front.seen.length - before).toBe(4)
 
-  it.scoped("turns pages by itself, and no more of them than are asked for", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const front = yield* startFront(api)
-      const tilld = createClient({ baseUrl: front.url, apiKey: yield* api.newKey() })
-      const refs = ["a", "b", "c", "d", "e"]
-      for (const merchantRef of refs) {
-        yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef, chain: "optimism" }))
-      }
-      const before = front.seen.length
-      const found = yield* Effect.promise(() => all(tilld.payments.listAll({ chain: "optimism", limit: 2 })))
-      expect(found).toEqual([...refs].reverse())
-      expect(front.seen.length - before).toBe(3)
-      const first = yield* Effect.promise(async () => {
-        for await (const payment of tilld.payments.listAll({ chain: "optimism", limit: 2 })) return payment.merchantRef
-        return undefined
-      })
-      expect(first).toBe("e")
-      expect(front.seen.length - before).toBe(4)
+    const { cursor } = yield* Effect.promise(() => tilld.payments.list({ chain: "optimism", limit: 3 }))
+    const rest = tilld.payments.listAll({ chain: "optimism", cursor: cursor ?? undefined })
+    expect(yield* Effect.promise(() => all(rest))).toEqual(["b", "a"])
+    expect(front.seen.at(-1)?.path).toContain("limit=100")
+  })
 
-      const { cursor } = yield* Effect.promise(() => tilld.payments.list({ chain: "optimism", limit: 3 }))
-      const rest = tilld.payments.listAll({ chain: "optimism", cursor: cursor ?? undefined })
-      expect(yield* Effect.promise(() => all(rest))).toEqual(["b", "a"])
-      expect(front.seen.at(-1)?.path).toContain("limit=100")
+  test("asks for prices, whose amounts become a payment's", function* () {
+    const tilld = yield* client
+    const quote = yield* Effect.promise(() =>
+      tilld.quotes.create({ fromCurrency: "EUR", toCurrency: "USD", amount: "100.00" })
+    )
+    expect(quote).toMatchObject({ toAmount: "109.45", rate: "1.1", fees: { network: "0", service: "0.55" } })
+    expect(toBaseUnits(quote.toAmount, "USDC")).toBe("109450000")
+  })
+
+  test("registers, lists and deletes webhook endpoints", function* () {
+    const tilld = yield* client
+    const url = "https://shop.example.com/tilld"
+    const endpoint = yield* Effect.promise(() => tilld.webhooks.create({ url, events: ["payment.confirmed"], secret }))
+    expect(endpoint).toMatchObject({ url, events: ["payment.confirmed"] })
+    expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([endpoint])
+    expect(yield* Effect.promise(() => tilld.webhooks.delete(endpoint.id))).toEqual({
+      id: endpoint.id,
+      deleted: true
     })
-  )
+    const again = yield* refusalOf(tilld.webhooks.delete(endpoint.id))
+    expect(again).toMatchObject({ status: 404, code: "NOT_FOUND" })
+  })
 
-  it.scoped("asks for prices, whose amounts become a payment's", () =>
-    Effect.gen(function* () {
-      const tilld = yield* client
-      const quote = yield* Effect.promise(() =>
-        tilld.quotes.create({ fromCurrency: "EUR", toCurrency: "USD", amount: "100.00" })
-      )
-      expect(quote).toMatchObject({ toAmount: "109.45", rate: "1.1", fees: { network: "0", service: "0.55" } })
-      expect(toBaseUnits(quote.toAmount, "USDC")).toBe("109450000")
+  test("is answered the same with the same idempotency key, and with a random one each time otherwise", function* () {
+    const tilld = yield* client
+    const input = { ...order, merchantRef: "once" }
+    const first = yield* Effect.promise(() => tilld.payments.create(input, { idempotencyKey: "order once" }))
+    const again = yield* Effect.promise(() => tilld.payments.create(input, { idempotencyKey: "order once" }))
+    expect(again).toEqual(first)
+    const refused = yield* refusalOf(tilld.payments.create(input))
+    expect(refused).toMatchObject({
+      name: "TilldError",
+      status: 409,
+      code: "DUPLICATE_MERCHANT_REF",
+      details: { paymentId: first.id },
+      requestId: expect.stringMatching(/^req_/),
+      retryAfter: undefined
     })
-  )
+    const other = yield* refusalOf(tilld.payments.create({ ...input, amount: "1" }, { idempotencyKey: "order once" }))
+    expect(other).toMatchObject({ status: 422, code: "IDEMPOTENCY_KEY_REUSED" })
+  })
 
-  it.scoped("registers, lists and deletes webhook endpoints", () =>
-    Effect.gen(function* () {
-      const tilld = yield* client
-      const url = "https://shop.example.com/tilld"
-      const endpoint = yield* Effect.promise(() =>
-        tilld.webhooks.create({ url, events: ["payment.confirmed"], secret })
-      )
-      expect(endpoint).toMatchObject({ url, events: ["payment.confirmed"] })
-      expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([endpoint])
-      expect(yield* Effect.promise(() => tilld.webhooks.delete(endpoint.id))).toEqual({
-        id: endpoint.id,
-        deleted: true
-      })
-      const again = yield* refusalOf(tilld.webhooks.delete(endpoint.id))
-      expect(again).toMatchObject({ status: 404, code: "NOT_FOUND" })
-    })
-  )
+  test("tells what the server says of a request that is not valid", function* () {
+    const tilld = yield* client
+    const refused = yield* refusalOf(tilld.payments.create({ ...order, merchantRef: "bad", amount: "1.5" }))
+    expect(refused).toMatchObject({ status: 400, code: "VALIDATION_ERROR" })
+    expect(refused.message).toBe("The request is not valid: details lists every problem.")
+    expect(refused.details).toEqual([{ path: "amount", message: expect.stringContaining("smallest unit") }])
+    const unknown = yield* refusalOf(tilld.payments.get("a/../b?c=d#e"))
+    expect(unknown).toMatchObject({ status: 404, message: "There is no such payment." })
+  })
 
-  it.scoped("is answered the same with the same idempotency key, and with a random one each time otherwise", () =>
-    Effect.gen(function* () {
-      const tilld = yield* client
-      const input = { ...order, merchantRef: "once" }
-      const first = yield* Effect.promise(() => tilld.payments.create(input, { idempotencyKey: "order once" }))
-      const again = yield* Effect.promise(() => tilld.payments.create(input, { idempotencyKey: "order once" }))
-      expect(again).toEqual(first)
-      const refused = yield* refusalOf(tilld.payments.create(input))
-      expect(refused).toMatchObject({
-        name: "TilldError",
-        status: 409,
-        code: "DUPLICATE_MERCHANT_REF",
-        details: { paymentId: first.id },
-        requestId: expect.stringMatching(/^req_/),
-        retryAfter: undefined
-      })
-      const other = yield* refusalOf(tilld.payments.create({ ...input, amount: "1" }, { idempotencyKey: "order once" }))
-      expect(other).toMatchObject({ status: 422, code: "IDEMPOTENCY_KEY_REUSED" })
-    })
-  )
+  test("never reveals its key", function* () {
+    const { apiKey, baseUrl } = yield* connect
+    const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`
+    const refused = yield* refusalOf(createClient({ baseUrl, apiKey: wrong }).payments.list())
+    expect(refused).toMatchObject({ status: 401, code: "UNAUTHORIZED", requestId: expect.stringMatching(/^req_/) })
 
-  it.scoped("tells what the server says of a request that is not valid", () =>
-    Effect.gen(function* () {
-      const tilld = yield* client
-      const refused = yield* refusalOf(tilld.payments.create({ ...order, merchantRef: "bad", amount: "1.5" }))
-      expect(refused).toMatchObject({ status: 400, code: "VALIDATION_ERROR" })
-      expect(refused.message).toBe("The request is not valid: details lists every problem.")
-      expect(refused.details).toEqual([{ path: "amount", message: expect.stringContaining("smallest unit") }])
-      const unknown = yield* refusalOf(tilld.payments.get("a/../b?c=d#e"))
-      expect(unknown).toMatchObject({ status: 404, message: "There is no such payment." })
-    })
-  )
-
-  it.scoped("never reveals its key", () =>
-    Effect.gen(function* () {
-      const { apiKey, baseUrl } = yield* connect
-      const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`
-      const refused = yield* refusalOf(createClient({ baseUrl, apiKey: wrong }).payments.list())
-      expect(refused).toMatchObject({ status: 401, code: "UNAUTHORIZED", requestId: expect.stringMatching(/^req_/) })
-
-      const front = yield* startFront()
-      const tilld = createClient({ baseUrl: front.url, apiKey })
-      const echo = { code: "BAD_REQUEST", message: `X-API-Key: ${apiKey}`, details: { headers: [apiKey] } }
-      front.expect({ status: 400, body: { error: echo } })
-      const echoed = yield* refusalOf(tilld.payments.list())
-      expect(echoed.message).toBe("X-API-Key: [API key]")
-      expect(echoed.details).toEqual({ headers: ["[API key]"] })
-      front.expect({ status: 302, headers: { location: `https://elsewhere.example/?key=${apiKey}` } })
-      const moved = yield* refusalOf(tilld.payments.list())
-      for (const shown of [refused, echoed, moved, tilld]) {
-        expect(JSON.stringify(Object.entries(shown))).not.toContain(apiKey)
-        expect(String(shown)).not.toContain(apiKey)
-      }
-      expect(front.seen.length).toBe(2)
-      expect(moved.message).toContain("redirect (status 302 to https://elsewhere.example/?key=[API key])")
-    })
-  )
+    const front = yield* startFront()
+    const tilld = createClient({ baseUrl: front.url, apiKey })
+    const echo = { code: "BAD_REQUEST", message: `X-API-Key: ${apiKey}`, details: { headers: [apiKey] } }
+    front.expect({ status: 400, body: { error: echo } })
+    const echoed = yield* refusalOf(tilld.payments.list())
+    expect(echoed.message).toBe("X-API-Key: [API key]")
+    expect(echoed.details).toEqual({ headers: ["[API key]"] })
+    front.expect({ status: 302, headers: { location: `https://elsewhere.example/?key=${apiKey}` } })
+    const moved = yield* refusalOf(tilld.payments.list())
+    for (const shown of [refused, echoed, moved, tilld]) {
+      expect(JSON.stringify(Object.entries(shown))).not.toContain(apiKey)
+      expect(String(shown)).not.toContain(apiKey)
+    }
+    expect(front.seen.length).toBe(2)
+    expect(moved.message).toContain("redirect (status 302 to https://elsewhere.example/?key=[API key])")
+  })
 
   it.scoped.each(["", "/", "/shop/pay", "/shop/pay/"])("joins a base URL that ends with %j", (end) =>
     Effect.gen(function* () {

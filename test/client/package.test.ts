@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { folderWithTilld } from "../lib/packed.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { root, start } from "../lib/tilld.ts"
 
 /** A merchant's program: a folder with tilld as it is shipped, and nothing that tilld depends on. */
@@ -46,14 +47,13 @@ export const wrong = tilld.payments.create({ merchantRef: "1", amount: "1", curr
 export const number = tilld.payments.create({ merchantRef: "1", amount: 1, currency: "ETH", chain: "base" })
 `
 
-layer(Program.layer, { excludeTestServices: true })("tilld/client as it is shipped", (it) => {
-  it.scoped("is imported by plain Node where nothing else is installed", () =>
-    Effect.gen(function* () {
-      const cwd = yield* Program
-      expect(readdirSync(join(cwd, "node_modules"))).toEqual(["tilld"])
-      writeFileSync(
-        join(cwd, "main.mjs"),
-        `import * as client from "tilld/client"
+liveSuite(Program.layer, "tilld/client as it is shipped", (test, it) => {
+  test("is imported by plain Node where nothing else is installed", function* () {
+    const cwd = yield* Program
+    expect(readdirSync(join(cwd, "node_modules"))).toEqual(["tilld"])
+    writeFileSync(
+      join(cwd, "main.mjs"),
+      `import * as client from "tilld/client"
         import { readFileSync } from "node:fs"
         const [{ body, secret, signature }] = JSON.parse(readFileSync(process.argv[2], "utf8"))
         const event = await client.verifyWebhook(body, signature, secret)
@@ -61,39 +61,36 @@ layer(Program.layer, { excludeTestServices: true })("tilld/client as it is shipp
         const error = await tilld.payments.list().catch((error) => error)
         const failed = error instanceof client.TilldConnectionError
         console.log(JSON.stringify({ names: Object.keys(client).sort(), id: event.id, failed }))`
-      )
-      const vectors = join(root, "test/vectors/webhook.json")
-      const ended = yield* Effect.flatMap(start(process.execPath, ["main.mjs", vectors], { cwd }), ({ ended }) => ended)
-      expect(ended.stderr).toBe("")
-      expect(JSON.parse(ended.stdout)).toEqual({
-        names: [
-          "TilldConnectionError",
-          "TilldError",
-          "WebhookTimestampError",
-          "WebhookVerificationError",
-          "createClient",
-          "toBaseUnits",
-          "verifyWebhook"
-        ],
-        id: "evt_4JqJ2mCwT1yGkZb6rXn0aQ",
-        failed: true
-      })
+    )
+    const vectors = join(root, "test/vectors/webhook.json")
+    const ended = yield* Effect.flatMap(start(process.execPath, ["main.mjs", vectors], { cwd }), ({ ended }) => ended)
+    expect(ended.stderr).toBe("")
+    expect(JSON.parse(ended.stdout)).toEqual({
+      names: [
+        "TilldConnectionError",
+        "TilldError",
+        "WebhookTimestampError",
+        "WebhookVerificationError",
+        "createClient",
+        "toBaseUnits",
+        "verifyWebhook"
+      ],
+      id: "evt_4JqJ2mCwT1yGkZb6rXn0aQ",
+      failed: true
     })
-  )
+  })
 
-  it.effect("imports nothing, and is in none of the daemon's files", () =>
-    Effect.gen(function* () {
-      const dist = join(yield* Program, "node_modules/tilld/dist")
-      const shipped = (name: string) => readFileSync(join(dist, name), "utf8")
-      for (const name of ["client.js", "client.d.ts"]) {
-        expect(shipped(name)).not.toMatch(/^import |\bimport\(|\brequire\(|\bfrom "/m)
-      }
-      expect(shipped("client.js")).not.toMatch(/effect/i)
-      expect(shipped("client.js").length).toBeLessThan(20_000)
-      const daemon = ["tilld.js", ...readdirSync(join(dist, "chunks")).map((name) => `chunks/${name}`)]
-      expect(daemon.filter((name) => shipped(name).includes("TilldConnectionError"))).toEqual([])
-    })
-  )
+  test("imports nothing, and is in none of the daemon's files", function* () {
+    const dist = join(yield* Program, "node_modules/tilld/dist")
+    const shipped = (name: string) => readFileSync(join(dist, name), "utf8")
+    for (const name of ["client.js", "client.d.ts"]) {
+      expect(shipped(name)).not.toMatch(/^import |\bimport\(|\brequire\(|\bfrom "/m)
+    }
+    expect(shipped("client.js")).not.toMatch(/effect/i)
+    expect(shipped("client.js").length).toBeLessThan(20_000)
+    const daemon = ["tilld.js", ...readdirSync(join(dist, "chunks")).map((name) => `chunks/${name}`)]
+    expect(daemon.filter((name) => shipped(name).includes("TilldConnectionError"))).toEqual([])
+  })
 
   it.scoped.each([
     ["the DOM's types alone", ["--lib", "ES2022,DOM,DOM.AsyncIterable"]],

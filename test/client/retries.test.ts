@@ -1,4 +1,4 @@
-import { describe, expect, it, layer } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import {
   type ClientOptions,
@@ -10,6 +10,7 @@ import {
 import { makeClient } from "../../src/client/make.ts"
 import { sleep } from "../../src/client/time.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { liveSuite, liveTest } from "../lib/scopedTest.ts"
 import { type Fate, type Front, startFront } from "./front.ts"
 
 const apiKey = `svc_test_${"k".repeat(49)}`
@@ -59,7 +60,7 @@ const listing = (fates: ReadonlyArray<Fate>, options: Partial<ClientOptions> = {
     return { error, waits, sent: front.seen.length }
   })
 
-layer(testApp(), { excludeTestServices: true })("a retry at a server", (it) => {
+liveSuite(testApp(), "a retry at a server", (test) => {
   const behindFront = Effect.gen(function* () {
     const api = yield* TestApi
     const front = yield* startFront(api)
@@ -71,47 +72,44 @@ layer(testApp(), { excludeTestServices: true })("a retry at a server", (it) => {
       ({ data }) => data
     )
 
-  it.scoped("gets the payment that was made before the connection was reset, and it was made once", () =>
-    Effect.gen(function* () {
-      const { front, tilld } = yield* behindFront
-      const before = (yield* payments(tilld)).length
-      front.expect("reset after", "reset after")
-      const payment = yield* Effect.promise(() => tilld.payments.create(order))
-      const posts = front.seen.filter(({ method }) => method === "POST")
-      expect(posts.length).toBe(3)
-      expect(new Set(posts.map(({ headers }) => headers["idempotency-key"])).size).toBe(1)
-      expect(new Set(posts.map(({ body }) => body)).size).toBe(1)
-      const [newest, ...others] = yield* payments(tilld)
-      expect(newest).toEqual(payment)
-      expect(others.length).toBe(before)
-    })
-  )
+  test("gets the payment that was made before the connection was reset, and it was made once", function* () {
+    const { front, tilld } = yield* behindFront
+    const before = (yield* payments(tilld)).length
+    front.expect("reset after", "reset after")
+    const payment = yield* Effect.promise(() => tilld.payments.create(order))
+    const posts = front.seen.filter(({ method }) => method === "POST")
+    expect(posts.length).toBe(3)
+    expect(new Set(posts.map(({ headers }) => headers["idempotency-key"])).size).toBe(1)
+    expect(new Set(posts.map(({ body }) => body)).size).toBe(1)
+    const [newest, ...others] = yield* payments(tilld)
+    expect(newest).toEqual(payment)
+    expect(others.length).toBe(before)
+  })
 
-  it.scoped("makes what the reset kept from being made", () =>
-    Effect.gen(function* () {
-      const { front, tilld, waits } = yield* behindFront
-      front.expect("reset before", { status: 502, body: "<html>Bad Gateway</html>" })
-      const payment = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef: "order-2" }))
-      expect(payment.status).toBe("pending")
-      expect(waits).toEqual([500, 1_000])
-    })
-  )
+  test("makes what the reset kept from being made", function* () {
+    const { front, tilld, waits } = yield* behindFront
+    front.expect("reset before", { status: 502, body: "<html>Bad Gateway</html>" })
+    const payment = yield* Effect.promise(() => tilld.payments.create({ ...order, merchantRef: "order-2" }))
+    expect(payment.status).toBe("pending")
+    expect(waits).toEqual([500, 1_000])
+  })
 
-  it.scoped("of a deletion finds nothing, when the attempt before it has deleted", () =>
-    Effect.gen(function* () {
-      const { front, tilld } = yield* behindFront
-      const { id } = yield* Effect.promise(() => tilld.webhooks.create(endpoint))
-      front.expect("reset after")
-      expect(yield* Effect.promise(() => tilld.webhooks.delete(id))).toEqual({ id, deleted: true })
-      expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([])
-      // An attempt that was turned away has deleted nothing.
-      front.expect(refusal(429, "RATE_LIMITED"))
-      expect(yield* failureOf(tilld.webhooks.delete(id))).toMatchObject({ code: "NOT_FOUND" })
-      // Of a payment there is no such excuse.
-      front.expect("reset before")
-      expect(yield* failureOf(tilld.payments.get("pay_none"))).toMatchObject({ code: "NOT_FOUND" })
-    })
-  )
+  test("of a deletion finds nothing, when an attempt before it has deleted", function* () {
+    const { front, tilld } = yield* behindFront
+    const { id } = yield* Effect.promise(() => tilld.webhooks.create(endpoint))
+    front.expect("reset after")
+    expect(yield* Effect.promise(() => tilld.webhooks.delete(id))).toEqual({ id, deleted: true })
+    expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([])
+    const other = yield* Effect.promise(() => tilld.webhooks.create(endpoint))
+    front.expect("reset after", refusal(429, "RATE_LIMITED"))
+    expect(yield* Effect.promise(() => tilld.webhooks.delete(other.id))).toEqual({ id: other.id, deleted: true })
+    // An attempt that was turned away has deleted nothing.
+    front.expect(refusal(429, "RATE_LIMITED"))
+    expect(yield* failureOf(tilld.webhooks.delete(id))).toMatchObject({ code: "NOT_FOUND" })
+    // Of a payment there is no such excuse.
+    front.expect("reset before")
+    expect(yield* failureOf(tilld.payments.get("pay_none"))).toMatchObject({ code: "NOT_FOUND" })
+  })
 })
 
 describe("a request", () => {
@@ -146,113 +144,97 @@ describe("a request", () => {
     })
   )
 
-  it.scopedLive("is given up after as many retries as allowed, with the last error", () =>
-    Effect.gen(function* () {
-      const fates = [refusal(500, "A"), refusal(500, "B"), refusal(500, "C"), refusal(500, "D"), found]
-      expect(yield* listing(fates)).toMatchObject({ error: { code: "C" }, sent: 3 })
-      expect(yield* listing(fates, { maxRetries: 0 })).toMatchObject({ error: { code: "A" }, waits: [], sent: 1 })
+  liveTest("is given up after as many retries as allowed, with the last error", function* () {
+    const fates = [refusal(500, "A"), refusal(500, "B"), refusal(500, "C"), refusal(500, "D"), found]
+    expect(yield* listing(fates)).toMatchObject({ error: { code: "C" }, sent: 3 })
+    expect(yield* listing(fates, { maxRetries: 0 })).toMatchObject({ error: { code: "A" }, waits: [], sent: 1 })
+  })
+
+  liveTest("waits twice as long each time, up to eight seconds, and by chance up to half of it less", function* () {
+    const fates = Array.from({ length: 7 }, () => "reset before" as const)
+    const { waits } = yield* listing([...fates, found], { maxRetries: 7 })
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000])
+    expect((yield* listing([...fates, found], { maxRetries: 7 }, 0.5)).waits).toEqual(waits.map((wait) => wait * 0.75))
+  })
+
+  liveTest("waits as long as Retry-After says on top, and is not kept waiting for more than a minute", function* () {
+    const limited = (retryAfter: string, date = "Fri, 31 Dec 1999 23:59:49 GMT") =>
+      listing([refusal(429, "RATE_LIMITED", { "retry-after": retryAfter, date }), found])
+    expect(yield* limited("1")).toMatchObject({ waits: [1_500], sent: 2 })
+    expect(yield* limited("60")).toMatchObject({ waits: [60_500], sent: 2 })
+    expect(yield* limited("61")).toMatchObject({ error: { retryAfter: 61 }, waits: [], sent: 1 })
+    expect(yield* limited("Fri, 31 Dec 1999 23:59:59 GMT")).toMatchObject({ waits: [10_500] })
+    expect(yield* limited("Fri, 31 Dec 1999 23:00:00 GMT")).toMatchObject({ waits: [500] })
+    expect(yield* limited("soon")).toMatchObject({ waits: [500] })
+  })
+
+  liveTest("without a response fails at the timeout, and so does a response that does not end", function* () {
+    const late = { message: "tilld did not answer within 20 ms", name: "TilldConnectionError" }
+    expect(yield* listing(["hang", "hang"], { timeoutMs: 20, maxRetries: 1 })).toMatchObject({
+      error: late,
+      waits: [500]
     })
-  )
+    const front = yield* startFront()
+    const slow = new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }))
+    const { tilld } = hasty(front, { fetch: async () => slow, timeoutMs: 20, maxRetries: 0 })
+    expect(yield* failureOf(tilld.payments.list())).toMatchObject(late)
+  })
 
-  it.scopedLive("waits twice as long each time, up to eight seconds, and by chance up to half of it less", () =>
-    Effect.gen(function* () {
-      const fates = Array.from({ length: 7 }, () => "reset before" as const)
-      const { waits } = yield* listing([...fates, found], { maxRetries: 7 })
-      expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000])
-      expect((yield* listing([...fates, found], { maxRetries: 7 }, 0.5)).waits).toEqual(
-        waits.map((wait) => wait * 0.75)
-      )
-    })
-  )
+  liveTest("that cannot connect gives the error code, and nothing else", function* () {
+    const { url } = yield* Effect.scoped(startFront())
+    const closed = { baseUrl: url, apiKey, maxRetries: 0 }
+    const refused = yield* failureOf(createClient(closed).payments.list())
+    expect(refused).toBeInstanceOf(TilldConnectionError)
+    expect(refused).toMatchObject({ message: "The connection to tilld failed (ECONNREFUSED)" })
+    const telling = async () => Promise.reject(new Error(`cannot send X-API-Key: ${apiKey}`))
+    const told = yield* failureOf(createClient({ ...closed, fetch: telling }).payments.list())
+    expect(told).toMatchObject({ message: "The connection to tilld failed" })
+  })
 
-  it.scopedLive("waits as long as Retry-After says on top, and is not kept waiting for more than a minute", () =>
-    Effect.gen(function* () {
-      const limited = (retryAfter: string, date = "Fri, 31 Dec 1999 23:59:49 GMT") =>
-        listing([refusal(429, "RATE_LIMITED", { "retry-after": retryAfter, date }), found])
-      expect(yield* limited("1")).toMatchObject({ waits: [1_500], sent: 2 })
-      expect(yield* limited("60")).toMatchObject({ waits: [60_500], sent: 2 })
-      expect(yield* limited("61")).toMatchObject({ error: { retryAfter: 61 }, waits: [], sent: 1 })
-      expect(yield* limited("Fri, 31 Dec 1999 23:59:59 GMT")).toMatchObject({ waits: [10_500] })
-      expect(yield* limited("Fri, 31 Dec 1999 23:00:00 GMT")).toMatchObject({ waits: [500] })
-      expect(yield* limited("soon")).toMatchObject({ waits: [500] })
-    })
-  )
+  liveTest("is aborted by its signal: before it is sent, without a response, and while waiting", function* () {
+    const front = yield* startFront()
+    const { tilld } = hasty(front)
+    const reason = new Error("the customer left")
+    expect(yield* failureOf(tilld.payments.list({}, { signal: AbortSignal.abort(reason) }))).toBe(reason)
+    expect(front.seen.length).toBe(0)
 
-  it.scopedLive("without a response fails at the timeout, and so does a response that does not end", () =>
-    Effect.gen(function* () {
-      const late = { message: "tilld did not answer within 20 ms", name: "TilldConnectionError" }
-      expect(yield* listing(["hang", "hang"], { timeoutMs: 20, maxRetries: 1 })).toMatchObject({
-        error: late,
-        waits: [500]
-      })
-      const front = yield* startFront()
-      const slow = new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }))
-      const { tilld } = hasty(front, { fetch: async () => slow, timeoutMs: 20, maxRetries: 0 })
-      expect(yield* failureOf(tilld.payments.list())).toMatchObject(late)
-    })
-  )
+    // The signal comes from what the client does itself: sends, and waits.
+    const sending = new AbortController()
+    const fetch: ClientOptions["fetch"] = (url, init) => {
+      // What the client calls unless it is told otherwise.
+      // @effect-diagnostics-next-line globalFetch:off
+      const answer = globalThis.fetch(url, init)
+      sending.abort(reason)
+      return answer
+    }
+    front.expect("hang")
+    const cut = hasty(front, { fetch })
+    expect(yield* failureOf(cut.tilld.payments.create(order, { signal: sending.signal }))).toBe(reason)
+    expect(cut.waits).toEqual([])
 
-  it.scopedLive("that cannot connect gives the error code, and nothing else", () =>
-    Effect.gen(function* () {
-      const { url } = yield* Effect.scoped(startFront())
-      const closed = { baseUrl: url, apiKey, maxRetries: 0 }
-      const refused = yield* failureOf(createClient(closed).payments.list())
-      expect(refused).toBeInstanceOf(TilldConnectionError)
-      expect(refused).toMatchObject({ message: "The connection to tilld failed (ECONNREFUSED)" })
-      const telling = async () => Promise.reject(new Error(`cannot send X-API-Key: ${apiKey}`))
-      const told = yield* failureOf(createClient({ ...closed, fetch: telling }).payments.list())
-      expect(told).toMatchObject({ message: "The connection to tilld failed" })
-    })
-  )
-
-  it.scopedLive("is aborted by its signal: before it is sent, without a response, and while waiting", () =>
-    Effect.gen(function* () {
-      const front = yield* startFront()
-      const { tilld } = hasty(front)
-      const reason = new Error("the customer left")
-      expect(yield* failureOf(tilld.payments.list({}, { signal: AbortSignal.abort(reason) }))).toBe(reason)
-      expect(front.seen.length).toBe(0)
-
-      // The signal comes from what the client does itself: sends, and waits.
-      const sending = new AbortController()
-      const fetch: ClientOptions["fetch"] = (url, init) => {
-        // What the client calls unless it is told otherwise.
-        // @effect-diagnostics-next-line globalFetch:off
-        const answer = globalThis.fetch(url, init)
-        sending.abort(reason)
-        return answer
-      }
-      front.expect("hang")
-      const cut = hasty(front, { fetch })
-      expect(yield* failureOf(cut.tilld.payments.create(order, { signal: sending.signal }))).toBe(reason)
-      expect(cut.waits).toEqual([])
-
-      const waiting = new AbortController()
-      front.expect(refusal(429, "RATE_LIMITED", { "retry-after": "60" }))
-      const patient = makeClient(
-        { baseUrl: front.url, apiKey },
-        {
-          random: () => 0,
-          sleep: (millis, signal) => {
-            const asleep = sleep(millis, signal)
-            waiting.abort(reason)
-            return asleep
-          }
+    const waiting = new AbortController()
+    front.expect(refusal(429, "RATE_LIMITED", { "retry-after": "60" }))
+    const patient = makeClient(
+      { baseUrl: front.url, apiKey },
+      {
+        random: () => 0,
+        sleep: (millis, signal) => {
+          const asleep = sleep(millis, signal)
+          waiting.abort(reason)
+          return asleep
         }
-      )
-      expect(yield* failureOf(patient.payments.list({}, { signal: waiting.signal }))).toBe(reason)
-    })
-  )
+      }
+    )
+    expect(yield* failureOf(patient.payments.list({}, { signal: waiting.signal }))).toBe(reason)
+  })
 
-  it.scopedLive("waits in real time, too", () =>
-    Effect.gen(function* () {
-      const front = yield* startFront()
-      front.expect(refusal(500, "INTERNAL"), found)
-      const tilld = createClient({ baseUrl: front.url, apiKey })
-      expect(yield* Effect.promise(() => tilld.payments.list())).toEqual({ data: [], cursor: null })
-      expect(front.seen.length).toBe(2)
-    })
-  )
+  liveTest("waits in real time, too", function* () {
+    const front = yield* startFront()
+    front.expect(refusal(500, "INTERNAL"), found)
+    const tilld = createClient({ baseUrl: front.url, apiKey })
+    expect(yield* Effect.promise(() => tilld.payments.list())).toEqual({ data: [], cursor: null })
+    expect(front.seen.length).toBe(2)
+  })
 })
 
 describe("an answer that is not one of tilld", () => {

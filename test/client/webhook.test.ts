@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { createClient, verifyWebhook, WebhookTimestampError, WebhookVerificationError } from "../../src/client/index.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { tilldJson } from "../lib/tilld.ts"
 
 interface Vector {
@@ -87,39 +88,37 @@ describe("verifyWebhook", () => {
     await expect(Reflect.apply(verifyWebhook, undefined, [body, signature, [undefined]])).rejects.toThrow(TypeError)
   })
 
-  it.scopedLive("takes what a daemon delivers", () =>
-    Effect.gen(function* () {
-      const inbox = yield* makeInbox()
-      const chain = yield* localChain("base")
-      const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile })
-      const daemon = yield* serve(home)
-      const asked = ["webhooks", "secret", "--mode", "test", "--config", home.config]
-      const own = yield* tilldJson<{ secret: string }>(asked)
+  liveTest("takes what a daemon delivers", function* () {
+    const inbox = yield* makeInbox()
+    const chain = yield* localChain("base")
+    const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile })
+    const daemon = yield* serve(home)
+    const asked = ["webhooks", "secret", "--mode", "test", "--config", home.config]
+    const own = yield* tilldJson<{ secret: string }>(asked)
 
-      const tilld = createClient({ baseUrl: `${daemon.url}/`, apiKey: daemon.key })
-      const endpoint = { url: `${inbox.url}/endpoint`, events: ["payment.created"], secret } as const
-      yield* Effect.promise(() => tilld.webhooks.create(endpoint))
-      const order = { merchantRef: "order-1", amount: "1", currency: "ETH", chain: "base" } as const
-      const payment = yield* Effect.promise(() =>
-        tilld.payments.create({ ...order, webhookUrl: `${inbox.url}/own`, metadata: { note: "Grüße 🎉" } })
+    const tilld = createClient({ baseUrl: `${daemon.url}/`, apiKey: daemon.key })
+    const endpoint = { url: `${inbox.url}/endpoint`, events: ["payment.created"], secret } as const
+    yield* Effect.promise(() => tilld.webhooks.create(endpoint))
+    const order = { merchantRef: "order-1", amount: "1", currency: "ETH", chain: "base" } as const
+    const payment = yield* Effect.promise(() =>
+      tilld.payments.create({ ...order, webhookUrl: `${inbox.url}/own`, metadata: { note: "Grüße 🎉" } })
+    )
+    for (const [path, key, wrong] of [
+      ["/endpoint", secret, own.secret],
+      ["/own", own.secret, secret]
+    ] as const) {
+      const { request } = yield* inbox.next(path, payment)
+      const header = request.headers["x-service-signature"]
+      const event = yield* Effect.promise(() => verifyWebhook(request.body, header, key))
+      expect(event).toMatchObject({ event: "payment.created", data: payment })
+      expect(yield* Effect.promise(() => verifyWebhook(request.body, request.headers, key))).toEqual(event)
+      const later = { now: () => Number(request.headers["webhook-timestamp"]) * 1000 + 301_000 }
+      yield* Effect.promise(() =>
+        expect(verifyWebhook(request.body, request.headers, key, later)).rejects.toThrow(WebhookTimestampError)
       )
-      for (const [path, key, wrong] of [
-        ["/endpoint", secret, own.secret],
-        ["/own", own.secret, secret]
-      ] as const) {
-        const { request } = yield* inbox.next(path, payment)
-        const header = request.headers["x-service-signature"]
-        const event = yield* Effect.promise(() => verifyWebhook(request.body, header, key))
-        expect(event).toMatchObject({ event: "payment.created", data: payment })
-        expect(yield* Effect.promise(() => verifyWebhook(request.body, request.headers, key))).toEqual(event)
-        const later = { now: () => Number(request.headers["webhook-timestamp"]) * 1000 + 301_000 }
-        yield* Effect.promise(() =>
-          expect(verifyWebhook(request.body, request.headers, key, later)).rejects.toThrow(WebhookTimestampError)
-        )
-        yield* Effect.promise(() =>
-          expect(verifyWebhook(request.body, header, wrong)).rejects.toThrow(WebhookVerificationError)
-        )
-      }
-    })
-  )
+      yield* Effect.promise(() =>
+        expect(verifyWebhook(request.body, header, wrong)).rejects.toThrow(WebhookVerificationError)
+      )
+    }
+  })
 })

@@ -7,6 +7,7 @@ import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
 import { makeGet } from "../../../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
 import type { PriceReading, PriceSource } from "../../../src/Quotes/sources/PriceSource.ts"
+import { liveTest } from "../../lib/scopedTest.ts"
 
 type Respond = (response: ServerResponse, url: string) => void
 
@@ -93,100 +94,86 @@ const tickers = (over: Readonly<Record<string, unknown>> = {}) => ({
 })
 
 describe("Coinbase", () => {
-  it.scopedLive("gives all prices in one request, as the inverse of what a dollar buys", () =>
-    Effect.gen(function* () {
-      const { agents, asked, reading } = yield* read(makeCoinbase, json(rates()))
-      expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
-        ETH: "2500",
-        USDC: "1",
-        USDT: "0.999000999001",
-        DAI: "1",
-        WBTC: "100000",
-        MATIC: "0.25",
-        EUR: "1.25",
-        GBP: "1.33333333333",
-        MXN: "0.0540540540541",
-        refused: []
-      })
-      expect(asked).toEqual(["/v2/exchange-rates?currency=USD"])
-      expect(agents).toEqual(["tilld"])
+  liveTest("gives all prices in one request, as the inverse of what a dollar buys", function* () {
+    const { agents, asked, reading } = yield* read(makeCoinbase, json(rates()))
+    expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
+      ETH: "2500",
+      USDC: "1",
+      USDT: "0.999000999001",
+      DAI: "1",
+      WBTC: "100000",
+      MATIC: "0.25",
+      EUR: "1.25",
+      GBP: "1.33333333333",
+      MXN: "0.0540540540541",
+      refused: []
     })
-  )
+    expect(asked).toEqual(["/v2/exchange-rates?currency=USD"])
+    expect(agents).toEqual(["tilld"])
+  })
 
-  it.scopedLive("knows MATIC by its old name, and takes numbers digit for digit", () =>
-    Effect.gen(function* () {
-      const body = '{"data":{"currency":"USD","rates":{"MATIC":4.0,"ETH":0.000333333333333333333333,"DAI":1e-1}}}'
-      const prices = yield* readPrices(makeCoinbase, json(body))
-      expect(prices).toMatchObject({ MATIC: "0.25", ETH: "3000", DAI: "10" })
-    })
-  )
+  liveTest("knows MATIC by its old name, and takes numbers digit for digit", function* () {
+    const body = '{"data":{"currency":"USD","rates":{"MATIC":4.0,"ETH":0.000333333333333333333333,"DAI":1e-1}}}'
+    const prices = yield* readPrices(makeCoinbase, json(body))
+    expect(prices).toMatchObject({ MATIC: "0.25", ETH: "3000", DAI: "10" })
+  })
 
-  it.scopedLive("refuses what is not above zero, and gives the others", () =>
-    Effect.gen(function* () {
-      const bad = { ETH: "0", DAI: "-1", WBTC: "NaN", EUR: "0x1", GBP: "", MXN: "1e400" }
-      expect(yield* readPrices(makeCoinbase, json(rates(bad)))).toEqual({
-        USDC: "1",
-        USDT: "0.999000999001",
-        MATIC: "0.25",
-        refused: ["ETH", "DAI", "WBTC", "EUR", "GBP", "MXN"]
-      })
+  liveTest("refuses what is not above zero, and gives the others", function* () {
+    const bad = { ETH: "0", DAI: "-1", WBTC: "NaN", EUR: "0x1", GBP: "", MXN: "1e400" }
+    expect(yield* readPrices(makeCoinbase, json(rates(bad)))).toEqual({
+      USDC: "1",
+      USDT: "0.999000999001",
+      MATIC: "0.25",
+      refused: ["ETH", "DAI", "WBTC", "EUR", "GBP", "MXN"]
     })
-  )
+  })
 
-  it.scopedLive("must be asked for dollars", () =>
-    Effect.gen(function* () {
-      const euros = { data: { ...rates().data, currency: "EUR" } }
-      expect(yield* readPrices(makeCoinbase, json(euros))).toBe("its answer has no rates")
-      expect(yield* readPrices(makeCoinbase, json("[]"))).toBe("its answer has no rates")
-    })
-  )
+  liveTest("must be asked for dollars", function* () {
+    const euros = { data: { ...rates().data, currency: "EUR" } }
+    expect(yield* readPrices(makeCoinbase, json(euros))).toBe("its answer has no rates")
+    expect(yield* readPrices(makeCoinbase, json("[]"))).toBe("its answer has no rates")
+  })
 })
 
 describe("Kraken", () => {
-  it.scopedLive("gives the middle of bid and ask, under its own names", () =>
-    Effect.gen(function* () {
-      const { asked, reading } = yield* read(makeKraken, json(tickers()))
-      expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
-        ETH: "2500.05",
-        USDC: "1",
-        USDT: "0.9994",
-        DAI: "1",
-        WBTC: "99500",
-        MATIC: "0.25",
-        EUR: "1.25",
-        GBP: "1.29",
-        refused: []
-      })
-      expect(asked).toEqual(["/0/public/Ticker?pair=ETHUSD,USDCUSD,USDTUSD,DAIUSD,WBTCUSD,POLUSD,EURUSD,GBPUSD"])
+  liveTest("gives the middle of bid and ask, under its own names", function* () {
+    const { asked, reading } = yield* read(makeKraken, json(tickers()))
+    expect(reading._tag === "Right" && pricesOf(reading.right)).toEqual({
+      ETH: "2500.05",
+      USDC: "1",
+      USDT: "0.9994",
+      DAI: "1",
+      WBTC: "99500",
+      MATIC: "0.25",
+      EUR: "1.25",
+      GBP: "1.29",
+      refused: []
     })
-  )
+    expect(asked).toEqual(["/0/public/Ticker?pair=ETHUSD,USDCUSD,USDTUSD,DAIUSD,WBTCUSD,POLUSD,EURUSD,GBPUSD"])
+  })
 
-  it.scopedLive("refuses single markets that are absent, empty, or too wide", () =>
-    Effect.gen(function* () {
-      const bad = {
-        XETHZUSD: undefined,
-        USDCUSD: market("0", "0"),
-        USDTZUSD: market("-1", "1"),
-        DAIUSD: { a: [], b: ["1"] },
-        WBTCUSD: market("102.01", "100"),
-        POLUSD: market("1", "1.01")
-      }
-      expect(yield* readPrices(makeKraken, json(tickers(bad)))).toEqual({
-        EUR: "1.25",
-        GBP: "1.29",
-        refused: ["ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"]
-      })
+  liveTest("refuses single markets that are absent, empty, or too wide", function* () {
+    const bad = {
+      XETHZUSD: undefined,
+      USDCUSD: market("0", "0"),
+      USDTZUSD: market("-1", "1"),
+      DAIUSD: { a: [], b: ["1"] },
+      WBTCUSD: market("102.01", "100"),
+      POLUSD: market("1", "1.01")
+    }
+    expect(yield* readPrices(makeKraken, json(tickers(bad)))).toEqual({
+      EUR: "1.25",
+      GBP: "1.29",
+      refused: ["ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"]
     })
-  )
+  })
 
-  it.scopedLive("is not believed when it reports an error", () =>
-    Effect.gen(function* () {
-      const bad = { ...tickers(), error: ["EQuery:Unknown asset pair"] }
-      expect(yield* readPrices(makeKraken, json(bad))).toBe("it answers with an error")
-      expect(yield* readPrices(makeKraken, json({ error: [] }))).toBe("it answers with an error")
-      expect(yield* readPrices(makeKraken, json({ result: {} }))).toBe("its answer is no ticker")
-    })
-  )
+  liveTest("is not believed when it reports an error", function* () {
+    const bad = { ...tickers(), error: ["EQuery:Unknown asset pair"] }
+    expect(yield* readPrices(makeKraken, json(bad))).toBe("it answers with an error")
+    expect(yield* readPrices(makeKraken, json({ error: [] }))).toBe("it answers with an error")
+    expect(yield* readPrices(makeKraken, json({ result: {} }))).toBe("its answer is no ticker")
+  })
 })
 
 describe("a server that is not well", () => {
@@ -211,13 +198,11 @@ describe("a server that is not well", () => {
     })
   )
 
-  it.scopedLive("is no server", () =>
-    Effect.gen(function* () {
-      const get = yield* makeGet
-      const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
-      expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)
-    })
-  )
+  liveTest("is no server", function* () {
+    const get = yield* makeGet
+    const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
+    expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)
+  })
 
   const observed = (headers: Readonly<Record<string, string>>) =>
     Effect.gen(function* () {
@@ -227,12 +212,10 @@ describe("a server that is not well", () => {
       return { secondsOld: Math.round((before - (point?.observedAt ?? 0)) / 1000), maxAge: point?.maxAge }
     })
 
-  it.scopedLive("gives answers that are as old as a cache on the way says", () =>
-    Effect.gen(function* () {
-      expect((yield* observed({})).secondsOld).toBeLessThanOrEqual(1)
-      expect(yield* observed({ age: "600" })).toEqual({ secondsOld: 600, maxAge: 120_000 })
-      const date = DateTime.toDateUtc(DateTime.subtract(yield* DateTime.now, { hours: 1 })).toUTCString()
-      expect((yield* observed({ date })).secondsOld).toBeGreaterThanOrEqual(3_598)
-    })
-  )
+  liveTest("gives answers that are as old as a cache on the way says", function* () {
+    expect((yield* observed({})).secondsOld).toBeLessThanOrEqual(1)
+    expect(yield* observed({ age: "600" })).toEqual({ secondsOld: 600, maxAge: 120_000 })
+    const date = DateTime.toDateUtc(DateTime.subtract(yield* DateTime.now, { hours: 1 })).toUTCString()
+    expect((yield* observed({ date })).secondsOld).toBeGreaterThanOrEqual(3_598)
+  })
 })
