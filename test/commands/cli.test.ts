@@ -1,326 +1,248 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testXpub } from "../lib/settings.ts"
-import { temporaryFolder } from "../lib/store.ts"
 import { tilld as run } from "../lib/tilld.ts"
+import { configuration, installation, masterKey } from "./installation.ts"
 
-const configuration = `
-[server]
-public_url = "https://pay.example.com"
-[database]
-path = "data/tilld.db"
-[wallets]
-test = "${testXpub}"
-[chains.base.test]
-rpc_urls = ["https://rpc.example.com"]
-`
 const xprv =
   "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"
-const masterKey = Buffer.alloc(32, 7).toString("base64")
-
-/** An installation in a folder of its own, and `tilld` in it. */
-const installation = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  writeFileSync(join(folder, "tilld.toml"), configuration)
-  const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
-    run(args, {
-      cwd: folder,
-      env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: masterKey, ...env },
-      ...(input === undefined ? {} : { input })
-    })
-  return { folder, tilld, database: join(folder, "data/tilld.db") }
-})
-
 /** As `installation`, with a database. */
 const furnished = Effect.tap(installation, ({ tilld }) =>
   tilld(["keys", "create", "--mode", "test", "--name", "first"])
 )
 
-it.scopedLive("a key is made, listed and revoked", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* furnished
-    const made = yield* tilld([
-      "keys",
-      "create",
-      "--mode",
-      "test",
-      "--name",
-      "shop",
-      "--permissions",
-      "payments:read",
-      "--json"
-    ])
-    expect(made).toMatchObject({ code: 0, stderr: "" })
-    const key = JSON.parse(made.stdout)
-    expect(key).toEqual({
-      id: expect.stringMatching(/^key_/),
-      key: expect.stringMatching(/^svc_test_/),
-      mode: "test",
-      permissions: ["payments:read"],
-      account: "default"
-    })
-    const human = yield* tilld(["keys", "create", "--mode", "live", "--name", "my shop", "--expires", "90d"])
-    expect(human).toMatchObject({
-      stdout: expect.stringMatching(/^svc_live_\w{49}\n$/),
-      stderr: expect.stringMatching(/^This is key key_\S+ It is shown only now.*\n$/)
-    })
-
-    const listed = yield* tilld(["keys", "list", "--json"])
-    expect(JSON.parse(listed.stdout)).toMatchObject([
-      { name: "first" },
-      { id: key.id, permissions: ["payments:read"] },
-      { name: "my shop" }
-    ])
-    expect(listed.stdout).not.toContain(key.key)
-
-    const revoked = yield* tilld(["keys", "revoke", key.id])
-    expect(revoked).toMatchObject({ code: 0, stderr: "" })
-    const table = (yield* tilld(["keys", "list"])).stdout.split("\n")
-    expect(table.find((line) => line.startsWith(key.id))).toMatch(/shop.*default.*revoked/)
-    const unknown = yield* tilld(["keys", "revoke", "key_none", "--json"])
-    expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("key_none") })
+liveTest("a key is made, listed and revoked", function* () {
+  const { tilld } = yield* furnished
+  const create = ["keys", "create", "--mode", "test", "--name", "shop"]
+  const made = yield* tilld([...create, "--permissions", "payments:read", "--json"])
+  expect(made).toMatchObject({ code: 0, stderr: "" })
+  const key = JSON.parse(made.stdout)
+  expect(key).toEqual({
+    id: expect.stringMatching(/^key_/),
+    key: expect.stringMatching(/^svc_test_/),
+    mode: "test",
+    permissions: ["payments:read"],
+    account: "default"
   })
-)
-
-it.scopedLive("a database is where the configuration says, from whatever folder it is named", () =>
-  Effect.gen(function* () {
-    const { database, folder, tilld } = yield* installation
-    const elsewhere = join(folder, "elsewhere")
-    mkdirSync(elsewhere)
-    const create = ["keys", "create", "--mode", "test", "--name", "shop"]
-    const at = (config: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-      run([...args, "--config", config], { cwd: elsewhere, env: { TILLD_MASTER_KEY: masterKey, ...env } })
-    expect(yield* at("../tilld.toml", create)).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining(`Making the database ${database}\n`)
-    })
-    expect(JSON.parse((yield* tilld(["keys", "list", "--json"])).stdout)).toHaveLength(1)
-    expect(JSON.parse((yield* at(join(folder, "tilld.toml"), ["keys", "list", "--json"])).stdout)).toHaveLength(1)
-    expect(readdirSync(elsewhere)).toEqual([])
-
-    // A path in the environment is one from where tilld is started, as that of --config.
-    const own = { TILLD_DATABASE__PATH: "own.db" }
-    expect((yield* at("../tilld.toml", create, own)).stderr).toContain(join(elsewhere, "own.db"))
-    expect(existsSync(join(elsewhere, "own.db"))).toBe(true)
+  const human = yield* tilld(["keys", "create", "--mode", "live", "--name", "my shop", "--expires", "90d"])
+  expect(human).toMatchObject({
+    stdout: expect.stringMatching(/^svc_live_\w{49}\n$/),
+    stderr: expect.stringMatching(/^This is key key_\S+ It is shown only now.*\n$/)
   })
-)
 
-it.scopedLive("a command that needs a database makes none", () =>
-  Effect.gen(function* () {
-    const { database, folder, tilld } = yield* installation
-    const commands: ReadonlyArray<ReadonlyArray<string>> = [
-      ["payments", "list"],
-      ["payments", "abandon", "--chain", "base", "--mode", "test"],
-      ["keys", "list"],
-      ["keys", "revoke", "key_none"],
-      ["accounts", "list"],
-      ["webhooks", "list"],
-      ["webhooks", "secret", "--mode", "test"],
-      ["webhooks", "test", "wh_none"],
-      ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`],
-      ["rescan", "--chain", "base", "--mode", "test", "--from", "1"]
-    ]
-    for (const command of commands) {
-      const { code, stderr, stdout } = yield* tilld(command)
-      expect([code, stdout], command.join(" ")).toEqual([2, ""])
-      expect(stderr, command.join(" ")).toMatch(
-        new RegExp(`^tilld: There is no database ${database}: .*--config.*serve`)
-      )
-    }
-    expect(readdirSync(folder)).toEqual(["tilld.toml"])
+  const listed = yield* tilld(["keys", "list", "--json"])
+  expect(JSON.parse(listed.stdout)).toMatchObject([
+    { name: "first" },
+    { id: key.id, permissions: ["payments:read"] },
+    { name: "my shop" }
+  ])
+  expect(listed.stdout).not.toContain(key.key)
+
+  const revoked = yield* tilld(["keys", "revoke", key.id])
+  expect(revoked).toMatchObject({ code: 0, stderr: "" })
+  const table = (yield* tilld(["keys", "list"])).stdout.split("\n")
+  expect(table.find((line) => line.startsWith(key.id))).toMatch(/shop.*default.*revoked/)
+  const unknown = yield* tilld(["keys", "revoke", "key_none", "--json"])
+  expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("key_none") })
+})
+
+liveTest("a database is where the configuration says, from whatever folder it is named", function* () {
+  const { database, folder, tilld } = yield* installation
+  const elsewhere = join(folder, "elsewhere")
+  mkdirSync(elsewhere)
+  const create = ["keys", "create", "--mode", "test", "--name", "shop"]
+  const at = (config: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+    run([...args, "--config", config], { cwd: elsewhere, env: { TILLD_MASTER_KEY: masterKey, ...env } })
+  expect(yield* at("../tilld.toml", create)).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`Making the database ${database}\n`)
   })
-)
+  expect(JSON.parse((yield* tilld(["keys", "list", "--json"])).stdout)).toHaveLength(1)
+  expect(JSON.parse((yield* at(join(folder, "tilld.toml"), ["keys", "list", "--json"])).stdout)).toHaveLength(1)
+  expect(readdirSync(elsewhere)).toEqual([])
 
-it.scopedLive("an account with a wallet of its own, by standard input", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* furnished
-    const own = yield* tilld(
-      ["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"],
-      {},
-      `${liveXpub}\n`
-    )
-    expect(own).toMatchObject({ code: 0, stderr: "" })
-    expect(JSON.parse(own.stdout)).toMatchObject({ name: "Shop", wallets: ["live"] })
-    const shared = yield* tilld(["accounts", "create", "--name", "Other", "--shared-wallet"])
-    expect(shared.stdout).toMatch(/^acct_[\w-]{22}\n$/)
-    const list = yield* tilld(["accounts", "list", "--json"])
-    expect(JSON.parse(list.stdout).map(({ wallets }: { wallets: unknown }) => wallets)).toEqual([
-      "shared",
-      ["live"],
-      "shared"
-    ])
-    const secret = yield* tilld(["webhooks", "secret", "--mode", "test", "--account", shared.stdout.trim(), "--json"])
-    expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+  // A path in the environment is one from where tilld is started, as that of --config.
+  const own = { TILLD_DATABASE__PATH: "own.db" }
+  expect((yield* at("../tilld.toml", create, own)).stderr).toContain(join(elsewhere, "own.db"))
+  expect(existsSync(join(elsewhere, "own.db"))).toBe(true)
+})
+
+liveTest("a command that needs a database makes none", function* () {
+  const { database, folder, tilld } = yield* installation
+  const commands: ReadonlyArray<ReadonlyArray<string>> = [
+    ["payments", "list"],
+    ["payments", "abandon", "--chain", "base", "--mode", "test"],
+    ["keys", "list"],
+    ["keys", "revoke", "key_none"],
+    ["accounts", "list"],
+    ["webhooks", "list"],
+    ["webhooks", "secret", "--mode", "test"],
+    ["webhooks", "test", "wh_none"],
+    ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`],
+    ["rescan", "--chain", "base", "--mode", "test", "--from", "1"]
+  ]
+  for (const command of commands) {
+    const { code, stderr, stdout } = yield* tilld(command)
+    expect([code, stdout], command.join(" ")).toEqual([2, ""])
+    expect(stderr, command.join(" ")).toMatch(new RegExp(`^tilld: There is no database ${database}: .*--config.*serve`))
+  }
+  expect(readdirSync(folder)).toEqual(["tilld.toml"])
+})
+
+liveTest("an account with a wallet of its own, by standard input", function* () {
+  const { tilld } = yield* furnished
+  const own = yield* tilld(["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"], {}, `${liveXpub}\n`)
+  expect(own).toMatchObject({ code: 0, stderr: "" })
+  expect(JSON.parse(own.stdout)).toMatchObject({ name: "Shop", wallets: ["live"] })
+  const shared = yield* tilld(["accounts", "create", "--name", "Other", "--shared-wallet"])
+  expect(shared.stdout).toMatch(/^acct_[\w-]{22}\n$/)
+  const list = yield* tilld(["accounts", "list", "--json"])
+  expect(JSON.parse(list.stdout).map(({ wallets }: { wallets: unknown }) => wallets)).toEqual([
+    "shared",
+    ["live"],
+    "shared"
+  ])
+  const secret = yield* tilld(["webhooks", "secret", "--mode", "test", "--account", shared.stdout.trim(), "--json"])
+  expect(JSON.parse(secret.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+})
+
+liveTest("an extended public key is not for arguments, which every user of the machine sees", function* () {
+  const { folder, tilld } = yield* furnished
+  const create = (place: string) => tilld(["accounts", "create", "--name", "Shop", "--live-xpub", place])
+  const inline = yield* create(liveXpub)
+  expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
+  expect(inline.stderr).not.toContain(liveXpub)
+  const file = join(folder, "shop.xpub")
+  expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} cannot be read`) })
+  writeFileSync(file, "no key")
+  expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining("must be the extended") })
+  writeFileSync(file, `${liveXpub}\n`)
+  expect(yield* create(file)).toMatchObject({ code: 0 })
+})
+
+liveTest("a webhook secret is rotated, with an overlap of a day unless another is given", function* () {
+  const { tilld } = yield* furnished
+  const command = ["webhooks", "secret", "--mode", "test"]
+  const first = (yield* tilld(command)).stdout.trim()
+  expect(first).toMatch(/^whsec_\S{44}$/)
+  const started = yield* Clock.currentTimeMillis
+  const rotated = yield* tilld([...command, "--rotate", "--json"])
+  expect(rotated).toMatchObject({ code: 0, stderr: "" })
+  const { secret, previous } = JSON.parse(rotated.stdout)
+  expect([previous.secret, secret === first]).toEqual([first, false])
+  const overlap = Date.parse(previous.until) - started
+  expect(overlap).toBeGreaterThanOrEqual(86_400_000)
+  expect(overlap).toBeLessThan(86_400_000 + 60_000)
+
+  expect(JSON.parse((yield* tilld([...command, "--json"])).stdout)).toEqual({ secret, previous })
+  const shown = yield* tilld(command)
+  expect(shown).toMatchObject({ stdout: `${secret}\n`, stderr: expect.stringContaining(`Until ${previous.until} `) })
+  const again = yield* tilld([...command, "--rotate"])
+  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(previous.until) })
+  const atOnce = yield* tilld([...command, "--rotate", "--overlap", "0s", "--json"])
+  expect(JSON.parse(atOnce.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+
+  for (const wrong of [
+    ["--overlap", "1h"],
+    ["--rotate", "--overlap", "31d"],
+    ["--rotate", "--overlap", "soon"]
+  ]) {
+    expect(yield* tilld([...command, ...wrong])).toMatchObject({ code: 2, stdout: "" })
+  }
+})
+
+liveTest("a private key is refused and not shown", function* () {
+  const { folder, tilld } = yield* installation
+  const given = yield* tilld(["accounts", "create", "--name", "Shop", "--test-xpub", xprv])
+  writeFileSync(join(folder, "bad.toml"), configuration.replace(testXpub, xprv))
+  const configured = yield* tilld(["config", "check", "--config", "bad.toml"])
+  for (const { code, stderr, stdout } of [given, configured]) {
+    expect(code).toBe(2)
+    expect(stderr).toContain("extended private key")
+    expect(stderr + stdout).not.toContain(xprv.slice(0, 20))
+  }
+})
+
+liveTest("config check names every problem, also as JSON", function* () {
+  const { folder, tilld } = yield* installation
+  expect(yield* tilld(["config", "check"])).toMatchObject({
+    code: 0,
+    stdout: "tilld.toml is valid. Chains: base.test\n",
+    stderr: ""
   })
-)
-
-it.scopedLive("an extended public key is not for arguments, which every user of the machine sees", () =>
-  Effect.gen(function* () {
-    const { folder, tilld } = yield* furnished
-    const create = (place: string) => tilld(["accounts", "create", "--name", "Shop", "--live-xpub", place])
-    const inline = yield* create(liveXpub)
-    expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
-    expect(inline.stderr).not.toContain(liveXpub)
-    const file = join(folder, "shop.xpub")
-    expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} cannot be read`) })
-    writeFileSync(file, "no key")
-    expect(yield* create(file)).toMatchObject({ code: 2, stderr: expect.stringContaining("must be the extended") })
-    writeFileSync(file, `${liveXpub}\n`)
-    expect(yield* create(file)).toMatchObject({ code: 0 })
+  writeFileSync(join(folder, "bad.toml"), `${configuration}confirmations = 0\nsped = 1\n`)
+  const bad = yield* tilld(["config", "check", "--config", "bad.toml", "--json"], { TILLD_SERVER__PORT: "x" })
+  expect(bad.code).toBe(2)
+  expect(JSON.parse(bad.stdout)).toMatchObject({
+    valid: false,
+    file: "bad.toml",
+    problems: [{ at: "TILLD_SERVER__PORT" }, { at: "chains.base.test.sped" }, { at: "chains.base.test.confirmations" }]
   })
-)
+  const none = yield* tilld(["keys", "list"], { TILLD_CONFIG: "none.toml" })
+  expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("no file none.toml") })
+  const empty = yield* tilld(["keys", "list"], { TILLD_CONFIG: "" })
+  expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining("no file config/tilld.toml") })
+})
 
-it.scopedLive("a webhook secret is rotated, with an overlap of a day unless another is given", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* furnished
-    const command = ["webhooks", "secret", "--mode", "test"]
-    const first = (yield* tilld(command)).stdout.trim()
-    expect(first).toMatch(/^whsec_\S{44}$/)
-    const started = yield* Clock.currentTimeMillis
-    const rotated = yield* tilld([...command, "--rotate", "--json"])
-    expect(rotated).toMatchObject({ code: 0, stderr: "" })
-    const { secret, previous } = JSON.parse(rotated.stdout)
-    expect([previous.secret, secret === first]).toEqual([first, false])
-    const overlap = Date.parse(previous.until) - started
-    expect(overlap).toBeGreaterThanOrEqual(86_400_000)
-    expect(overlap).toBeLessThan(86_400_000 + 60_000)
+liveTest("bad usage is told on standard error, with exit code 2", function* () {
+  const { tilld } = yield* installation
+  const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
+    [["keys", "create", "--name", "x"], "--mode"],
+    [["keys", "create", "--mode", "prod", "--name", "x"], "live, test"],
+    [
+      ["keys", "create", "--mode", "test", "--name", "x", "--permissions", "payments:reed"],
+      "did you mean payments:read"
+    ],
+    [["keys", "create", "--mode", "test", "--name", "x", "--expires", "soon"], "duration"],
+    [["keys", "create", "--mode", "test", "--name", "x", "--nonsense"], "--nonsense"],
+    [["keys", "list", "more"], "more"],
+    [["accounts", "create", "--name", "x"], "--shared-wallet"],
+    [["nonsense"], "keys"],
+    // Where to look.
+    [["payments", "pay"], "See tilld payments --help\n"],
+    [["payments", "accept"], "See tilld payments --help\n"],
+    [["pay"], "See tilld --help\n"]
+  ]
+  const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })
+  for (const [i, { code, stderr, stdout }] of results.entries()) {
+    const [args, said] = wrong[i] ?? [[], ""]
+    expect(code, args.join(" ")).toBe(2)
+    expect(stdout, args.join(" ")).toBe("")
+    expect(stderr, args.join(" ")).toContain(said)
+  }
+})
 
-    expect(JSON.parse((yield* tilld([...command, "--json"])).stdout)).toEqual({ secret, previous })
-    const shown = yield* tilld(command)
-    expect(shown).toMatchObject({ stdout: `${secret}\n`, stderr: expect.stringContaining(`Until ${previous.until} `) })
-    const again = yield* tilld([...command, "--rotate"])
-    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(previous.until) })
-    const atOnce = yield* tilld([...command, "--rotate", "--overlap", "0s", "--json"])
-    expect(JSON.parse(atOnce.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
+liveTest("help and version go to standard output, plainly where no terminal is", function* () {
+  const { tilld } = yield* installation
+  const help = yield* tilld(["keys", "create", "--help"])
+  expect(help).toMatchObject({ code: 0, stderr: "" })
+  for (const option of ["--config", "--json", "--mode", "--permissions"]) expect(help.stdout).toContain(option)
+  expect(help.stdout).not.toContain("\u001b")
+  const commands = (yield* tilld(["--help"])).stdout.split("\n")
+  expect(commands.filter((line) => line.length > 100)).toEqual([])
+  expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
+})
 
-    for (const wrong of [
-      ["--overlap", "1h"],
-      ["--rotate", "--overlap", "31d"],
-      ["--rotate", "--overlap", "soon"]
-    ]) {
-      expect(yield* tilld([...command, ...wrong])).toMatchObject({ code: 2, stdout: "" })
-    }
+liveTest("an installation that is in use is left alone, with exit code 2", function* () {
+  const { database, tilld } = yield* installation
+  yield* acquire(database, "serve")
+  const refused = yield* tilld(["keys", "list", "--json"])
+  expect(refused).toMatchObject({ code: 2, stdout: "" })
+  expect(refused.stderr).toContain(`tilld serve, process ${process.pid}`)
+})
+
+liveTest("a wrong or a missing master key is exit code 2, with the remedy", function* () {
+  const { tilld } = yield* furnished
+  const command = ["webhooks", "secret", "--mode", "test"]
+  expect(yield* tilld(command, { TILLD_MASTER_KEY: "short" })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("openssl rand -base64 32")
   })
-)
-
-it.scopedLive("a private key is refused and not shown", () =>
-  Effect.gen(function* () {
-    const { folder, tilld } = yield* installation
-    const given = yield* tilld(["accounts", "create", "--name", "Shop", "--test-xpub", xprv])
-    writeFileSync(join(folder, "bad.toml"), configuration.replace(testXpub, xprv))
-    const configured = yield* tilld(["config", "check", "--config", "bad.toml"])
-    for (const { code, stderr, stdout } of [given, configured]) {
-      expect(code).toBe(2)
-      expect(stderr).toContain("extended private key")
-      expect(stderr + stdout).not.toContain(xprv.slice(0, 20))
-    }
-  })
-)
-
-it.scopedLive("a command line that is wrong is told where to look", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* installation
-    for (const [args, help] of [
-      [["payments", "pay"], "See tilld payments --help\n"],
-      [["payments", "accept"], "See tilld payments --help\n"],
-      [["pay"], "See tilld --help\n"]
-    ] as const) {
-      const { code, stderr, stdout } = yield* tilld(args)
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(stderr.endsWith(help), stderr).toBe(true)
-    }
-  })
-)
-
-it.scopedLive("config check names every problem, also as JSON", () =>
-  Effect.gen(function* () {
-    const { folder, tilld } = yield* installation
-    expect(yield* tilld(["config", "check"])).toMatchObject({
-      code: 0,
-      stdout: "tilld.toml is valid. Chains: base.test\n",
-      stderr: ""
-    })
-    writeFileSync(join(folder, "bad.toml"), `${configuration}confirmations = 0\nsped = 1\n`)
-    const bad = yield* tilld(["config", "check", "--config", "bad.toml", "--json"], { TILLD_SERVER__PORT: "x" })
-    expect(bad.code).toBe(2)
-    expect(JSON.parse(bad.stdout)).toMatchObject({
-      valid: false,
-      file: "bad.toml",
-      problems: [
-        { at: "TILLD_SERVER__PORT" },
-        { at: "chains.base.test.sped" },
-        { at: "chains.base.test.confirmations" }
-      ]
-    })
-    const none = yield* tilld(["keys", "list"], { TILLD_CONFIG: "none.toml" })
-    expect(none).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("no file none.toml") })
-    const empty = yield* tilld(["keys", "list"], { TILLD_CONFIG: "" })
-    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining("no file config/tilld.toml") })
-  })
-)
-
-it.scopedLive("bad usage is told on standard error, with exit code 2", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* installation
-    const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
-      [["keys", "create", "--name", "x"], "--mode"],
-      [["keys", "create", "--mode", "prod", "--name", "x"], "live, test"],
-      [
-        ["keys", "create", "--mode", "test", "--name", "x", "--permissions", "payments:reed"],
-        "did you mean payments:read"
-      ],
-      [["keys", "create", "--mode", "test", "--name", "x", "--expires", "soon"], "duration"],
-      [["keys", "create", "--mode", "test", "--name", "x", "--nonsense"], "--nonsense"],
-      [["keys", "list", "more"], "more"],
-      [["accounts", "create", "--name", "x"], "--shared-wallet"],
-      [["nonsense"], "keys"]
-    ]
-    const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })
-    for (const [i, { code, stderr, stdout }] of results.entries()) {
-      const [args, said] = wrong[i] ?? [[], ""]
-      expect(code, args.join(" ")).toBe(2)
-      expect(stdout, args.join(" ")).toBe("")
-      expect(stderr, args.join(" ")).toContain(said)
-    }
-  })
-)
-
-it.scopedLive("help and version go to standard output, plainly where no terminal is", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* installation
-    const help = yield* tilld(["keys", "create", "--help"])
-    expect(help).toMatchObject({ code: 0, stderr: "" })
-    for (const option of ["--config", "--json", "--mode", "--permissions"]) expect(help.stdout).toContain(option)
-    expect(help.stdout).not.toContain("\u001b")
-    const commands = (yield* tilld(["--help"])).stdout.split("\n")
-    expect(commands.filter((line) => line.length > 100)).toEqual([])
-    expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
-  })
-)
-
-it.scopedLive("an installation that is in use is left alone, with exit code 2", () =>
-  Effect.gen(function* () {
-    const { database, tilld } = yield* installation
-    yield* acquire(database, "serve")
-    const refused = yield* tilld(["keys", "list", "--json"])
-    expect(refused).toMatchObject({ code: 2, stdout: "" })
-    expect(refused.stderr).toContain(`tilld serve, process ${process.pid}`)
-  })
-)
-
-it.scopedLive("a wrong or a missing master key is exit code 2, with the remedy", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* furnished
-    const command = ["webhooks", "secret", "--mode", "test"]
-    expect(yield* tilld(command, { TILLD_MASTER_KEY: "short" })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("openssl rand -base64 32")
-    })
-    expect((yield* tilld(command)).code).toBe(0)
-    const other = yield* tilld(command, { TILLD_MASTER_KEY: Buffer.alloc(32, 8).toString("base64") })
-    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("not the master key") })
-  })
-)
+  expect((yield* tilld(command)).code).toBe(0)
+  const other = yield* tilld(command, { TILLD_MASTER_KEY: Buffer.alloc(32, 8).toString("base64") })
+  expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("not the master key") })
+})

@@ -1,22 +1,9 @@
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { testXpub } from "../lib/settings.ts"
-import { temporaryFolder } from "../lib/store.ts"
-import { tilld as run } from "../lib/tilld.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { installation } from "./installation.ts"
 
-const configuration = `
-[server]
-public_url = "https://pay.example.com"
-[database]
-path = "tilld.db"
-[wallets]
-test = "${testXpub}"
-[chains.base.test]
-rpc_urls = ["http://127.0.0.1:1"]
-`
 const paymentId = (n: number) => `pay_${String(n).repeat(22)}`
 
 const insertPayment = (n: number, chain: string, status: string) => `
@@ -40,15 +27,10 @@ const rows = `
   VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'late', 'base',
     'test', '0xlate', 'ETH', '1000', 3000);`
 
-/** An installation without a daemon, whose node nobody reaches. */
-const installation = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  writeFileSync(join(folder, "tilld.toml"), configuration)
-  const tilld = (...args: ReadonlyArray<string>) =>
-    run(args, {
-      cwd: folder,
-      env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") }
-    })
+/** An installation with these rows. */
+const withRows = Effect.gen(function* () {
+  const { database, tilld: run } = yield* installation
+  const tilld = (...args: ReadonlyArray<string>) => run(args)
   const json = (...args: ReadonlyArray<string>) =>
     Effect.map(tilld(...args, "--json"), ({ code, stderr, stdout }) => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
@@ -56,56 +38,53 @@ const installation = Effect.gen(function* () {
       return JSON.parse(stdout)
     })
   yield* tilld("keys", "create", "--mode", "test", "--name", "shop")
-  const database = new Database(join(folder, "tilld.db"))
-  database.exec(rows)
-  database.close()
+  const store = new Database(database)
+  store.exec(rows)
+  store.close()
   return { tilld, json }
 })
 
 const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate", status: "open" }
 
-it.scopedLive("payments accept: shown before, confirmed after, and the same again", () =>
-  Effect.gen(function* () {
-    const { json, tilld } = yield* installation
-    expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, payment: paymentId(1) }])
-    expect(yield* json("payments", "show", paymentId(1))).toMatchObject({ exceptions: [open] })
-    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toMatch(
-      /open {2}late {2}0\.000000000000001000 ETH {2}base {2}0xlate/
-    )
-    const listed = (yield* tilld("payments", "exceptions")).stdout
-    expect(listed).toMatch(new RegExp(`${paymentId(1)} .* 0\\.000000000000001000 ETH `))
+liveTest("payments accept: shown before, confirmed after, and the same again", function* () {
+  const { json, tilld } = yield* withRows
+  expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, payment: paymentId(1) }])
+  expect(yield* json("payments", "show", paymentId(1))).toMatchObject({ exceptions: [open] })
+  expect((yield* tilld("payments", "show", paymentId(1))).stdout).toMatch(
+    /open {2}late {2}0\.000000000000001000 ETH {2}base {2}0xlate/
+  )
+  const listed = (yield* tilld("payments", "exceptions")).stdout
+  expect(listed).toMatch(new RegExp(`${paymentId(1)} .* 0\\.000000000000001000 ETH `))
 
-    const accepted = yield* json("payments", "accept", paymentId(1))
-    expect(accepted).toMatchObject({
-      payment: { id: paymentId(1), status: "confirmed", txHash: "0xlate" },
-      exceptions: [{ ...open, status: "accepted" }]
-    })
-    expect(yield* json("payments", "accept", paymentId(1))).toEqual(accepted)
-    expect(yield* json("payments", "exceptions")).toEqual([])
-    const story = yield* json("payments", "show", paymentId(1))
-    expect(story).toMatchObject({
-      transitions: [{ from: "expired", to: "confirmed" }],
-      events: [{ kind: "payment.confirmed" }]
-    })
+  const accepted = yield* json("payments", "accept", paymentId(1))
+  expect(accepted).toMatchObject({
+    payment: { id: paymentId(1), status: "confirmed", txHash: "0xlate" },
+    exceptions: [{ ...open, status: "accepted" }]
   })
-)
-
-it.scopedLive("payments refunded: closed, and nothing to do the second time", () =>
-  Effect.gen(function* () {
-    const { json, tilld } = yield* installation
-    expect(yield* json("payments", "refunded", paymentId(1))).toMatchObject({
-      payment: { status: "expired" },
-      exceptions: [{ ...open, status: "refunded" }]
-    })
-    expect(yield* json("payments", "exceptions")).toEqual([])
-    const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
-    expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no open exception") })
+  expect(yield* json("payments", "accept", paymentId(1))).toEqual(accepted)
+  expect(yield* json("payments", "exceptions")).toEqual([])
+  const story = yield* json("payments", "show", paymentId(1))
+  expect(story).toMatchObject({
+    transitions: [{ from: "expired", to: "confirmed" }],
+    events: [{ kind: "payment.confirmed" }]
   })
-)
+})
 
-it.scopedLive("payments refunded: part of it by its amount, the rest by its exception, each printed as it was", () =>
-  Effect.gen(function* () {
-    const { json, tilld } = yield* installation
+liveTest("payments refunded: closed, and nothing to do the second time", function* () {
+  const { json, tilld } = yield* withRows
+  expect(yield* json("payments", "refunded", paymentId(1))).toMatchObject({
+    payment: { status: "expired" },
+    exceptions: [{ ...open, status: "refunded" }]
+  })
+  expect(yield* json("payments", "exceptions")).toEqual([])
+  const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
+  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no open exception") })
+})
+
+liveTest(
+  "payments refunded: part of it by its amount, the rest by its exception, each printed as it was",
+  function* () {
+    const { json, tilld } = yield* withRows
     const part = yield* json("payments", "refunded", paymentId(1), "--amount", "400")
     expect(part).toMatchObject({
       closed: [{ id: "exc_1", kind: "late", amount: "400", currency: "ETH", txHash: "0xlate" }],
@@ -124,48 +103,44 @@ it.scopedLive("payments refunded: part of it by its amount, the rest by its exce
     })
     const accepted = yield* tilld("payments", "accept", paymentId(1), "--json")
     expect(accepted).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("was sent back") })
-  })
+  }
 )
 
-it.scopedLive("payments abandon: for a chain that the configuration has no longer too", () =>
-  Effect.gen(function* () {
-    const { json, tilld } = yield* installation
-    const dropped = yield* tilld("serve")
-    expect(dropped).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("tilld payments abandon --chain polygon --mode test")
-    })
-    const abandon = ["payments", "abandon", "--chain", "polygon", "--mode", "test"]
-    expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1 })
-    expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0 })
-    expect(yield* json("payments", "show", paymentId(3))).toMatchObject({
-      payment: { status: "failed", failureReason: "abandoned" },
-      events: [{ kind: "payment.failed" }]
-    })
-    expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
+liveTest("payments abandon: for a chain that the configuration has no longer too", function* () {
+  const { json, tilld } = yield* withRows
+  const dropped = yield* tilld("serve")
+  expect(dropped).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("tilld payments abandon --chain polygon --mode test")
   })
-)
+  const abandon = ["payments", "abandon", "--chain", "polygon", "--mode", "test"]
+  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1 })
+  expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0 })
+  expect(yield* json("payments", "show", paymentId(3))).toMatchObject({
+    payment: { status: "failed", failureReason: "abandoned" },
+    events: [{ kind: "payment.failed" }]
+  })
+  expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
+})
 
-it.scopedLive("what cannot be decided ends with its reason", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* installation
-    const hash = `0x${"1".repeat(64)}`
-    for (const [code, reason, ...args] of [
-      [1, "nothing to accept", "accept", paymentId(2)],
-      [1, "could not be asked", "accept", paymentId(1), "--tx", hash],
-      [1, "There is no payment", "accept", "pay_none"],
-      [1, "There is no payment", "refunded", "pay_none"],
-      [1, `exc_1 is an exception of ${paymentId(1)}`, "accept", "exc_1"],
-      [1, "refunded --exception exc_1", "refunded", "exc_1"],
-      [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
-      [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
-      [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],
-      [1, "There is no exception exc_none", "exceptions", "--after", "exc_none"],
-      [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],
-      [2, "--chain", "abandon", "--mode", "test"]
-    ] as const) {
-      const ended = yield* tilld("payments", ...args, "--json")
-      expect(ended, args.join(" ")).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) })
-    }
-  })
-)
+liveTest("what cannot be decided ends with its reason", function* () {
+  const { tilld } = yield* withRows
+  const hash = `0x${"1".repeat(64)}`
+  for (const [code, reason, ...args] of [
+    [1, "nothing to accept", "accept", paymentId(2)],
+    [1, "could not be asked", "accept", paymentId(1), "--tx", hash],
+    [1, "There is no payment", "accept", "pay_none"],
+    [1, "There is no payment", "refunded", "pay_none"],
+    [1, `exc_1 is an exception of ${paymentId(1)}`, "accept", "exc_1"],
+    [1, "refunded --exception exc_1", "refunded", "exc_1"],
+    [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
+    [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
+    [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],
+    [1, "There is no exception exc_none", "exceptions", "--after", "exc_none"],
+    [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],
+    [2, "--chain", "abandon", "--mode", "test"]
+  ] as const) {
+    const ended = yield* tilld("payments", ...args, "--json")
+    expect(ended, args.join(" ")).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) })
+  }
+})

@@ -1,0 +1,32 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { testXpub } from "../lib/settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
+import { tilld as run } from "../lib/tilld.ts"
+
+/** A configuration of one chain, whose provider nobody reaches. */
+export const configuration = `
+[server]
+public_url = "https://pay.example.com"
+[database]
+path = "data/tilld.db"
+[wallets]
+test = "${testXpub}"
+[chains.base.test]
+rpc_urls = ["http://127.0.0.1:1"]
+`
+export const masterKey = Buffer.alloc(32, 7).toString("base64")
+
+/** An installation without a daemon in a folder of its own, and `tilld` in it. */
+export const installation = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "tilld.toml"), configuration)
+  const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
+    run(args, {
+      cwd: folder,
+      env: { TILLD_CONFIG: "tilld.toml", TILLD_MASTER_KEY: masterKey, SUDO_USER: "alice", ...env },
+      ...(input === undefined ? {} : { input })
+    })
+  return { folder, tilld, database: join(folder, "data/tilld.db") }
+})
