@@ -1,41 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
+import type { ExceptionContent } from "../../src/Domain/Exception.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
-import type { Rules } from "../../src/Payments/statusMachine.ts"
-import { somePayment } from "../lib/payments.ts"
-import { placeIn } from "./machine.ts"
+import { lastOnTime, payment as openPayment, receipt as receiptOf, rules } from "./machine.ts"
 
-const rules: Rules = { settleGrace: 60_000, toleranceBps: 0 }
-/** A chain with a block a second whose block `n` has the time `n`; the payment was made at block 100. */
-const createdAt = 100_000
-const lastOnTime = 100 + 3600 + 60
 /** When the payment ended, where it did. */
 const endedAt = 500_000
-
-const payment = (over: Partial<Payment> = {}): Payment =>
-  somePayment({ currency: "USDC", status: "detecting", createdAt, expiresAt: createdAt + 3_600_000, ...over })
+const payment = (over: Partial<Payment> = {}) => openPayment({ status: "detecting", ...over })
 
 /** Stored when its block was mined. */
-const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Partial<Receipt> = {}): Receipt => ({
-  chain: "base",
-  mode: "test",
-  blockHash: `0x${blockNumber}`,
-  blockNumber,
-  blockTime: blockNumber,
-  address: "0x0000000000000000000000000000000000000001",
-  position: "log:0",
-  place: placeIn(over.position),
-  txHash,
-  currency: "USDC",
-  amount,
-  payment: undefined,
-  corroborated: true,
-  canonical: true,
-  seenAt: blockNumber * 1000,
-  ...over
-})
+const receipt = (txHash: string, blockNumber: number, amount: bigint, over: Partial<Receipt> = {}): Receipt =>
+  receiptOf(payment(), { txHash, blockNumber, amount, seenAt: blockNumber * 1000, ...over })
 
 const confirmed = (over: Partial<Payment> = {}) =>
   payment({ status: "confirmed", amountReceived: 1000n, txHash: "0xa", confirmedAt: endedAt, endedAt, ...over })
@@ -91,6 +68,10 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), before, receipt("0xa", 102, 1000n, { seenAt: endedAt }))).toEqual(["overpaid 30 0xa"])
   })
 
+  it("money before the transaction that completed a payment counts in the surplus of that transaction only", () => {
+    expect(found(confirmed(), receipt("0x0", 101, 1100n), receipt("0xa", 102, 1000n))).toEqual(["overpaid 1100 0xa"])
+  })
+
   it("unattributed money is not paid_again", () => {
     const untold = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
     expect(found(confirmed(), receipt("0xa", 101, 1000n), untold)).toEqual(["unattributed 30 undefined"])
@@ -100,6 +81,17 @@ describe("money beyond the amount", () => {
     const partial = confirmed({ amountReceived: 900n })
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 60n))).toEqual([])
     expect(found(partial, receipt("0xa", 101, 900n), receipt("0xb", after, 160n))).toEqual(["paid_again 60 0xb"])
+  })
+
+  it("accepted money without a transaction makes up for what the others lacked, and for no more", () => {
+    const key = "unattributed:base:block 107:USDC"
+    const accepted: ReadonlyArray<ExceptionContent> = [
+      { kind: "unattributed", chain: "base", txHash: undefined, currency: "USDC", amount: 700n, block: 107, key }
+    ]
+    const further = (first: bigint) =>
+      exceptionsOf(confirmed(), [receipt("0xa", 101, first), receipt("0xb", after, 500n)], rules, accepted)
+    expect(further(300n)).toMatchObject([{ kind: "paid_again", amount: 500n, txHash: "0xb" }])
+    expect(further(1000n)).toMatchObject([{ kind: "paid_again", amount: 500n, txHash: "0xb" }])
   })
 
   it("one that a reorg leaves to complete the payment is not paid again", () => {
@@ -184,17 +176,31 @@ describe("found_late", () => {
     expect(found(short, gone, receipt("0xb", 301, 400n, { seenAt: endedAt + 1 }))).toEqual(["found_late 400 0xb"])
   })
 
-  it("one that a reorg had taken when the payment ended, and that came back", () => {
-    expect(found(expired, receipt("0xa", 300, 1000n))).toEqual(["found_late 1000 0xa"])
+  it("one that a reorg had taken when the payment ended, and that came back, whatever else was known then", () => {
+    const back = receipt("0xb", 302, 300n)
+    expect(found(expired, back)).toEqual(["found_late 300 0xb"])
+    expect(found({ ...short, amountReceived: 300n }, receipt("0xa", 301, 300n), back)).toEqual(["found_late 300 0xb"])
+    const untold = receipt("", 302, 400n, { position: "unattributed", txHash: undefined })
+    expect(found(short, receipt("0xb", 301, 300n), untold)).toEqual([
+      "unattributed 400 undefined",
+      "found_late 300 0xb"
+    ])
     const undone = payment({ status: "failed", failureReason: "reorged", confirmedAt: 400_000, endedAt })
     expect(found(undone, receipt("0xa", 300, 1000n))).toEqual(["found_late 1000 0xa"])
+    // Of two, the one that was mined again, not the one that was known all the time.
+    const [before, known] = [receipt("0xb", 299, 300n, { canonical: false }), receipt("0xa", 300, 400n)]
+    const again = { ...before, blockHash: "0xother", canonical: true, seenAt: endedAt + 1 }
+    expect(found(short, before, known, again)).toEqual(["found_late 300 0xb"])
   })
 
-  it("what a confirmed payment lacks since a reorg undid it", () => {
+  it("what a confirmed payment lacks since a reorg undid it, less unattributed money", () => {
     const undone = payment({ status: "failed", failureReason: "reorged", txHash: "0xa", confirmedAt: 400_000, endedAt })
     const gone = receipt("0xa", 300, 700n, { canonical: false })
     expect(found(undone, gone)).toEqual(["reorged 1000 0xa"])
-    expect(found({ ...undone, amountReceived: 300n }, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa"])
+    const left = { ...undone, amountReceived: 300n }
+    expect(found(left, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa"])
+    const untold = receipt("", 300, 300n, { position: "unattributed", txHash: undefined })
+    expect(found(left, gone, untold)).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
   })
 })
 
@@ -211,6 +217,11 @@ describe("the wrong money", () => {
     expect(found(confirmed(), receipt("0xgas", after, 5n, native))).toEqual([])
     expect(found(confirmed(), receipt("0xgas", after, 5n, { ...native, chain: "optimism" }))).toEqual([])
     expect(found(confirmed(), receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" }))).toEqual([])
+    // Also where a reorg has undone the payment since; not where the payment is in coins itself.
+    const undone = confirmed({ status: "failed", failureReason: "reorged", endedAt: endedAt + 60_000 })
+    expect(found(undone, receipt("0xgas", after, 5n, native))).toEqual(["reorged 1000 0xa"])
+    const inCoins = payment({ currency: "ETH", status: "expired", endedAt })
+    expect(found(inCoins, receipt("0xa", after, 5n, { ...native, chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     expect(found(confirmed(), receipt("0xb", 200, 5n, native))).toEqual(["wrong_token 5 0xb"])
     expect(found(confirmed(), receipt("0xb", 200, 5n, { ...native, seenAt: endedAt }))).toEqual(["wrong_token 5 0xb"])
     // Also where a reorg has mined it again since.

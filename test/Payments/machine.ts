@@ -4,7 +4,8 @@ import { advance, type Horizon, type Rules } from "../../src/Payments/statusMach
 import { somePayment } from "../lib/payments.ts"
 
 export const second = 1000
-export const created = 1_700_000_000 * second
+/** A chain with a block a second whose block `n` has the time `n`; payments are made at block 100. */
+export const created = 100 * second
 export const rules: Rules = { settleGrace: 60 * second, toleranceBps: 0 }
 export const confirmations = 3
 
@@ -12,7 +13,7 @@ export const payment = (over: Partial<Payment> = {}): Payment =>
   somePayment({ currency: "USDC", createdAt: created, expiresAt: created + 3600 * second, ...over })
 
 /** The index that a position of a test names. */
-export const placeIn = (position = ""): number => Number(position.match(/^(?:log|tx):(\d+)$/)?.[1] ?? 0)
+const placeIn = (position = ""): number => Number(position.match(/^(?:log|tx):(\d+)$/)?.[1] ?? 0)
 
 export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
   const blockNumber = over.blockNumber ?? 101
@@ -21,7 +22,7 @@ export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
     mode: of.mode,
     blockHash: `0x${blockNumber}`,
     blockNumber,
-    blockTime: created / second + (blockNumber - 100),
+    blockTime: blockNumber,
     address: of.address,
     position: "log:0",
     place: placeIn(over.position),
@@ -36,7 +37,7 @@ export const receipt = (of: Payment, over: Partial<Receipt> = {}): Receipt => {
   }
 }
 
-export const block = (number: number, time = created / second + (number - 100)): BlockRef => ({
+export const block = (number: number, time = number): BlockRef => ({
   number,
   hash: `0x${number}`,
   time
@@ -45,7 +46,7 @@ export const block = (number: number, time = created / second + (number - 100)):
 /** A scan at `head` on a chain with a block a second, whose balances have been compared there. */
 export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => ({
   head,
-  headTime: created / second + (head - 100),
+  headTime: head,
   confirmations,
   settled: block(head - confirmations + 1),
   checked: block(head),

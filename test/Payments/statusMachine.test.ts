@@ -50,12 +50,6 @@ describe("money arrives", () => {
     })
   })
 
-  it("two transfers of one transaction in one block both count", () => {
-    const it = payment()
-    const receipts = [receipt(it, { amount: 500n }), receipt(it, { amount: 500n, position: "log:1" })]
-    expect(states(run(it, receipts, scanned(103)))).toEqual(["detecting!", "confirmed!"])
-  })
-
   it("the accepted underpayment is rounded in the merchant's favour", () => {
     const it = payment({ amount: 999n })
     const short = (amount: bigint) =>
@@ -96,21 +90,30 @@ describe("unattributed and uncorroborated money", () => {
   const untold = { position: "unattributed", txHash: undefined, currency: "ETH" } as const
   const end = scanned(lastOnTime + confirmations)
 
-  it("without a transaction is detected and counted, and never confirms", () => {
+  const [open, paid, short] = [["detecting!"], ["detecting!", "confirmed!"], ["detecting!", "failed!"]]
+  it.each([
+    ["without a transaction", open, [untold], scanned(200)],
+    ["without a transaction, at the deadline", open, [untold], end],
+    ["enough only with such money, at the deadline", open, [{ ...untold, amount: 400n }, { amount: 600n }], end],
+    ["too little even with such money, at the deadline", short, [{ ...untold, amount: 1n }], end],
+    [
+      "after such money",
+      open,
+      [
+        { ...untold, amount: 400n },
+        { amount: 600n, blockNumber: 120 }
+      ],
+      scanned(200)
+    ],
+    ["that one provider reports", open, [{ corroborated: false }], scanned(200)],
+    ["that one provider reports, at the deadline", open, [{ corroborated: false }], end],
+    ["that a second provider corroborated, at the deadline", paid, [{}], end]
+  ])("money %s gives %j", (_, expected, receipts: ReadonlyArray<Partial<Receipt>>, horizon) => {
     const it = payment({ currency: "ETH" })
-    const steps = run(it, [receipt(it, untold)], scanned(200))
-    expect(states(steps)).toEqual(["detecting!"])
-    expect(steps[0]?.payment).toMatchObject({ amountReceived: 1000n, txHash: undefined })
-  })
-
-  it("enough only with it at the deadline: stays detecting", () => {
-    const it = payment({ currency: "ETH", status: "detecting", amountReceived: 1000n })
-    expect(run(it, [receipt(it, untold)], end)).toEqual([])
-    const both = [
-      receipt(it, { ...untold, amount: 400n }),
-      receipt(it, { currency: "ETH", amount: 600n, position: "tx:1" })
-    ]
-    expect(states(run(it, both, end))).toEqual(["detecting"])
+    const all = receipts.map((each) => receipt(it, { position: "tx:1", ...each }))
+    const steps = run(it, all, horizon)
+    expect(states(steps)).toEqual(expected)
+    expect(steps[0]?.payment.amountReceived).toBe(all.reduce((sum, { amount }) => sum + amount, 0n))
   })
 
   it("may be on time where its interval began before the deadline, and waits then (issue 14 row 10)", () => {
@@ -130,45 +133,6 @@ describe("unattributed and uncorroborated money", () => {
       receipt(it, { ...untold, blockNumber: Number(blockNumber), amount })
     )
     expect(run(it, receipts, end)[0]?.payment.amountReceived).toBe(400n)
-  })
-
-  it("does not help a later transaction to complete the amount", () => {
-    const it = payment({ currency: "ETH" })
-    const both = [
-      receipt(it, { ...untold, amount: 400n, blockNumber: 110 }),
-      receipt(it, { currency: "ETH", amount: 600n, position: "tx:1", blockNumber: 120 })
-    ]
-    expect(states(run(it, both, scanned(200)))).toEqual(["detecting!"])
-    expect(states(run(it, both, end))).toEqual(["detecting!"])
-  })
-
-  it("too little even with it at the deadline: fails as any other", () => {
-    const it = payment({ currency: "ETH" })
-    expect(states(run(it, [receipt(it, { ...untold, amount: 1n })], end))).toEqual(["detecting!", "failed!"])
-  })
-
-  it("not corroborated by a second provider is detected, and confirms once it is; until then it does not fail", () => {
-    const it = payment()
-    expect(states(run(it, [receipt(it, { corroborated: false })], scanned(200)))).toEqual(["detecting!"])
-    expect(states(run(it, [receipt(it, { corroborated: false })], end))).toEqual(["detecting!"])
-    expect(states(run(it, [receipt(it)], end))).toEqual(["detecting!", "confirmed!"])
-  })
-})
-
-/** Every order of some. */
-const ordersOf = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
-  all.length < 2
-    ? [all]
-    : all.flatMap((one) => ordersOf(all.filter((other) => other !== one)).map((rest) => [one, ...rest]))
-
-describe("the order of receipts", () => {
-  it.each([
-    ["their blocks", [{ blockNumber: 101 }, { blockNumber: 102 }, { blockNumber: 103 }]],
-    ["the names of calls", [{ position: "call:0xa" }, { position: "call:0xb" }, { position: "call:0xc" }]]
-  ])("is that of %s, however they are given", (_, places) => {
-    const it = payment({ amount: 2n })
-    const receipts = places.map((place, i) => receipt(it, { ...place, amount: 1n, txHash: `0x${i}` }))
-    for (const given of ordersOf(receipts)) expect(run(it, given, scanned(105)).at(-1)?.payment.txHash).toBe("0x1")
   })
 })
 

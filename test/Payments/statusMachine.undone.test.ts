@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { type Horizon, undone } from "../../src/Payments/statusMachine.ts"
-import { confirmations, created, lastOnTime, payment, receipt, rules, run, scanned } from "./machine.ts"
+import { block, confirmations, created, lastOnTime, payment, receipt, rules, run, scanned } from "./machine.ts"
 
 describe("a confirmed payment that a reorg undid", () => {
   const confirmed = payment({
@@ -104,6 +104,26 @@ describe("a confirmed payment that a reorg undid", () => {
   it("a deep reorg that mines it below the head of the payment's creation takes nothing", () => {
     const lower = receipt(confirmed, { txHash: "0xt101", blockNumber: 99 })
     expect(undo(confirmed, [gone, lower], scanned(400, { finalized: 300 }))).toBeUndefined()
+  })
+
+  // Coins that were mined again inside a contract are known to nobody before balances are compared.
+  it.each([
+    ["ETH", undefined, undefined],
+    ["ETH", 100, undefined],
+    ["ETH", 101, "reorged"],
+    ["USDC", undefined, "reorged"],
+    ["USDC", 100, "reorged"]
+  ] as const)("in %s, with balances reconciled up to block %s: %s", (currency, checked, reason) => {
+    const coins: Payment = { ...confirmed, currency }
+    const horizon = scanned(400, { finalized: 300, checked: checked === undefined ? undefined : block(checked) })
+    expect(undo(coins, [{ ...gone, currency }], horizon)?.payment.failureReason).toBe(reason)
+  })
+
+  it("waits until a second provider has been searched up to the orphaned blocks", () => {
+    const final = { finalized: 300 }
+    expect(undo(confirmed, [gone], scanned(400, { ...final, searched: undefined }))).toBeUndefined()
+    expect(undo(confirmed, [gone], scanned(400, { ...final, searched: 100 }))).toBeUndefined()
+    expect(undo(confirmed, [gone], scanned(400, { ...final, searched: 101 }))?.payment.failureReason).toBe("reorged")
   })
 
   it.each(["pending", "detecting", "expired", "failed"] as const)("no %s payment is undone", (status) => {
