@@ -1,4 +1,4 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
@@ -6,6 +6,7 @@ import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import {
+  after,
   alarmedAbout,
   alarms,
   block,
@@ -13,123 +14,97 @@ import {
   confirmedOnce,
   createdAt,
   exceptions,
-  layer,
   look,
   network,
+  test,
   tick,
   transfer,
   untilExpired
 } from "./settling.ts"
 
-it.scoped("a confirmed payment whose money is orphaned for good fails as reorged, with its event and an alarm", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    yield* tick({ head: 132, finalized: 119 })
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    yield* tick({ head: 133, finalized: 120 })
-    const after = yield* look(payment)
-    expect(after.payment).toMatchObject({
-      status: "failed",
-      failureReason: "reorged",
-      confirmedAt: createdAt,
-      amountReceived: undefined
-    })
-    expect(after.events.map((event) => event.kind)).toEqual([
-      "payment.detecting",
-      "payment.confirmed",
-      "payment.failed"
-    ])
-    expect(JSON.parse(after.events.at(-1)?.body ?? "").data).toMatchObject({
-      failureReason: "reorged",
-      txHash: "0xt120"
-    })
-    expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
-    // It comes back all the same: money that was on time and was not there when the payment ended.
-    yield* TestClock.setTime(140_000)
-    yield* tick({ head: 140, ancestor: 119, transfers: [transfer(120, 1000n)] })
-    expect((yield* look(payment)).payment?.status).toBe("failed")
-    expect(yield* exceptions(payment)).toEqual(["gone reorged 1000 0xt120", "open found_late 1000 0xt120"])
-    expect(alarms).toHaveLength(2)
-  }).pipe(Effect.provide(layer))
-)
+test("a confirmed payment whose money is orphaned for good fails as reorged, with its event and an alarm", function* () {
+  const payment = yield* confirmedOnce
+  expect(yield* after(payment, { head: 131, ancestor: 119, finalized: 118 })).toBe("confirmed")
+  expect(yield* after(payment, { head: 132, finalized: 119 })).toBe("confirmed")
+  yield* tick({ head: 133, finalized: 120 })
+  const ended = yield* look(payment)
+  expect(ended.payment).toMatchObject({
+    status: "failed",
+    failureReason: "reorged",
+    confirmedAt: createdAt,
+    amountReceived: undefined
+  })
+  expect(ended.events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed", "payment.failed"])
+  expect(JSON.parse(ended.events.at(-1)?.body ?? "").data).toMatchObject({
+    failureReason: "reorged",
+    txHash: "0xt120"
+  })
+  expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
+  // It comes back all the same: money that was on time and was not there when the payment ended.
+  yield* TestClock.setTime(140_000)
+  expect(yield* after(payment, { head: 140, ancestor: 119, transfers: [transfer(120, 1000n)] })).toBe("failed: reorged")
+  expect(yield* exceptions(payment)).toEqual(["gone reorged 1000 0xt120", "open found_late 1000 0xt120"])
+  expect(alarms).toHaveLength(2)
+})
 
-it.scoped(
-  "without a finalized tag an undo takes four times the confirmations; money that is mined again undoes nothing",
-  () =>
+test("without a finalized tag an undo takes four times the confirmations; money that is mined again undoes nothing", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 121, ancestor: 119 })
+  expect(yield* after(payment, { head: 120 + 4 * confirmations - 1 })).toBe("confirmed")
+  yield* tick({ head: 140, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
+  yield* tick({ head: 200 })
+  const { events } = yield* look(payment)
+  expect(events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed"])
+})
+
+test("a payment that was undone while the daemon was down is found after a restart", function* () {
+  const payment = yield* confirmedOnce
+  const writer = yield* Writer
+  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
+  const { settle } = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
+    Effect.provide(testSettingsLayer(""))
+  )
+  yield* writer.write(
     Effect.gen(function* () {
-      const payment = yield* confirmedOnce
-      yield* tick({ head: 121, ancestor: 119 })
-      yield* tick({ head: 120 + 4 * confirmations - 1 })
-      expect((yield* look(payment)).payment?.status).toBe("confirmed")
-      yield* tick({ head: 140, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
-      yield* tick({ head: 200 })
-      const { events } = yield* look(payment)
-      expect(events.map((event) => event.kind)).toEqual(["payment.detecting", "payment.confirmed"])
-    }).pipe(Effect.provide(layer))
-)
-
-it.scoped("a payment that was undone while the daemon was down is found after a restart", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    const writer = yield* Writer
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 0")))
-    const { settle } = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
-      Effect.provide(testSettingsLayer(""))
-    )
-    yield* writer.write(
-      Effect.gen(function* () {
-        yield* LedgerRepo.moveScan(network, block(200))
-        yield* settle({ network, head: block(200) }, [])
-      })
-    )
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
-  }).pipe(Effect.provide(layer))
-)
-
-it.scoped("a commit that fails raises no alarm, and its reorgs are looked at again", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    yield* tick({ head: 132, ancestor: 119, finalized: 118 })
-    const writer = yield* Writer
-    const settlement = yield* Settlement
-    const isFinal = Effect.gen(function* () {
-      yield* LedgerRepo.setTags(network, { safe: undefined, finalized: 120 })
-      yield* settlement.settle({ network, head: block(132) }, [])
+      yield* LedgerRepo.moveScan(network, block(200))
+      yield* settle({ network, head: block(200) }, [])
     })
-    yield* Effect.flip(writer.write(Effect.zipRight(isFinal, Effect.fail("refused"))))
-    yield* untilExpired
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    expect(alarms).toEqual([])
-    yield* writer.write(isFinal)
-    yield* untilExpired
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
-    expect(alarmedAbout).toEqual([
-      { service: "settlement", payment: payment.id, chain: "base", mode: "test", txHash: "0xt120" }
-    ])
-  }).pipe(Effect.provide(layer))
-)
+  )
+  expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+})
 
-it.scoped("after a reorg of finalized blocks a payment is undone only once the new blocks are final", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    yield* tick({ head: 131, finalized: 125 })
-    yield* tick({ head: 132, ancestor: 119 })
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    yield* tick({ head: 133, finalized: 120 })
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
-  }).pipe(Effect.provide(layer))
-)
+test("a commit that fails raises no alarm, and its reorgs are looked at again", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 132, ancestor: 119, finalized: 118 })
+  const writer = yield* Writer
+  const settlement = yield* Settlement
+  const isFinal = Effect.gen(function* () {
+    yield* LedgerRepo.setTags(network, { safe: undefined, finalized: 120 })
+    yield* settlement.settle({ network, head: block(132) }, [])
+  })
+  yield* Effect.flip(writer.write(Effect.zipRight(isFinal, Effect.fail("refused"))))
+  yield* untilExpired
+  expect((yield* look(payment)).payment?.status).toBe("confirmed")
+  expect(alarms).toEqual([])
+  yield* writer.write(isFinal)
+  yield* untilExpired
+  expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
+  expect(alarmedAbout).toEqual([
+    { service: "settlement", payment: payment.id, chain: "base", mode: "test", txHash: "0xt120" }
+  ])
+})
 
-it.scoped("native payments are looked at again when the balance reconciliation comes after finality", () =>
-  Effect.gen(function* () {
-    const payment = yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, finalized: 118, checked: 119 })
-    yield* tick({ head: 133, finalized: 120, checked: 119 })
-    expect((yield* look(payment)).payment?.status).toBe("confirmed")
-    yield* tick({ head: 134, finalized: 121 })
-    expect((yield* look(payment)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
-    expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
-  }).pipe(Effect.provide(layer))
-)
+test("after a reorg of finalized blocks a payment is undone only once the new blocks are final", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 131, finalized: 125 })
+  expect(yield* after(payment, { head: 132, ancestor: 119 })).toBe("confirmed")
+  expect(yield* after(payment, { head: 133, finalized: 120 })).toBe("failed: reorged")
+})
+
+test("native payments are looked at again when the balance reconciliation comes after finality", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 131, ancestor: 119, finalized: 118, checked: 119 })
+  expect(yield* after(payment, { head: 133, finalized: 120, checked: 119 })).toBe("confirmed")
+  expect(yield* after(payment, { head: 134, finalized: 121 })).toBe("failed: reorged")
+  expect(alarms).toEqual([expect.stringContaining("undone by a reorg")])
+})

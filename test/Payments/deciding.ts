@@ -1,4 +1,5 @@
 import { Effect, Either, Layer } from "effect"
+import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
@@ -9,16 +10,10 @@ import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import * as Refunds from "../../src/Payments/refunds.ts"
 import type { Settings } from "../../src/Settings.ts"
-import { Reader } from "../../src/Sql.ts"
+import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import {
-  confirmations,
-  elsewhere,
-  lastOnTime,
-  layer as settling,
-  start as startPayment,
-  withChains
-} from "./settling.ts"
+import { confirmations, lastOnTime, scanTo, layer as settling, start as startPayment, twoChains } from "./settling.ts"
 
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -67,11 +62,13 @@ export const nodes = Layer.succeed(Networks, {
 export const besideNode = <A, E, R>(settlement: Layer.Layer<A | Reader | Settings, E, R>) =>
   Layer.provideMerge(WatchedAddresses.layer, Layer.merge(settlement, nodes))
 export const layer = besideNode(settling)
+export const test = scopedTest(layer)
 /** The same of two chains. */
-export const ofTwoChains = besideNode(withChains({}, { chain: elsewhere.chain }))
+export const testOfTwo = scopedTest(besideNode(twoChains))
 
-/** The money of the one exception that is open was sent back. */
-export const refunded = (id: string) => Refunds.refunded(id, { exceptions: [], amount: undefined })
+/** Money was sent back: of the one exception that is open, unless others are named. */
+export const refunded = (id: string, returned: Partial<Refunds.ReturnedMoney> = {}) =>
+  Refunds.refunded(id, { exceptions: [], amount: undefined, ...returned })
 
 /** One payment, and a node that knows of no transaction. */
 export const start = Effect.zipRight(
@@ -101,3 +98,11 @@ export const look = (id: PaymentId) =>
 
 /** The head at which an unpaid payment ends. */
 export const end = lastOnTime + confirmations
+
+/** The money without a transaction turns out to have been brought by these. */
+export const told = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts WHERE position = 'unattributed'")))
+    yield* scanTo(head, ...transfers)
+  })

@@ -1,8 +1,9 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -16,8 +17,9 @@ const insert = (n: number, status: string, chain: string, mode = "test") =>
     )
   )
 
-it.live("a start without a chain that open payments wait for is refused, one without an unused chain is not", () =>
-  Effect.gen(function* () {
+liveTest(
+  "a start without a chain that open payments wait for is refused, one without an unused chain is not",
+  function* () {
     const path = yield* temporaryDatabase
     yield* Effect.gen(function* () {
       const writer = yield* Writer
@@ -51,5 +53,5 @@ it.live("a start without a chain that open payments wait for is refused, one wit
     const inTestOnly = yield* start([testChain({ chain: "base" }), testChain({ chain: "polygon" })])
     expect(Exit.isFailure(inTestOnly) && Cause.pretty(inTestOnly.cause)).toContain("chains.polygon.live (1 open)")
     expect(Exit.isSuccess(yield* start([testChain({ chain: "base" }), livePolygon]))).toBe(true)
-  }).pipe(Effect.scoped)
+  }
 )

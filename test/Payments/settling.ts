@@ -3,7 +3,7 @@ import { getAddress, numberToHex, pad } from "viem"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
-import type { Network } from "../../src/Domain/Chain.ts"
+import type { Mode, Network } from "../../src/Domain/Chain.ts"
 import type { NewPayment, Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
@@ -13,6 +13,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { someNewPayment } from "../lib/payments.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
@@ -20,7 +21,7 @@ export const network: Network = { chain: "base", mode: "test" }
 export const elsewhere: Network = { chain: "optimism", mode: "test" }
 export const confirmations = 3
 export const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-export const wallet = "w"
+const wallet = "w"
 
 /** Messages of the alarms, which are all that is logged. */
 export const alarms: Array<unknown> = []
@@ -54,6 +55,11 @@ export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
 export const withChains = (...chains: ReadonlyArray<Parameters<typeof testChain>[0]>) =>
   withSettings({ chains: chains.map(testChain) })
 export const layer = withChains({})
+/** A test of the settlement of one chain. */
+export const test = scopedTest(layer)
+/** The same with another chain beside it. */
+export const twoChains = withChains({}, { chain: elsewhere.chain })
+export const testOfTwo = scopedTest(twoChains)
 
 /** A chain with a block a second whose block `n` has the time `n`; a payment is made at block 100. */
 export const createdAt = 100_000
@@ -84,6 +90,33 @@ export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> 
   return payment
 })
 export const start = Effect.suspend(() => startWith())
+
+/** These networks are read from that block on. */
+export const startScans = (at: number, ...networks: ReadonlyArray<Network>) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(Effect.forEach(networks, (one) => LedgerRepo.startScan(one, block(at), undefined), { concurrency: 1 }))
+  )
+
+/** An address that a lost copy of the database handed out. */
+export const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+export const losePayment = (to = lost, mode: Mode = "test", index = 7) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, ?, ?, ?, 0)", [to, mode, wallet, index]))
+    )
+  )
+
+/** A payment beside the first. */
+export const payAgain = (index: number, over: Partial<NewPayment>) =>
+  Effect.flatMap(Writer, (writer) =>
+    writer.write(
+      Effect.gen(function* () {
+        const payment = someNewPayment({ merchantRef: `order ${index}`, ...over })
+        const stored = yield* Repo.insert(yield* Tx, payment, { wallet, index })
+        return stored ?? (yield* Effect.dieMessage("not inserted"))
+      })
+    )
+  )
 
 /** So many payments more, each at an address of its own. */
 export const crowd = (count: number) =>
@@ -207,3 +240,13 @@ export const confirmedOnce = Effect.gen(function* () {
   yield* tick({ head: 130, transfers: [transfer(120, 1000n)] })
   return payment
 })
+
+/** The payment's status, with the reason why it failed: `failed: reorged`. */
+export const stateOf = (payment: Payment) =>
+  Effect.map(look(payment), ({ payment }) => [payment?.status, payment?.failureReason ?? []].flat().join(": "))
+
+/** The payment's state after a tick. */
+export const after = (payment: Payment, step: Tick) => Effect.zipRight(tick(step), stateOf(payment))
+/** The same, with the clock at the head's time. */
+export const afterScan = (payment: Payment, head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.zipRight(scanTo(head, ...transfers), stateOf(payment))
