@@ -1,7 +1,8 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Mode } from "../../src/Domain/Chain.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
 import { amountRule, expiresInRule, redirectRule, right, urlRule, wrong } from "./fields.ts"
 
@@ -31,137 +32,120 @@ const merchant = (mode?: Mode) =>
     return { api, key, create: (json: unknown) => api.call("POST", "/v1/payments", { key, json }) }
   })
 
-layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
-  it.effect("a payment is made, found by its id and listed", () =>
-    Effect.gen(function* () {
-      const { api, create, key } = yield* merchant()
-      const metadata = { orderId: 17, nested: { list: [1, "two", null, true] }, "": 0.1 }
-      const made = yield* create(order({ metadata, expiresIn: 60 }))
-      expect(made.status).toBe(201)
-      const { createdAt, expiresAt, id } = made.body
-      expect(made.headers.location).toBe(`/v1/payments/${id}`)
-      expect(made.body).toEqual({
-        id: expect.stringMatching(/^pay_[A-Za-z0-9_-]{30}$/),
-        merchantRef: `order ${orders}`,
-        amount: "1000000",
-        currency: "USDC",
-        chain: "base",
-        address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
-        status: "pending",
-        createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-        expiresAt,
-        metadata
+liveSuite(app, "payments over HTTP", (test, it) => {
+  test("a payment is made, with defaults for what is left out, found by its id and listed", function* () {
+    const { api, create, key } = yield* merchant()
+    const metadata = { orderId: 17, nested: { list: [1, "two", null, true] }, "": 0.1 }
+    const { body } = yield* create(order())
+    expect([Date.parse(body.expiresAt) - Date.parse(body.createdAt), body.metadata]).toEqual([3_600_000, {}])
+    const made = yield* create(order({ metadata, expiresIn: 60 }))
+    expect(made.status).toBe(201)
+    const { createdAt, expiresAt, id } = made.body
+    expect(made.headers.location).toBe(`/v1/payments/${id}`)
+    expect(made.body).toEqual({
+      id: expect.stringMatching(/^pay_[A-Za-z0-9_-]{30}$/),
+      merchantRef: `order ${orders}`,
+      amount: "1000000",
+      currency: "USDC",
+      chain: "base",
+      address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+      status: "pending",
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      expiresAt,
+      metadata
+    })
+    expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
+    const found = yield* api.call("GET", `/v1/payments/${id}`, { key })
+    expect([found.status, found.text]).toEqual([200, made.text])
+    const listed = yield* api.call("GET", "/v1/payments?limit=1", { key })
+    expect(listed.body.data).toEqual([made.body])
+  })
+
+  test("a merchantRef is taken once in each mode; the refusal names the payment", function* () {
+    const { create } = yield* merchant()
+    const json = order()
+    const first = yield* create(json)
+    const second = yield* create({ ...json, amount: "5" })
+    expect(second.status).toBe(409)
+    expect(second.body.error).toEqual({
+      code: "DUPLICATE_MERCHANT_REF",
+      message: "A payment with this merchantRef exists: details has its id.",
+      details: { paymentId: first.body.id },
+      requestId: second.headers["x-request-id"]
+    })
+  })
+
+  test("an id that is malformed, foreign or of the other mode is the same 404", function* () {
+    const { api, create, key } = yield* merchant()
+    const live = yield* api.newKey("live")
+    const made = yield* create(order())
+    const answers = yield* Effect.forEach(
+      [`pay_${"A".repeat(22)}`, "nonsense", "%ff", "%00", "a%2Fb", encodeURIComponent("'; --"), "x".repeat(5_000)],
+      (id) => api.call("GET", `/v1/payments/${id}`, { key }),
+      { concurrency: 1 }
+    )
+    for (const { body, headers, status } of [
+      ...answers,
+      yield* api.call("GET", `/v1/payments/${made.body.id}`, { key: live })
+    ]) {
+      expect(status).toBe(404)
+      expect(body).toEqual({
+        error: { code: "NOT_FOUND", message: "There is no such payment.", requestId: headers["x-request-id"] }
       })
-      expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
-      const found = yield* api.call("GET", `/v1/payments/${id}`, { key })
-      expect([found.status, found.text]).toEqual([200, made.text])
-      const listed = yield* api.call("GET", "/v1/payments?limit=1", { key })
-      expect(listed.body.data).toEqual([made.body])
-    })
-  )
+    }
+  })
 
-  it.effect("what is left out has its default", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant()
-      const { body } = yield* create(order())
-      expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(3_600_000)
-      expect(body.metadata).toEqual({})
-    })
-  )
-
-  it.effect("a merchantRef is taken once in each mode; the refusal names the payment", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant()
-      const json = order()
-      const first = yield* create(json)
-      const second = yield* create({ ...json, amount: "5" })
-      expect(second.status).toBe(409)
-      expect(second.body.error).toEqual({
-        code: "DUPLICATE_MERCHANT_REF",
-        message: "A payment with this merchantRef exists: details has its id.",
-        details: { paymentId: first.body.id },
-        requestId: second.headers["x-request-id"]
-      })
-    })
-  )
-
-  it.effect("an id that is malformed, foreign or of the other mode is the same 404", () =>
-    Effect.gen(function* () {
-      const { api, create, key } = yield* merchant()
-      const live = yield* api.newKey("live")
-      const made = yield* create(order())
-      const answers = yield* Effect.forEach(
-        [`pay_${"A".repeat(22)}`, "nonsense", "%ff", "%00", "a%2Fb", encodeURIComponent("'; --"), "x".repeat(5_000)],
-        (id) => api.call("GET", `/v1/payments/${id}`, { key }),
-        { concurrency: 1 }
-      )
-      for (const { body, headers, status } of [
-        ...answers,
-        yield* api.call("GET", `/v1/payments/${made.body.id}`, { key: live })
-      ]) {
-        expect(status).toBe(404)
-        expect(body).toEqual({
-          error: { code: "NOT_FOUND", message: "There is no such payment.", requestId: headers["x-request-id"] }
-        })
+  test("everything that is wrong is said at once, and nothing is echoed", function* () {
+    const { api, key } = yield* merchant()
+    const secret = "sk-looks-like-a-secret"
+    const answer = yield* api.call("POST", "/v1/payments?dryRun=1", {
+      key,
+      json: {
+        merchantref: secret,
+        amount: 1000000,
+        currency: secret,
+        chain: null,
+        webhookUrl: `http://${secret}`,
+        redirectUrl: secret,
+        expiresIn: "3600",
+        metadata: [secret],
+        quoteId: 5,
+        expires_in: 60,
+        ["x".repeat(1_000)]: 1
       }
     })
-  )
-
-  it.effect("everything that is wrong is said at once, and nothing is echoed", () =>
-    Effect.gen(function* () {
-      const { api, key } = yield* merchant()
-      const secret = "sk-looks-like-a-secret"
-      const answer = yield* api.call("POST", "/v1/payments?dryRun=1", {
-        key,
-        json: {
-          merchantref: secret,
-          amount: 1000000,
-          currency: secret,
-          chain: null,
-          webhookUrl: `http://${secret}`,
-          redirectUrl: secret,
-          expiresIn: "3600",
-          metadata: [secret],
-          quoteId: 5,
-          expires_in: 60,
-          ["x".repeat(1_000)]: 1
-        }
-      })
-      expect(answer.status).toBe(400)
-      expect(answer.body.error.code).toBe("VALIDATION_ERROR")
-      expect(problemsIn(answer)).toEqual({
-        dryRun: "is not a query parameter: this endpoint takes none",
-        merchantRef: "is required",
-        merchantref: "is not a field of this endpoint: did you mean merchantRef?",
-        amount: amountRule,
-        currency: "must be ETH, USDC, USDT, DAI or WBTC",
-        chain: "must be ethereum, polygon, arbitrum, optimism or base",
-        webhookUrl: urlRule,
-        redirectUrl: redirectRule,
-        expiresIn: expiresInRule,
-        metadata: "must be an object",
-        quoteId: "must be the id of a quote",
-        expires_in: "is not a field of this endpoint: did you mean expiresIn?",
-        [`${"x".repeat(60)}…`]: "is not a field of this endpoint"
-      })
-      expect(answer.text).not.toContain(secret)
+    expect(answer.status).toBe(400)
+    expect(answer.body.error.code).toBe("VALIDATION_ERROR")
+    expect(problemsIn(answer)).toEqual({
+      dryRun: "is not a query parameter: this endpoint takes none",
+      merchantRef: "is required",
+      merchantref: "is not a field of this endpoint: did you mean merchantRef?",
+      amount: amountRule,
+      currency: "must be ETH, USDC, USDT, DAI or WBTC",
+      chain: "must be ethereum, polygon, arbitrum, optimism or base",
+      webhookUrl: urlRule,
+      redirectUrl: redirectRule,
+      expiresIn: expiresInRule,
+      metadata: "must be an object",
+      quoteId: "must be the id of a quote",
+      expires_in: "is not a field of this endpoint: did you mean expiresIn?",
+      [`${"x".repeat(60)}…`]: "is not a field of this endpoint"
     })
-  )
+    expect(answer.text).not.toContain(secret)
+  })
 
-  it.effect("a body that is no object, and one with thousands of faults, are answered briefly", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant()
-      for (const json of [[], null, "text", 5, true]) {
-        const answer = yield* create(json)
-        expect([answer.status, problemsIn(answer)]).toEqual([400, { "": "must be a JSON object" }])
-      }
-      const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`f${i}`, 0]))
-      const { body, text } = yield* create(many)
-      expect(body.error.details).toHaveLength(101)
-      expect(body.error.details[100]).toEqual({ path: "", message: "has 4904 problems more" })
-      expect(text.length).toBeLessThan(10_000)
-    })
-  )
+  test("a body that is no object, and one with thousands of faults, are answered briefly", function* () {
+    const { create } = yield* merchant()
+    for (const json of [[], null, "text", 5, true]) {
+      const answer = yield* create(json)
+      expect([answer.status, problemsIn(answer)]).toEqual([400, { "": "must be a JSON object" }])
+    }
+    const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`f${i}`, 0]))
+    const { body, text } = yield* create(many)
+    expect(body.error.details).toHaveLength(101)
+    expect(body.error.details[100]).toEqual({ path: "", message: "has 4904 problems more" })
+    expect(text.length).toBeLessThan(10_000)
+  })
 
   it.effect.each(wrong)("%s %s", ([field, rule, values]) =>
     Effect.gen(function* () {
@@ -184,111 +168,76 @@ layer(app, { excludeTestServices: true })("payments over HTTP", (it) => {
     })
   )
 
-  it.effect("a live key takes no http for redirects, and says so with everything else", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant("live")
-      const answer = yield* create(order({ redirectUrl: "http://localhost", amount: "0" }))
-      expect(problemsIn(answer)).toEqual({ amount: amountRule, redirectUrl: redirectRule })
-    })
-  )
+  test("a live key takes no http for redirects, and says so with everything else", function* () {
+    const { create } = yield* merchant("live")
+    const answer = yield* create(order({ redirectUrl: "http://localhost", amount: "0" }))
+    expect(problemsIn(answer)).toEqual({ amount: amountRule, redirectUrl: redirectRule })
+  })
 
-  it.effect("metadata is named down to its faults, numbers that would change among them", () =>
-    Effect.gen(function* () {
-      const { api, key } = yield* merchant()
-      const body = JSON.stringify(order({ metadata: { ids: [1, "N"], deep: { a: { b: { c: { d: {} } } } } } }))
-      const answer = yield* api.call("POST", "/v1/payments", {
-        key,
-        headers: { "content-type": "application/json" },
-        body: body.replace('"N"', "12345678901234567890")
-      })
-      expect(problemsIn(answer)).toEqual({
-        "metadata.ids[1]": "is a number that a double cannot hold exactly: send it as a string",
-        "metadata.deep.a.b.c.d": "must not be nested deeper than 5 levels"
-      })
+  test("metadata is named down to its faults, numbers that would change among them", function* () {
+    const { api, key } = yield* merchant()
+    const body = JSON.stringify(order({ metadata: { ids: [1, "N"], deep: { a: { b: { c: { d: {} } } } } } }))
+    const answer = yield* api.call("POST", "/v1/payments", {
+      key,
+      headers: { "content-type": "application/json" },
+      body: body.replace('"N"', "12345678901234567890")
     })
-  )
+    expect(problemsIn(answer)).toEqual({
+      "metadata.ids[1]": "is a number that a double cannot hold exactly: send it as a string",
+      "metadata.deep.a.b.c.d": "must not be nested deeper than 5 levels"
+    })
+  })
 
-  it.effect("a body that is not JSON is INVALID_JSON", () =>
-    Effect.gen(function* () {
-      const { api, key } = yield* merchant()
-      const post = (body: string | Uint8Array) =>
-        Effect.map(
-          api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
-          ({ body: { error }, status }) => [status, error.code, error.message]
-        )
-      expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON."])
-      expect(yield* post("")).toEqual([400, "INVALID_JSON", "The body is empty: send a JSON object."])
-      expect(yield* post(new Uint8Array([0x22, 0xff, 0x22]))).toEqual([
-        400,
-        "INVALID_JSON",
-        "The body is not valid UTF-8."
-      ])
-      const deep = `{"metadata":${"[".repeat(64)}${"]".repeat(64)}}`
-      expect(yield* post(deep)).toEqual([400, "INVALID_JSON", "The body is nested deeper than 64 levels."])
-      expect(yield* post("[".repeat(60_000))).toEqual([
-        400,
-        "INVALID_JSON",
-        "The body is nested deeper than 64 levels."
-      ])
-    })
-  )
+  test("a body that is not JSON, or not UTF-8, is INVALID_JSON", function* () {
+    const { api, key } = yield* merchant()
+    const post = (body: string | Uint8Array) =>
+      Effect.map(
+        api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
+        ({ body: { error }, status }) => [status, error.code, error.message]
+      )
+    expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON."])
+    const broken = new Uint8Array([0x22, 0xff, 0x22])
+    expect(yield* post(broken)).toEqual([400, "INVALID_JSON", "The body is not valid UTF-8."])
+  })
 
-  it.effect("what this installation does not offer is a problem that says what it does", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant()
-      const problems = (fields: Record<string, unknown>) => Effect.map(create(order(fields)), problemsIn)
-      expect(yield* problems({ chain: "ethereum" })).toEqual({
-        chain: "ethereum is not available to this key: choose base or polygon"
-      })
-      expect(yield* problems({ chain: "polygon", currency: "ETH" })).toEqual({
-        currency: "ETH is not available on polygon: choose USDC"
-      })
-      expect(yield* problems({ webhookUrl: "https://127.0.0.1/hook" })).toEqual({
-        webhookUrl: "target is not a public address"
-      })
+  test("what this installation does not offer is told at once, with what it does offer", function* () {
+    const { create } = yield* merchant()
+    const problems = (fields: Record<string, unknown>) => Effect.map(create(order(fields)), problemsIn)
+    expect(yield* problems({ chain: "ethereum" })).toEqual({
+      chain: "ethereum is not available to this key: choose base or polygon"
     })
-  )
+    expect(yield* problems({ chain: "polygon", currency: "ETH" })).toEqual({
+      currency: "ETH is not available on polygon: choose USDC"
+    })
+    expect(yield* problems({ currency: "WBTC", webhookUrl: "https://127.0.0.1/hook" })).toEqual({
+      currency: "WBTC is not available on base: choose ETH or USDC",
+      webhookUrl: "target is not a public address"
+    })
+  })
 
-  it.effect("a mode without a wallet is not the merchant's fault", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant("live")
-      const { body, status } = yield* create(order({ chain: "ethereum", currency: "ETH" }))
-      expect([status, body.error.code, body.error.message]).toEqual([
-        503,
-        "WALLET_NOT_CONFIGURED",
-        "There is no wallet to receive live payments with: the operator has to configure one."
-      ])
-    })
-  )
+  test("a mode without a wallet is not the merchant's fault", function* () {
+    const { create } = yield* merchant("live")
+    const { body, status } = yield* create(order({ chain: "ethereum", currency: "ETH" }))
+    expect([status, body.error.code, body.error.message]).toEqual([
+      503,
+      "WALLET_NOT_CONFIGURED",
+      "There is no wallet to receive live payments with: the operator has to configure one."
+    ])
+  })
 
-  it.effect("everything that this installation has against a request is told at once", () =>
-    Effect.gen(function* () {
-      const { create } = yield* merchant()
-      const json = order({ currency: "WBTC", chain: "base", webhookUrl: "https://10.0.0.7/hook" })
-      const { body, status } = yield* create(json)
-      expect(status).toBe(400)
-      expect(body.error.details.map(({ path }: { readonly path: string }) => path)).toEqual([
-        expect.stringMatching(/^(chain|currency)$/),
-        "webhookUrl"
-      ])
+  test("a quote is refused with its own code, and locked once", function* () {
+    const { api, create, key } = yield* merchant()
+    const refusal = (fields: Record<string, unknown>) =>
+      Effect.map(create(order(fields)), ({ body: { error }, status }) => [status, error.code, error.details])
+    expect(yield* refusal({ quoteId: "quote_x" })).toEqual([422, "QUOTE_NOT_FOUND", undefined])
+    const quote = yield* api.call("POST", "/v1/quotes", {
+      key,
+      json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5" }
     })
-  )
-
-  it.effect("a quote is refused with its own code, and locked once", () =>
-    Effect.gen(function* () {
-      const { api, create, key } = yield* merchant()
-      const refusal = (fields: Record<string, unknown>) =>
-        Effect.map(create(order(fields)), ({ body: { error }, status }) => [status, error.code, error.details])
-      expect(yield* refusal({ quoteId: "quote_x" })).toEqual([422, "QUOTE_NOT_FOUND", undefined])
-      const quote = yield* api.call("POST", "/v1/quotes", {
-        key,
-        json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5" }
-      })
-      expect(yield* refusal({ quoteId: quote.body.id })).toEqual([
-        422,
-        "QUOTE_MISMATCH",
-        { chain: "ethereum", accepted: [] }
-      ])
-    })
-  )
+    expect(yield* refusal({ quoteId: quote.body.id })).toEqual([
+      422,
+      "QUOTE_MISMATCH",
+      { chain: "ethereum", accepted: [] }
+    ])
+  })
 })

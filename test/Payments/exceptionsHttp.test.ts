@@ -1,7 +1,8 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 8 } as const
@@ -13,7 +14,7 @@ const app = testApp({
 
 let orders = 0
 
-layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
+liveSuite(app, "exceptions over HTTP", (test) => {
   const create = (key: string, currency: string) =>
     Effect.gen(function* () {
       const api = yield* TestApi
@@ -36,44 +37,40 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
       )
     )
 
-  it.effect("are part of a payment that has any, found and listed, and of no other", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const clean = yield* create(key, "USDC")
-      const made = yield* create(key, "USDC")
-      yield* insert(2, made.id, "'unattributed', NULL, NULL, NULL")
-      yield* insert(1, made.id, "'wrong_token', '0xt', 9, 'refunded'")
-      const common = { chain: "base", currency: "ETH", amount: "5" }
-      const withExceptions = {
-        ...made,
-        exceptions: [
-          // What is open comes first.
-          { kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
-          {
-            kind: "wrong_token",
-            ...common,
-            txHash: "0xt",
-            detectedAt: "1970-01-01T00:00:01.000Z",
-            resolution: "refunded"
-          }
-        ]
-      }
-      expect((yield* api.call("GET", `/v1/payments/${made.id}`, { key })).body).toEqual(withExceptions)
-      expect((yield* api.call("GET", `/v1/payments/${clean.id}`, { key })).body).toEqual(clean)
-      expect((yield* api.call("GET", "/v1/payments", { key })).body.data).toEqual([withExceptions, clean])
-    })
-  )
+  test("are part of a payment that has any, found and listed, and of no other", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const clean = yield* create(key, "USDC")
+    const made = yield* create(key, "USDC")
+    yield* insert(2, made.id, "'unattributed', NULL, NULL, NULL")
+    yield* insert(1, made.id, "'wrong_token', '0xt', 9, 'refunded'")
+    const common = { chain: "base", currency: "ETH", amount: "5" }
+    const withExceptions = {
+      ...made,
+      exceptions: [
+        // What is open comes first.
+        { kind: "unattributed", ...common, detectedAt: "1970-01-01T00:00:02.000Z" },
+        {
+          kind: "wrong_token",
+          ...common,
+          txHash: "0xt",
+          detectedAt: "1970-01-01T00:00:01.000Z",
+          resolution: "refunded"
+        }
+      ]
+    }
+    expect((yield* api.call("GET", `/v1/payments/${made.id}`, { key })).body).toEqual(withExceptions)
+    expect((yield* api.call("GET", `/v1/payments/${clean.id}`, { key })).body).toEqual(clean)
+    expect((yield* api.call("GET", "/v1/payments", { key })).body.data).toEqual([withExceptions, clean])
+  })
 
-  it.effect("a payment keeps what it was worth when it was made, by the chain's decimals, where that is known", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const reader = yield* Reader
-      const key = yield* api.newKey()
-      const worth = (id: string) =>
-        reader.get<{ usd_value: string | null }>("SELECT usd_value FROM payments WHERE id = ?", [id])
-      expect(yield* worth((yield* create(key, "USDC")).id)).toEqual({ usd_value: "4.5" })
-      expect(yield* worth((yield* create(key, "ETH")).id)).toEqual({ usd_value: null })
-    })
-  )
+  test("a payment keeps what it was worth when it was made, by the chain's decimals, where that is known", function* () {
+    const api = yield* TestApi
+    const reader = yield* Reader
+    const key = yield* api.newKey()
+    const worth = (id: string) =>
+      reader.get<{ usd_value: string | null }>("SELECT usd_value FROM payments WHERE id = ?", [id])
+    expect(yield* worth((yield* create(key, "USDC")).id)).toEqual({ usd_value: "4.5" })
+    expect(yield* worth((yield* create(key, "ETH")).id)).toEqual({ usd_value: null })
+  })
 })

@@ -1,7 +1,8 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { type Sent, TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
@@ -10,7 +11,7 @@ const app = testApp({ chains: (["base", "polygon"] as const).map((chain) => test
 
 const limitRule = "must be an integer from 1 to 100"
 
-layer(app, { excludeTestServices: true })("the list of payments", (it) => {
+liveSuite(app, "the list of payments", (test, it) => {
   const call = (key: string, query: string, sent: Sent = {}) =>
     Effect.flatMap(TestApi, (api) => api.call("GET", `/v1/payments${query}`, { key, ...sent }))
 
@@ -57,104 +58,107 @@ layer(app, { excludeTestServices: true })("the list of payments", (it) => {
       return { refs, pages }
     })
 
-  it.effect("is empty at first: no data, and a cursor that is null", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const { body, status } = yield* call(yield* api.newKey(), "")
-      expect([status, body]).toEqual([200, { data: [], cursor: null }])
-    })
-  )
+  test("is empty at first: no data, and a cursor that is null", function* () {
+    const api = yield* TestApi
+    const { body, status } = yield* call(yield* api.newKey(), "")
+    expect([status, body]).toEqual([200, { data: [], cursor: null }])
+  })
 
-  it.effect("pages through everything once, newest first, whatever the page and the filters", () =>
-    Effect.gen(function* () {
-      const { key } = yield* made
-      const newestFirst = Array.from({ length: 25 }, (_, i) => 24 - i)
-      // sequence is the number and one: those made in the later millisecond come first.
-      const expected = [...newestFirst.filter((i) => i % 2 === 0), ...newestFirst.filter((i) => i % 2 === 1)]
-      const matching = (keep: (i: number) => boolean) => expected.filter(keep).map(String)
-      const isBase = (i: number) => i % 3 !== 2
-      expect(yield* all(key, "limit=7")).toEqual({ refs: matching(() => true), pages: 4 })
-      expect(yield* all(key, "limit=100")).toEqual({ refs: matching(() => true), pages: 1 })
-      expect(yield* all(key, "limit=25")).toEqual({ refs: matching(() => true), pages: 1 })
-      expect(yield* all(key, "limit=1")).toEqual({ refs: matching(() => true), pages: 25 })
-      expect(yield* all(key, "limit=4&chain=base")).toEqual({ refs: matching(isBase), pages: 5 })
-      expect(yield* all(key, "limit=2&status=expired")).toEqual({ refs: matching((i) => i < 3), pages: 2 })
-      // A payment that is detecting is not pending.
-      expect(yield* all(key, "limit=3&status=pending&chain=base")).toEqual({
-        refs: matching((i) => isBase(i) && i > 3),
-        pages: 5
-      })
-      expect((yield* all(key, "status=failed")).refs).toEqual([])
-      const { body } = yield* call(key, "")
-      expect(body.data).toHaveLength(20)
+  test("pages through everything once, newest first, whatever the page and the filters", function* () {
+    const { key } = yield* made
+    const newestFirst = Array.from({ length: 25 }, (_, i) => 24 - i)
+    // sequence is the number and one: those made in the later millisecond come first.
+    const expected = [...newestFirst.filter((i) => i % 2 === 0), ...newestFirst.filter((i) => i % 2 === 1)]
+    const matching = (keep: (i: number) => boolean) => expected.filter(keep).map(String)
+    const isBase = (i: number) => i % 3 !== 2
+    expect(yield* all(key, "limit=7")).toEqual({ refs: matching(() => true), pages: 4 })
+    expect(yield* all(key, "limit=100")).toEqual({ refs: matching(() => true), pages: 1 })
+    expect(yield* all(key, "limit=25")).toEqual({ refs: matching(() => true), pages: 1 })
+    expect(yield* all(key, "limit=1")).toEqual({ refs: matching(() => true), pages: 25 })
+    expect(yield* all(key, "limit=4&chain=base")).toEqual({ refs: matching(isBase), pages: 5 })
+    expect(yield* all(key, "limit=2&status=expired")).toEqual({ refs: matching((i) => i < 3), pages: 2 })
+    // A payment that is detecting is not pending.
+    expect(yield* all(key, "limit=3&status=pending&chain=base")).toEqual({
+      refs: matching((i) => isBase(i) && i > 3),
+      pages: 5
     })
-  )
+    expect((yield* all(key, "status=failed")).refs).toEqual([])
+    const { body } = yield* call(key, "")
+    expect(body.data).toHaveLength(20)
+  })
 
-  it.effect("a cursor reveals nothing: it is sealed, and different each time", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const cursors = yield* Effect.replicateEffect(
-        Effect.map(call(key, "?limit=2"), ({ body }) => Buffer.from(body.cursor, "base64url")),
-        8
-      )
-      expect(new Set(cursors.map((cursor) => cursor.toString("hex"))).size).toBe(8)
-      // No byte of it, at any place, is the same in all of them but for the version that it begins with.
-      const [first] = cursors
-      const same = Array.from(first ?? []).filter((byte, i) => cursors.every((cursor) => cursor[i] === byte))
-      expect(same.length).toBeLessThanOrEqual(2)
-    })
-  )
+  test("payments that are made between two pages are in none of them, and hide none", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const idsOf = ({ body }: Effect.Effect.Success<ReturnType<typeof call>>): ReadonlyArray<string> =>
+      body.data.map(({ id }: { id: string }) => id)
+    const before = idsOf(yield* call(key, "?limit=9"))
+    const first = yield* call(key, "?limit=4")
+    const json = { merchantRef: "between", amount: "1", currency: "USDC", chain: "base" }
+    yield* api.call("POST", "/v1/payments", { key, json })
+    const second = yield* call(key, `?limit=5&cursor=${first.body.cursor}`)
+    expect([...idsOf(first), ...idsOf(second)]).toEqual(before)
+  })
 
-  it.effect("a cursor is of one list: other filters refuse it, other page sizes do not", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const { body } = yield* call(key, "?limit=2&chain=base")
-      const { cursor } = body
-      expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/)
-      expect((yield* call(key, `?limit=5&chain=base&cursor=${cursor}`)).status).toBe(200)
-      const forge = (text: string) => Buffer.from(text).toString("base64url")
-      const refused = [
-        `?cursor=${cursor}`,
-        `?chain=polygon&cursor=${cursor}`,
-        `?chain=base&status=pending&cursor=${cursor}`,
-        `?chain=base&cursor=${cursor}A`,
-        `?chain=base&cursor=${cursor}%3D`,
-        `?chain=base&cursor=${forge("1700000000000/3//base/x")}`,
-        `?chain=base&cursor=${forge("01700000000000/3//base")}`,
-        `?chain=base&cursor=${forge("NaN/NaN//base")}`,
-        `?chain=base&cursor=${forge("1e12/3//base")}`,
-        "?chain=base&cursor=nonsense",
-        "?chain=base&cursor=%00"
-      ]
-      for (const query of refused) {
-        const { body, headers, status } = yield* call(key, query)
-        expect([status, body], query).toEqual([
-          400,
-          {
-            error: {
-              code: "INVALID_CURSOR",
-              message:
-                "The cursor is not one of this list: take it from the page before, with the same status and chain.",
-              requestId: headers["x-request-id"]
-            }
+  test("a cursor reveals nothing: it is sealed, and different each time", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const cursors = yield* Effect.replicateEffect(
+      Effect.map(call(key, "?limit=2"), ({ body }) => Buffer.from(body.cursor, "base64url")),
+      8
+    )
+    expect(new Set(cursors.map((cursor) => cursor.toString("hex"))).size).toBe(8)
+    // No byte of it, at any place, is the same in all of them but for the version that it begins with.
+    const [first] = cursors
+    const same = Array.from(first ?? []).filter((byte, i) => cursors.every((cursor) => cursor[i] === byte))
+    expect(same.length).toBeLessThanOrEqual(2)
+  })
+
+  test("a cursor is of one list: other filters refuse it, other page sizes do not", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    const { body } = yield* call(key, "?limit=2&chain=base")
+    const { cursor } = body
+    expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/)
+    expect((yield* call(key, `?limit=5&chain=base&cursor=${cursor}`)).status).toBe(200)
+    const forge = (text: string) => Buffer.from(text).toString("base64url")
+    const refused = [
+      `?cursor=${cursor}`,
+      `?chain=polygon&cursor=${cursor}`,
+      `?chain=base&status=pending&cursor=${cursor}`,
+      `?chain=base&cursor=${cursor}A`,
+      `?chain=base&cursor=${cursor}%3D`,
+      `?chain=base&cursor=${forge("1700000000000/3//base/x")}`,
+      `?chain=base&cursor=${forge("01700000000000/3//base")}`,
+      `?chain=base&cursor=${forge("NaN/NaN//base")}`,
+      `?chain=base&cursor=${forge("1e12/3//base")}`,
+      "?chain=base&cursor=nonsense",
+      "?chain=base&cursor=%00"
+    ]
+    for (const query of refused) {
+      const { body, headers, status } = yield* call(key, query)
+      expect([status, body], query).toEqual([
+        400,
+        {
+          error: {
+            code: "INVALID_CURSOR",
+            message:
+              "The cursor is not one of this list: take it from the page before, with the same status and chain.",
+            requestId: headers["x-request-id"]
           }
-        ])
-      }
-    })
-  )
+        }
+      ])
+    }
+  })
 
-  it.effect("belongs to its mode, and so do its cursors", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const live = yield* api.newKey("live")
-      expect((yield* call(live, "")).body.data).toEqual([])
-      const { cursor } = (yield* call(yield* api.newKey("test"), "?limit=2")).body
-      const { body, status } = yield* call(live, `?cursor=${cursor}`)
-      expect([status, body.error?.code]).toEqual([400, "INVALID_CURSOR"])
-    })
-  )
+  test("belongs to its mode, and so do its cursors", function* () {
+    const api = yield* TestApi
+    const live = yield* api.newKey("live")
+    expect((yield* call(live, "")).body.data).toEqual([])
+    const { cursor } = (yield* call(yield* api.newKey("test"), "?limit=2")).body
+    const { body, status } = yield* call(live, `?cursor=${cursor}`)
+    expect([status, body.error?.code]).toEqual([400, "INVALID_CURSOR"])
+  })
 
   it.effect.each([
     ["limit=0", { limit: limitRule }],
