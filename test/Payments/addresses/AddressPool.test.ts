@@ -135,3 +135,16 @@ it("vets more when few are vetted ahead, and continues after addresses with a hi
   expect([range()[0], range().at(-1)]).toEqual([200, 450])
   expect(pool.unvetted(440).map(({ index }) => index)).toEqual(Array.from({ length: 11 }, (_, i) => 440 + i))
 })
+
+it("uncorroborated histories advance a chain's look-ahead five times at most, corroborated ones however far", () => {
+  const { pool } = observedPool()
+  pool.startAt(0)
+  const farApart = [199, 399, 599, 799, 999, 1199]
+  expect(farApart.filter((index) => pool.skipUncorroborated(index, "base"))).toEqual(farApart.slice(0, 5))
+  expect([pool.hasHistory(999), pool.hasHistory(1199)]).toEqual([true, false])
+  // Each chain for itself, and among indexes that are in sight anyway as many as are reported.
+  expect(pool.skipUncorroborated(1199, "optimism")).toBe(true)
+  expect(pool.skipUncorroborated(500, "base")).toBe(true)
+  pool.skip(5000)
+  expect(pool.unvetted(5001).map(({ index }) => index)).toHaveLength(200)
+})

@@ -9,122 +9,70 @@ import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
 import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import { Secrets } from "../../../src/Secrets.ts"
 import { Tx, Writer } from "../../../src/Sql.ts"
+import { liveTest } from "../../lib/scopedTest.ts"
 import { liveXpub, testXpub } from "../../lib/settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import {
-  addShop,
-  byTwo,
-  owner,
-  running,
-  runningWith,
-  shop,
-  take,
-  takeFor,
-  takeMany,
-  threeTaken,
-  wallet
-} from "./addressing.ts"
+import { addShop, byTwo, owner, running, runningWith, shop, take, takeFor, takeMany, wallet } from "./addressing.ts"
 
-it.live("200 at once get 200 addresses, the first of the wallet", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const taken = yield* Effect.provide(takeMany(200), running(path))
-    expect(taken.map(({ index }) => index).sort((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i))
-    for (const { address, index } of taken) expect(address).toBe(wallet.address(index))
-  }).pipe(Effect.scoped)
-)
+liveTest("200 at once get 200 addresses, the first of the wallet", function* () {
+  const path = yield* temporaryDatabase
+  const taken = yield* Effect.provide(takeMany(200), running(path))
+  expect(taken.map(({ index }) => index).sort((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i))
+  for (const { address, index } of taken) expect(address).toBe(wallet.address(index))
+})
 
-it.live("a refused command gives its address back", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      const writer = yield* Writer
-      const addresses = yield* Addresses
-      yield* Effect.flip(
-        writer.write(Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, owner), Effect.fail("refused"))))
+liveTest("an account with a wallet of its own gets none of the operator's where it has none", function* () {
+  const path = yield* temporaryDatabase
+  const refused = Effect.zipRight(addShop(liveXpub, "live"), Effect.flip(takeFor(shop)))
+  const answer = yield* Effect.provide(refused, running(path))
+  expect(answer).toMatchObject({ _tag: "WalletNotConfigured", mode: "test" })
+})
+
+liveTest("a command that is refused gives its address back, also the first one of a wallet", function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.gen(function* () {
+    yield* addShop(liveXpub)
+    const writer = yield* Writer
+    const addresses = yield* Addresses
+    const refused = Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, shop), Effect.fail("refused")))
+    yield* Effect.flip(writer.write(refused))
+    expect((yield* takeFor(shop)).index).toBe(0)
+  }).pipe(Effect.provide(running(path)))
+})
+
+liveTest("accounts that share a wallet, and are first paid in one commit, jump over nothing", function* () {
+  const path = yield* temporaryDatabase
+  const again: Owner = { account: AccountId.make("again"), mode: "test" }
+  yield* Effect.gen(function* () {
+    yield* addShop(liveXpub)
+    const { seal } = yield* Secrets
+    const writer = yield* Writer
+    const { fingerprint } = hdWallet(liveXpub)
+    const sealed = seal(liveXpub, walletContext(again.account, "test"))
+    yield* writer.write(
+      Effect.zipRight(
+        Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO accounts VALUES ('again', 'Again', 0)")),
+        insertWallet(again.account, { mode: "test", fingerprint, sealed })
       )
-      expect((yield* take).index).toBe(0)
-    }).pipe(Effect.provide(running(path)))
-  }).pipe(Effect.scoped)
-)
-
-it.live("an ordinary restart skips nothing", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    expect((yield* Effect.provide(take, running(path))).index).toBe(3)
-  }).pipe(Effect.scoped)
-)
-
-it.live("an account with a wallet of its own gets none of the operator's where it has none", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const refused = Effect.zipRight(addShop(liveXpub, "live"), Effect.flip(takeFor(shop)))
-    const answer = yield* Effect.provide(refused, running(path))
-    expect(answer).toMatchObject({ _tag: "WalletNotConfigured", mode: "test" })
-  }).pipe(Effect.scoped)
-)
-
-it.live("a wallet whose first payment was refused serves the next one", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      yield* addShop(liveXpub)
-      const writer = yield* Writer
-      const addresses = yield* Addresses
-      const refused = Effect.flatMap(Tx, (tx) => Effect.zipRight(addresses.take(tx, shop), Effect.fail("refused")))
-      yield* Effect.flip(writer.write(refused))
-      expect((yield* takeFor(shop)).index).toBe(0)
-    }).pipe(Effect.provide(running(path)))
-  }).pipe(Effect.scoped)
-)
-
-it.live("accounts that share a wallet, and are first paid in one commit, jump over nothing", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const again: Owner = { account: AccountId.make("again"), mode: "test" }
-    yield* Effect.gen(function* () {
-      yield* addShop(liveXpub)
-      const { seal } = yield* Secrets
-      const writer = yield* Writer
-      const { fingerprint } = hdWallet(liveXpub)
-      const sealed = seal(liveXpub, walletContext(again.account, "test"))
-      yield* writer.write(
-        Effect.zipRight(
-          Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO accounts VALUES ('again', 'Again', 0)")),
-          insertWallet(again.account, { mode: "test", fingerprint, sealed })
-        )
-      )
-      const both = yield* Effect.all([takeFor(shop), takeFor(again)], { concurrency: "unbounded" })
-      expect(both.map(({ index }) => index)).toEqual([0, 1])
-    }).pipe(Effect.provide(running(path)))
-  }).pipe(Effect.scoped)
-)
-
-it.live.each([
-  { used: [0, 2], taken: [1, 3, 4] },
-  { used: [0, 1, 3, 4, 5], taken: [2, 6, 7] }
-])("addresses with a history, $used, are skipped once they are known", ({ used, taken }) =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const layer = running(
-      path,
-      used.map((index) => wallet.address(index))
     )
-    const indexes = yield* Effect.gen(function* () {
-      const addresses = yield* Addresses
-      yield* Effect.forkScoped(addresses.run)
-      // The round of vetting has come to its end when the writer has had a few turns: it waits for nothing else.
-      const writer = yield* Writer
-      yield* Effect.repeatN(writer.write(Effect.void), 50)
-      return yield* Effect.replicateEffect(
-        Effect.map(take, ({ index }) => index),
-        3,
-        { concurrency: 1 }
-      )
-    }).pipe(Effect.scoped, Effect.provide(layer))
-    expect(indexes).toEqual(taken)
-  }).pipe(Effect.scoped)
-)
+    const both = yield* Effect.all([takeFor(shop), takeFor(again)], { concurrency: "unbounded" })
+    expect(both.map(({ index }) => index)).toEqual([0, 1])
+  }).pipe(Effect.provide(running(path)))
+})
+
+liveTest("addresses with a history are skipped once they are known", function* () {
+  const path = yield* temporaryDatabase
+  const used = [0, 1, 3, 4, 5].map((index) => wallet.address(index))
+  const taken = yield* Effect.gen(function* () {
+    const addresses = yield* Addresses
+    yield* Effect.forkScoped(addresses.run)
+    // The round of vetting has come to its end when the writer has had a few turns: it waits for nothing else.
+    const writer = yield* Writer
+    yield* Effect.repeatN(writer.write(Effect.void), 50)
+    return yield* takeMany(3)
+  }).pipe(Effect.scoped, Effect.provide(running(path, used)))
+  expect(taken.map(({ index }) => index)).toEqual([2, 6, 7])
+})
 
 it.effect("a chain that could not be asked about addresses is asked again a minute later", () =>
   Effect.gen(function* () {
@@ -172,31 +120,28 @@ const firstOf = (path: string, vet: AddressHistory["Type"]["vet"]) =>
     return (yield* take).index
   }).pipe(Effect.scoped, Effect.provide(runningWith(path, vet)))
 
-it.live(
+liveTest(
   "a wallet that was used elsewhere is looked through until 200 in a row are unused, before its first payment",
-  () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryDatabase
-      const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
-      // All of the first eighty, and then some, each in sight of the one before.
-      const { asked, vet } = knowing([...upTo(80), 81, 280, 479])
-      expect(yield* firstOf(path, vet)).toBe(80)
-      expect(asked.reduce((sum, count) => sum + count, 0)).toBe(480 + 200)
-      expect(asked.length).toBeLessThanOrEqual(4)
-      expect(yield* firstOf(path, vet)).toBe(82)
-    }).pipe(Effect.scoped)
+  function* () {
+    const path = yield* temporaryDatabase
+    const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
+    // All of the first eighty, and then some, each in sight of the one before.
+    const { asked, vet } = knowing([...upTo(80), 81, 280, 479])
+    expect(yield* firstOf(path, vet)).toBe(80)
+    expect(asked.reduce((sum, count) => sum + count, 0)).toBe(480 + 200)
+    expect(asked.length).toBeLessThanOrEqual(4)
+    expect(yield* firstOf(path, vet)).toBe(82)
+  }
 )
 
-it.live("histories on reachable chains count while another chain is unreachable", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { vet } = knowing(
-      Array.from({ length: 300 }, (_, i) => i),
-      ["base"]
-    )
-    expect(yield* firstOf(path, vet)).toBe(300)
-  }).pipe(Effect.scoped)
-)
+liveTest("histories on reachable chains count while another chain is unreachable", function* () {
+  const path = yield* temporaryDatabase
+  const { vet } = knowing(
+    Array.from({ length: 300 }, (_, i) => i),
+    ["base"]
+  )
+  expect(yield* firstOf(path, vet)).toBe(300)
+})
 
 it.effect("the first payment waits at most five seconds for the chains, and skips what has been found by then", () =>
   Effect.gen(function* () {
@@ -220,16 +165,14 @@ it.effect("the first payment waits at most five seconds for the chains, and skip
   }).pipe(Effect.scoped)
 )
 
-it.live("accounts on one extended public key share the numbering, and each mode needs a wallet", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      yield* addShop(testXpub)
-      expect((yield* take).index).toBe(0)
-      expect((yield* takeFor(shop)).index).toBe(1)
-      expect((yield* take).index).toBe(2)
-      const refused = yield* Effect.flip(takeFor({ ...shop, mode: "live" }))
-      expect(refused).toMatchObject({ _tag: "WalletNotConfigured", mode: "live" })
-    }).pipe(Effect.provide(running(path)))
-  }).pipe(Effect.scoped)
-)
+liveTest("accounts on one extended public key share the numbering, and each mode needs a wallet", function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.gen(function* () {
+    yield* addShop(testXpub)
+    expect((yield* take).index).toBe(0)
+    expect((yield* takeFor(shop)).index).toBe(1)
+    expect((yield* take).index).toBe(2)
+    const refused = yield* Effect.flip(takeFor({ ...shop, mode: "live" }))
+    expect(refused).toMatchObject({ _tag: "WalletNotConfigured", mode: "live" })
+  }).pipe(Effect.provide(running(path)))
+})

@@ -8,6 +8,7 @@ import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
 import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { doubtOf } from "../../../src/Payments/addresses/numbering.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { liveTest } from "../../lib/scopedTest.ts"
 import { liveXpub } from "../../lib/settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
@@ -29,37 +30,34 @@ const indexAt = (path: string) => Effect.map(Effect.provide(take, running(path))
 const gapAt = (path: string) => Effect.provide(gap, running(path))
 const token = Effect.flatMap(Reader, (reader) => reader.get<{ token: string }>("SELECT token FROM numbering"))
 
-it.live("a restored older copy hands out no address again, and all skipped addresses are watched", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    expect((yield* gapAt(path)).rows).toEqual([])
-    copy(path)
-    yield* Effect.provide(takeMany(40), running(path))
+liveTest("a restored older copy hands out no address again, and all skipped addresses are watched", function* () {
+  const path = yield* threeTaken
+  expect((yield* gapAt(path)).rows).toEqual([])
+  copy(path)
+  yield* Effect.provide(takeMany(40), running(path))
+  restore(path)
+  const [first, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+  expect(first.index).toBe(1043)
+  expect(found).toEqual({ rows: skipped(3, 1043), watched: 1040 })
+  const [later, same] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+  expect(later.index).toBe(1044)
+  expect(same).toEqual(found)
+})
+
+liveTest("the same copy restored again jumps over what was handed out since", function* () {
+  const path = yield* threeTaken
+  copy(path)
+  yield* indexAt(path)
+  for (const lives of [1, 2, 3]) {
     restore(path)
-    const [first, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(first.index).toBe(1043)
-    expect(found).toEqual({ rows: skipped(3, 1043), watched: 1040 })
-    const [later, same] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(later.index).toBe(1044)
-    expect(same).toEqual(found)
-  }).pipe(Effect.scoped)
-)
+    expect(yield* indexAt(path)).toBe(3 + lives * 1001)
+  }
+  expect((yield* gapAt(path)).rows).toEqual(skipped(3, 3 + 3 * 1001))
+})
 
-it.live("the same copy restored again jumps over what was handed out since", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    copy(path)
-    yield* indexAt(path)
-    for (const lives of [1, 2, 3]) {
-      restore(path)
-      expect(yield* indexAt(path)).toBe(3 + lives * 1001)
-    }
-    expect((yield* gapAt(path)).rows).toEqual(skipped(3, 3 + 3 * 1001))
-  }).pipe(Effect.scoped)
-)
-
-it.live("a copy that has run elsewhere meanwhile jumps where it comes back, though its number is higher", () =>
-  Effect.gen(function* () {
+liveTest(
+  "a copy that has run elsewhere meanwhile jumps where it comes back, though its number is higher",
+  function* () {
     const path = yield* threeTaken
     const elsewhere = `${path}.elsewhere`
     copyFileSync(path, elsewhere)
@@ -67,20 +65,18 @@ it.live("a copy that has run elsewhere meanwhile jumps where it comes back, thou
     copyFileSync(elsewhere, path)
     expect(yield* indexAt(path)).toBe(1008 + 1000)
     expect(yield* indexAt(elsewhere)).toBe(1008)
-  }).pipe(Effect.scoped)
+  }
 )
 
-it.live("a copy that runs beside the original from another place jumps, and the original does not", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    const beside = `${path}.beside`
-    copyFileSync(path, beside)
-    expect(yield* indexAt(beside)).toBe(1003)
-    expect(yield* indexAt(path)).toBe(3)
-    expect(yield* indexAt(beside)).toBe(1004)
-    expect(yield* indexAt(path)).toBe(4)
-  }).pipe(Effect.scoped)
-)
+liveTest("a copy that runs beside the original from another place jumps, and the original does not", function* () {
+  const path = yield* threeTaken
+  const beside = `${path}.beside`
+  copyFileSync(path, beside)
+  expect(yield* indexAt(beside)).toBe(1003)
+  expect(yield* indexAt(path)).toBe(3)
+  expect(yield* indexAt(beside)).toBe(1004)
+  expect(yield* indexAt(path)).toBe(4)
+})
 
 it.effect("skipped addresses are watched as long as those of ended payments", () =>
   Effect.gen(function* () {
@@ -113,144 +109,126 @@ for (const [what, spoil] of [
   )
 }
 
-it.live("a new database in the place of another one hands out no address again", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
-    const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(index).toBe(1003)
-    expect(found).toEqual({ rows: skipped(0, 1003), watched: 1003 })
-  }).pipe(Effect.scoped)
-)
-
-describe("a crash skips nothing", () => {
-  it.live("between a commit and its mark, again and again", () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryDatabase
-      let expected = 0
-      for (let life = 0; life < 12; life++) {
-        yield* Effect.gen(function* () {
-          const taken = yield* takeMany(life % 4)
-          const mark = readFileSync(markOf(path))
-          const more = yield* takeMany(1 + (life % 7))
-          const indexes = [...taken, ...more].map(({ index }) => index).sort((a, b) => a - b)
-          expect(indexes).toEqual(indexes.map((_, i) => expected + i))
-          expected += indexes.length
-          // So the mark stays when the process dies after the commit: nobody writes it when it ends.
-          writeFileSync(markOf(path), mark)
-        }).pipe(Effect.provide(running(path)))
-      }
-      expect((yield* gapAt(path)).rows).toEqual([])
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("at every moment of a start", () =>
-    Effect.gen(function* () {
-      const path = yield* threeTaken
-      copy(path)
-      const before = readFileSync(markOf(path), "utf8")
-      const { tokens: last, ...rest } = JSON.parse(before) as Mark
-      const started = yield* Effect.provide(token, running(path))
-      const both = JSON.stringify({ tokens: [...last, started?.token], ...rest })
-      // Killed before the commit of the token, and behind it.
-      writeFileSync(markOf(path), both)
-      expect((yield* gapAt(path)).rows).toEqual([])
-      restore(path)
-      writeFileSync(markOf(path), both)
-      expect(yield* indexAt(path)).toBe(3)
-      expect((yield* gapAt(path)).rows).toEqual([])
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("at every moment of the first start", () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryDatabase
-      mkdirSync(dirname(markOf(path)))
-      writeFileSync(markOf(path), JSON.stringify({ tokens: ["", "new"], wallets: {}, database: path }))
-      expect(yield* indexAt(path)).toBe(0)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("at every moment of a start that jumps: it jumps once", () =>
-    Effect.gen(function* () {
-      const path = yield* threeTaken
-      copy(path)
-      yield* Effect.provide(takeMany(7), running(path))
-      const ahead = JSON.parse(readFileSync(markOf(path), "utf8")) as Mark
-      restore(path)
-      const begun = yield* Effect.provide(token, running(path))
-      // The token and what is left to jump are committed, and the mark is as it was before that.
-      const undone = Effect.flatMap(Tx, (tx) =>
-        Effect.zipRight(tx.run("UPDATE wallets SET next_index = 3, jump = 1007"), tx.run("DELETE FROM gap_addresses"))
-      )
-      yield* Effect.flatMap(Writer, ({ write }) => write(undone)).pipe(Effect.provide(running(path)))
-      const now = yield* Effect.provide(token, running(path))
-      expect(now?.token).not.toBe(begun?.token)
-      writeFileSync(markOf(path), JSON.stringify({ ...ahead, tokens: [now?.token] }))
-      const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-      expect(index).toBe(1010)
-      expect(rows).toEqual(skipped(3, 1010))
-    }).pipe(Effect.scoped)
-  )
+liveTest("a new database in the place of another one hands out no address again", function* () {
+  const path = yield* threeTaken
+  for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
+  const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+  expect(index).toBe(1003)
+  expect(found).toEqual({ rows: skipped(0, 1003), watched: 1003 })
 })
 
-it.live("a restored copy watches the skipped addresses of an account's own wallet, in its mode", () =>
-  Effect.gen(function* () {
+describe("a crash skips nothing", () => {
+  liveTest("between a commit and its mark, again and again", function* () {
     const path = yield* temporaryDatabase
-    const own = hdWallet(liveXpub)
-    const liveShop: Owner = { ...shop, mode: "live" }
-    yield* Effect.provide(Effect.zipRight(addShop(liveXpub, "live"), takeFor(liveShop)), running(path))
-    copy(path)
-    yield* Effect.provide(takeFor(liveShop), running(path))
-    restore(path)
-    const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, WatchedAddresses), running(path))
-    expect(rows.filter(({ mode }) => mode === "live")).toEqual(skipped(1, 1002, own, "live"))
-    expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
-    expect((yield* Effect.provide(takeFor(liveShop), running(path))).index).toBe(1002)
-  }).pipe(Effect.scoped)
-)
+    let expected = 0
+    for (let life = 0; life < 12; life++) {
+      yield* Effect.gen(function* () {
+        const taken = yield* takeMany(life % 4)
+        const mark = readFileSync(markOf(path))
+        const more = yield* takeMany(1 + (life % 7))
+        const indexes = [...taken, ...more].map(({ index }) => index).sort((a, b) => a - b)
+        expect(indexes).toEqual(indexes.map((_, i) => expected + i))
+        expected += indexes.length
+        // So the mark stays when the process dies after the commit: nobody writes it when it ends.
+        writeFileSync(markOf(path), mark)
+      }).pipe(Effect.provide(running(path)))
+    }
+    expect((yield* gapAt(path)).rows).toEqual([])
+  })
 
-it.live("a wallet that a copy does not know begins behind what the lost one may have handed out", () =>
-  Effect.gen(function* () {
+  liveTest("at every moment of a start", function* () {
     const path = yield* threeTaken
     copy(path)
-    const twice = Effect.zip(takeFor(shop), takeFor(shop))
-    yield* Effect.provide(Effect.zipRight(addShop(liveXpub), twice), running(path))
+    const before = readFileSync(markOf(path), "utf8")
+    const { tokens: last, ...rest } = JSON.parse(before) as Mark
+    const started = yield* Effect.provide(token, running(path))
+    const both = JSON.stringify({ tokens: [...last, started?.token], ...rest })
+    // Killed before the commit of the token, and behind it.
+    writeFileSync(markOf(path), both)
+    expect((yield* gapAt(path)).rows).toEqual([])
     restore(path)
-    const both = Effect.zip(takeFor(shop), takeFor(shop), { concurrent: true })
-    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), both), gap)
-    const [taken, { rows }] = yield* Effect.provide(again, running(path))
-    expect(taken.map(({ index }) => index)).toEqual([1002, 1003])
-    const own = hdWallet(liveXpub)
-    const lost = rows.filter(({ address }) => address === own.address(0) || address === own.address(1))
-    expect(lost).toHaveLength(2)
-    expect(yield* indexAt(path)).toBe(1003)
-  }).pipe(Effect.scoped)
-)
+    writeFileSync(markOf(path), both)
+    expect(yield* indexAt(path)).toBe(3)
+    expect((yield* gapAt(path)).rows).toEqual([])
+  })
 
-it.live("a wallet whose key comes back after the restore jumps then", () =>
-  Effect.gen(function* () {
+  liveTest("at every moment of the first start", function* () {
     const path = yield* temporaryDatabase
-    const own = hdWallet(liveXpub)
-    // It was somebody else's, who is not there any more: nobody gives its key at the start.
-    const known = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO wallets VALUES (?, 5, 0)", [own.fingerprint]))
-    yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
-    rmSync(markOf(path))
-    const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)
-    const [{ index }, { rows }] = yield* Effect.provide(again, running(path))
-    expect(index).toBe(1005)
-    expect(rows.filter(({ address }) => address === own.address(5))).toHaveLength(1)
-  }).pipe(Effect.scoped)
-)
+    mkdirSync(dirname(markOf(path)))
+    writeFileSync(markOf(path), JSON.stringify({ tokens: ["", "new"], wallets: {}, database: path }))
+    expect(yield* indexAt(path)).toBe(0)
+  })
 
-it.live("the daemon does not start without a folder for the mark", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    writeFileSync(`${path}.marks`, "no folder")
-    const exit = yield* Effect.exit(Effect.provide(take, running(path)))
-    expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain("database.mark_folder")
-  }).pipe(Effect.scoped)
-)
+  liveTest("at every moment of a start that jumps: it jumps once", function* () {
+    const path = yield* threeTaken
+    copy(path)
+    yield* Effect.provide(takeMany(7), running(path))
+    const ahead = JSON.parse(readFileSync(markOf(path), "utf8")) as Mark
+    restore(path)
+    const begun = yield* Effect.provide(token, running(path))
+    // The token and what is left to jump are committed, and the mark is as it was before that.
+    const undone = Effect.flatMap(Tx, (tx) =>
+      Effect.zipRight(tx.run("UPDATE wallets SET next_index = 3, jump = 1007"), tx.run("DELETE FROM gap_addresses"))
+    )
+    yield* Effect.flatMap(Writer, ({ write }) => write(undone)).pipe(Effect.provide(running(path)))
+    const now = yield* Effect.provide(token, running(path))
+    expect(now?.token).not.toBe(begun?.token)
+    writeFileSync(markOf(path), JSON.stringify({ ...ahead, tokens: [now?.token] }))
+    const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
+    expect(index).toBe(1010)
+    expect(rows).toEqual(skipped(3, 1010))
+  })
+})
+
+liveTest("a restored copy watches the skipped addresses of an account's own wallet, in its mode", function* () {
+  const path = yield* temporaryDatabase
+  const own = hdWallet(liveXpub)
+  const liveShop: Owner = { ...shop, mode: "live" }
+  yield* Effect.provide(Effect.zipRight(addShop(liveXpub, "live"), takeFor(liveShop)), running(path))
+  copy(path)
+  yield* Effect.provide(takeFor(liveShop), running(path))
+  restore(path)
+  const [{ rows }, matchSet] = yield* Effect.provide(Effect.zip(gap, WatchedAddresses), running(path))
+  expect(rows.filter(({ mode }) => mode === "live")).toEqual(skipped(1, 1002, own, "live"))
+  expect([matchSet.has("live", own.address(1)), matchSet.has("test", own.address(1))]).toEqual([true, false])
+  expect((yield* Effect.provide(takeFor(liveShop), running(path))).index).toBe(1002)
+})
+
+liveTest("a wallet that a copy does not know begins behind what the lost one may have handed out", function* () {
+  const path = yield* threeTaken
+  copy(path)
+  const twice = Effect.zip(takeFor(shop), takeFor(shop))
+  yield* Effect.provide(Effect.zipRight(addShop(liveXpub), twice), running(path))
+  restore(path)
+  const both = Effect.zip(takeFor(shop), takeFor(shop), { concurrent: true })
+  const again = Effect.zip(Effect.zipRight(addShop(liveXpub), both), gap)
+  const [taken, { rows }] = yield* Effect.provide(again, running(path))
+  expect(taken.map(({ index }) => index)).toEqual([1002, 1003])
+  const own = hdWallet(liveXpub)
+  const lost = rows.filter(({ address }) => address === own.address(0) || address === own.address(1))
+  expect(lost).toHaveLength(2)
+  expect(yield* indexAt(path)).toBe(1003)
+})
+
+liveTest("a wallet whose key comes back after the restore jumps then", function* () {
+  const path = yield* temporaryDatabase
+  const own = hdWallet(liveXpub)
+  // It was somebody else's, who is not there any more: nobody gives its key at the start.
+  const known = Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO wallets VALUES (?, 5, 0)", [own.fingerprint]))
+  yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
+  rmSync(markOf(path))
+  const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)
+  const [{ index }, { rows }] = yield* Effect.provide(again, running(path))
+  expect(index).toBe(1005)
+  expect(rows.filter(({ address }) => address === own.address(5))).toHaveLength(1)
+})
+
+liveTest("the daemon does not start without a folder for the mark", function* () {
+  const path = yield* temporaryDatabase
+  writeFileSync(`${path}.marks`, "no folder")
+  const exit = yield* Effect.exit(Effect.provide(take, running(path)))
+  expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toContain("database.mark_folder")
+})
 
 it("continuity is proven by a mark with the token, which is ahead of no wallet", () => {
   const known = (token: string, wallets: Record<string, number> = {}) => ({ token, wallets })

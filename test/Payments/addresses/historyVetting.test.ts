@@ -3,9 +3,7 @@ import { Effect, HashMap, Layer, Logger, LogLevel, Option, TestClock } from "eff
 import type { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import { Addresses } from "../../../src/Payments/addresses/Addresses.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import { byTwo, owner, runningWith, take, wallet } from "./addressing.ts"
-
-// What one provider alone claims of addresses.
+import { owner, runningWith, take, wallet } from "./addressing.ts"
 
 const indexOf = new Map(Array.from({ length: 2000 }, (_, index) => [wallet.address(index), index]))
 const settled = Effect.repeatN(
@@ -13,21 +11,14 @@ const settled = Effect.repeatN(
   500
 )
 
-/** A chain of which one provider alone claims `claimed`, and two confirm `confirmed`; the last index of each question. */
-const alone = (
-  path: string,
-  claimed: (index: number) => boolean,
-  confirmed: (index: number) => boolean = () => false
-) => {
+/** A chain of which one provider alone reports a history of all addresses; the last index of each question. */
+const alone = (path: string) => {
   const asked: Array<number> = []
   const errors: Array<unknown> = []
   const vet: AddressHistory["Type"]["vet"] = (_mode, addresses, found) =>
     Effect.sync(() => {
-      const of = (which: (index: number) => boolean) =>
-        addresses.filter((address) => which(indexOf.get(address) ?? Number.NaN))
       asked.push(indexOf.get(addresses.at(-1) ?? "") ?? Number.NaN)
-      found(byTwo(of(confirmed)))
-      found({ chain: "base", addresses: of((index) => claimed(index) && !confirmed(index)), isConfirmed: false })
+      found({ chain: "base", addresses, isConfirmed: false })
       return []
     })
   const logger = Logger.make(({ annotations, logLevel }) => {
@@ -39,7 +30,7 @@ const alone = (
 it.effect("uncorroborated reports of a provider skip 1,000 indexes in all, however many payments follow", () =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
-    const { asked, errors, layer } = alone(path, () => true)
+    const { asked, errors, layer } = alone(path)
     yield* Effect.gen(function* () {
       const addresses = yield* Addresses
       yield* Effect.forkScoped(addresses.run)
@@ -54,35 +45,6 @@ it.effect("uncorroborated reports of a provider skip 1,000 indexes in all, howev
       expect(asked.length).toBeGreaterThan(3)
       expect(Math.max(...asked)).toBeLessThan(1300)
       expect(errors).toEqual(["base"])
-    }).pipe(Effect.scoped, Effect.provide(layer))
-  }).pipe(Effect.scoped)
-)
-
-it.effect("uncorroborated addresses that are far apart do not advance the look-ahead without end", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { asked, layer } = alone(path, (index) => index % 200 === 199)
-    yield* Effect.gen(function* () {
-      const addresses = yield* Addresses
-      yield* addresses.ready(owner)
-      expect((yield* take).index).toBe(0)
-      expect(Math.max(...asked)).toBeLessThan(1300)
-    }).pipe(Effect.scoped, Effect.provide(layer))
-  }).pipe(Effect.scoped)
-)
-
-it.effect("corroborated histories count however far one provider alone has advanced the look-ahead", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { layer } = alone(
-      path,
-      () => true,
-      (index) => index >= 1000 && index < 1100
-    )
-    yield* Effect.gen(function* () {
-      const addresses = yield* Addresses
-      yield* addresses.ready(owner)
-      expect((yield* take).index).toBe(1100)
     }).pipe(Effect.scoped, Effect.provide(layer))
   }).pipe(Effect.scoped)
 )

@@ -30,31 +30,34 @@ const start = (own: ReadonlyArray<readonly [id: string, mode: "live" | "test", x
     }).pipe(Effect.provide(layer))
   }).pipe(Effect.scoped)
 
-it.live("a wallet of the configuration that an account uses in the other mode is refused, and not shown", () =>
-  Effect.gen(function* () {
-    const message = yield* start([["acct_shop", "live", testXpub]])
-    expect(message).toContain("account acct_shop (live) and the configuration (wallets.test)")
-    expect(message).not.toContain(testXpub.slice(0, 12))
-  })
-)
+const inConfiguration = "account acct_shop (live) and the configuration (wallets.test)"
+const inTwoAccounts = "account acct_one (live) and account acct_two (test)"
 
-it.live("a wallet that two accounts use in different modes is refused, by their names", () =>
-  Effect.gen(function* () {
-    const message = yield* start([
+it.live.each([
+  ["that the configuration has in the other mode", [["acct_shop", "live", testXpub]], inConfiguration],
+  [
+    "that two accounts use in different modes",
+    [
       ["acct_one", "live", liveXpub],
       ["acct_two", "test", liveXpub]
-    ])
-    expect(message).toContain("account acct_one (live) and account acct_two (test)")
+    ],
+    inTwoAccounts
+  ]
+] as const)("a start with a wallet %s is refused, and the key is not shown", ([, own, users]) =>
+  Effect.gen(function* () {
+    const message = yield* start(own)
+    expect(message).toContain(users)
+    expect(message).not.toContain(own[0][2].slice(0, 12))
   })
 )
 
 it.live("a wallet may be shared in one mode", () =>
   Effect.gen(function* () {
-    const fine = yield* start([
+    const own = [
       ["acct_one", "live", liveXpub],
       ["acct_two", "live", liveXpub],
       ["acct_three", "test", testXpub]
-    ])
-    expect(fine).toBeUndefined()
+    ] as const
+    expect(yield* start(own)).toBeUndefined()
   })
 )
