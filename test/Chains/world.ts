@@ -286,13 +286,13 @@ export const pay = Effect.fnUntraced(function* (
   )
 })
 
+/** Runs one statement on the database. */
+export const runSql = (statement: string, params: ReadonlyArray<string | number | null> = []) =>
+  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(statement, params))))
+
 /** Ends a payment, as a settlement does. */
 export const end = (id: PaymentId, at: number) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'expired', ended_at = ? WHERE id = ?", [at, id]))
-    )
-  )
+  runSql("UPDATE payments SET status = 'expired', ended_at = ? WHERE id = ?", [at, id])
 
 interface ReceiptRow {
   readonly position: string

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as Balances from "../../../src/Chains/balances/BalancesRepo.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import { type Network, networkKey } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { address, inWorld } from "../around.ts"
-import { end, pay } from "../world.ts"
+import { end, pay, runSql } from "../world.ts"
 
 const own: Network = { chain: "ethereum", mode: "test" }
 const others: ReadonlyArray<Network> = [
@@ -72,8 +73,9 @@ const stored = ({ chain, mode }: Network) =>
 describe("what is stored of a network", () => {
   it.scoped.each([
     ["its head", Ledger.moveScan(own, block(own, 31))],
-    ["its second pass", Ledger.moveVerified(own, 29)],
+    ["its verification pass", Ledger.moveVerified(own, 29)],
     ["its tags", Ledger.setTags(own, { safe: 29, finalized: 28 })],
+    ["a comparison of balances", Balances.moveChecked(own, block(own, 29))],
     ["a reorg", Ledger.orphanAbove(own, block(own, 15))],
     ["a reorg below its payments", Watched.lowerTo(own, 15)],
     ["its start", Watched.startAt(own, 8)],
@@ -148,7 +150,7 @@ it.scoped("a receipt is counted that counts in this network, by block, address a
       })
     )
     expect(yield* counted).toBe(0)
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE receipts SET canonical = 1")))
+    yield* runSql("UPDATE receipts SET canonical = 1")
     expect(yield* counted).toBe(1)
   }).pipe(inWorld)
 )
@@ -159,16 +161,12 @@ it.scoped("an old block is needed by a receipt in it, or an open payment that co
     const reader = yield* Reader
     const madeAt = Effect.fnUntraced(function* (head: number, network: Network) {
       const { id } = yield* pay(address(head), network)
-      yield* writer.write(
-        Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET created_head = ? WHERE id = ?", [head, id]))
-      )
+      yield* runSql("UPDATE payments SET created_head = ? WHERE id = ?", [head, id])
       return id
     })
     yield* madeAt(1, own)
     const detecting = yield* madeAt(2, own)
-    yield* writer.write(
-      Effect.flatMap(Tx, (tx) => tx.run("UPDATE payments SET status = 'detecting' WHERE id = ?", [detecting]))
-    )
+    yield* runSql("UPDATE payments SET status = 'detecting' WHERE id = ?", [detecting])
     yield* end(yield* madeAt(3, own), 0)
     for (const [i, network] of others.entries()) yield* madeAt(4 + i, network)
     yield* writer.write(
@@ -189,28 +187,42 @@ it.scoped("an old block is needed by a receipt in it, or an open payment that co
   }).pipe(inWorld)
 )
 
+/** A transfer in block 10, as it is reported. */
+const reported = (to: string, over: Partial<Ledger.DatedTransfer> = {}): Ledger.DatedTransfer => ({
+  ...{ blockNumber: 10, blockHash: "0xb", blockTime: 100, txHash: "0x1", position: "tx:0" },
+  ...{ address: to.toLowerCase(), currency: "ETH", amount: 5n },
+  ...over
+})
+
+it.scoped("a receipt that is back after a reorg counts again, once, unless it was refuted", () =>
+  Effect.gen(function* () {
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const { id } = yield* pay(address(1))
+    const keep = writer.write(Ledger.keepReceipts(own, [reported(address(1))], true))
+    const canonical = reader.all("SELECT canonical FROM receipts")
+    expect(yield* keep).toEqual([id])
+    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 10)))).toEqual([])
+    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id])
+    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([])
+    expect(yield* canonical).toEqual([{ canonical: 0 }])
+    expect(yield* keep).toEqual([id])
+    expect(yield* canonical).toEqual([{ canonical: 1 }])
+    yield* runSql("UPDATE receipts SET canonical = 0, refuted = 1")
+    yield* keep
+    expect(yield* canonical).toEqual([{ canonical: 0 }])
+  }).pipe(inWorld)
+)
+
 it.scoped("a skipped address has no payment in its own mode, and is unknown in the other", () =>
   Effect.gen(function* () {
     const writer = yield* Writer
     const reader = yield* Reader
     yield* pay(address(1))
-    const transfers = [2, 3].map((n) => ({
-      ...{ blockNumber: 10, blockHash: "0xb", blockTime: 100, txHash: "0x1", position: "tx:0" },
-      ...{ address: address(n).toLowerCase(), currency: "ETH", amount: 5n }
-    }))
-    const touched = yield* writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        for (const [n, mode] of [
-          [2, "test"],
-          [3, "live"]
-        ] as const) {
-          yield* tx.run("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, 0)", [address(n), mode, n])
-        }
-        return yield* Ledger.keepReceipts(own, transfers, true)
-      })
-    )
-    expect(touched).toEqual([undefined])
+    const transfers = [2, 3].map((n) => reported(address(n)))
+    yield* runSql("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 2, 0)", [address(2)])
+    yield* runSql("INSERT INTO gap_addresses VALUES (?, 'live', 'w', 3, 0)", [address(3)])
+    expect(yield* writer.write(Ledger.keepReceipts(own, transfers, true))).toEqual([undefined])
     expect(yield* reader.all("SELECT address, payment_id, block_time FROM receipts")).toEqual([
       { address: address(2).toLowerCase(), payment_id: null, block_time: 100 }
     ])
@@ -233,10 +245,7 @@ describe("a transfer that is reported again with another amount, in the same blo
       const writer = yield* Writer
       const reader = yield* Reader
       yield* pay(address(1))
-      const told = (amount: bigint, reportedBy: string) => ({
-        ...{ blockNumber: 10, blockHash: "0xb", blockTime: 100, txHash: "0x1", position, reportedBy },
-        ...{ address: address(1).toLowerCase(), currency: "ETH", amount }
-      })
+      const told = (amount: bigint, reportedBy: string) => reported(address(1), { amount, position, reportedBy })
       yield* writer.write(
         Effect.gen(function* () {
           const tx = yield* Tx

@@ -4,9 +4,9 @@ import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader, Writer } from "../../../src/Sql.ts"
 import { address, inWorld } from "../around.ts"
-import { end, pay } from "../world.ts"
+import { end, pay, runSql } from "../world.ts"
 
 const own: Network = { chain: "ethereum", mode: "test" }
 const others: ReadonlyArray<Network> = [
@@ -14,10 +14,7 @@ const others: ReadonlyArray<Network> = [
   { chain: "base", mode: "test" }
 ]
 
-const run = (statement: string, params: ReadonlyArray<string | number> = []) =>
-  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(statement, params))))
-
-const detect = run("UPDATE payments SET status = 'detecting' WHERE ended_at IS NULL")
+const detect = runSql("UPDATE payments SET status = 'detecting' WHERE ended_at IS NULL")
 const at = (time: number): BlockRef => ({ number: time, hash: `0x${time}`, time })
 
 it.scoped("the chains of open payments are those of the mode, pending or detecting, and not of ended ones", () =>
@@ -80,7 +77,7 @@ describe("a payment that was made before the chain's first head", () => {
         yield* pay(address(n))
       }
       yield* detect
-      yield* run("UPDATE payments SET created_head = 7 WHERE address = ?", [address(4)])
+      yield* runSql("UPDATE payments SET created_head = 7 WHERE address = ?", [address(4)])
       expect(yield* oldest).toBe(5_000)
     }).pipe(inWorld)
   )
@@ -89,7 +86,7 @@ describe("a payment that was made before the chain's first head", () => {
     Effect.gen(function* () {
       const writer = yield* Writer
       for (const [i, network] of [own, own, ...others].entries()) yield* pay(address(i + 1), network)
-      yield* run("UPDATE payments SET created_head = 7 WHERE address = ?", [address(1)])
+      yield* runSql("UPDATE payments SET created_head = 7 WHERE address = ?", [address(1)])
       yield* writer.write(Watched.startAt(own, 9))
       expect(yield* heads).toMatchObject([
         { ...own, created_head: 7 },
@@ -103,9 +100,9 @@ describe("a payment that was made before the chain's first head", () => {
     Effect.gen(function* () {
       const writer = yield* Writer
       for (const [i, network] of [own, own, own, ...others].entries()) yield* pay(address(i + 1), network)
-      yield* run("UPDATE payments SET created_head = 20")
-      yield* run("UPDATE payments SET created_head = 5 WHERE address = ?", [address(1)])
-      yield* run("UPDATE payments SET status = 'detecting' WHERE address = ?", [address(2)])
+      yield* runSql("UPDATE payments SET created_head = 20")
+      yield* runSql("UPDATE payments SET created_head = 5 WHERE address = ?", [address(1)])
+      yield* runSql("UPDATE payments SET status = 'detecting' WHERE address = ?", [address(2)])
       yield* writer.write(Watched.lowerTo(own, 9))
       expect(yield* heads).toMatchObject([5, 9, 9, 20, 20].map((created_head) => ({ created_head })))
     }).pipe(inWorld)
@@ -124,8 +121,8 @@ it.scoped(
         over: { canonical?: number; chain?: string } = {}
       ) {
         const { id } = yield* pay(address(n), network)
-        yield* run("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", [String(n), id])
-        yield* run(
+        yield* runSql("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", [String(n), id])
+        yield* runSql(
           `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
              amount, payment_id, canonical, corroborated, seen_at)
            VALUES (?, ?, '0xb', ?, 'tx:0', 10, 100, '0x1', 'ETH', '5', ?, ?, 1, 0)`,
@@ -143,21 +140,4 @@ it.scoped(
       expect(yield* values(10, 20)).toEqual([])
       expect(yield* values(0, 9)).toEqual([])
     }).pipe(inWorld)
-)
-
-it.scoped("skipped addresses are watched in their own mode, by when they were skipped", () =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    yield* pay(address(1))
-    for (const [i, mode] of ["test", "test", "test", "live"].entries()) {
-      yield* run("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, ?)", [address(1 + i), mode, 1 + i, 100 + (i % 3)])
-    }
-    const visited = Effect.fnUntraced(function* (after: number, until: number) {
-      const found: Array<string> = []
-      yield* Watched.visitGaps(reader, "test", after, until, (one) => void found.push(one))
-      return found
-    })
-    expect(yield* visited(99, 102)).toEqual([1, 2, 3].map(address))
-    expect(yield* visited(100, 101)).toEqual([address(2)])
-  }).pipe(inWorld)
 )

@@ -12,34 +12,43 @@ import { confirmedOnce, elsewhere, layer, network, start, tick, transfer } from 
 const above = (number: number, on = network) =>
   Effect.flatMap(Reader, (reader) => Watched.anyUndone(reader, on, number))
 
-it.scoped("it waits for blocks above the given one, on its own chain, until another provider has been asked", () =>
-  Effect.gen(function* () {
-    const { id } = yield* confirmedOnce
-    const writer = yield* Writer
-    expect(yield* above(-1)).toBe(false)
-    yield* tick({ head: 131, ancestor: 119, finalized: 110 })
-    expect(yield* above(-1)).toBe(true)
-    expect(yield* above(119)).toBe(true)
-    expect(yield* above(120)).toBe(false)
-    expect(yield* above(-1, elsewhere)).toBe(false)
-    yield* writer.write(Searches.keep(network, [id], 119))
-    expect(yield* above(-1)).toBe(true)
-    yield* writer.write(Searches.keep(network, [id], 120))
-    expect(yield* above(-1)).toBe(false)
-  }).pipe(Effect.provide(layer))
+it.scoped(
+  "a confirmed payment waits for blocks above the given one, on its own chain, until another provider has been asked",
+  () =>
+    Effect.gen(function* () {
+      const { id } = yield* confirmedOnce
+      const writer = yield* Writer
+      expect(yield* above(-1)).toBe(false)
+      yield* tick({ head: 131, ancestor: 119, finalized: 110 })
+      expect(yield* above(-1)).toBe(true)
+      expect(yield* above(119)).toBe(true)
+      expect(yield* above(120)).toBe(false)
+      expect(yield* above(-1, elsewhere)).toBe(false)
+      yield* writer.write(Searches.keep(network, [id], 119))
+      expect(yield* above(-1)).toBe(true)
+      yield* writer.write(Searches.keep(network, [id], 120))
+      expect(yield* above(-1)).toBe(false)
+    }).pipe(Effect.provide(layer))
 )
 
-it.scoped("it does no more when it has failed", () =>
+it.scoped.each([
+  [
+    "has failed",
+    Effect.zipRight(tick({ head: 131, ancestor: 119, finalized: 118 }), tick({ head: 132, finalized: 120 }))
+  ],
+  [
+    "has its transaction mined again",
+    tick({ head: 131, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
+  ]
+] as const)("a confirmed payment that %s does not wait", ([, steps]) =>
   Effect.gen(function* () {
     yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, finalized: 118 })
-    expect(yield* above(-1)).toBe(true)
-    yield* tick({ head: 132, finalized: 120 })
+    yield* steps
     expect(yield* above(-1)).toBe(false)
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a payment that is open does not", () =>
+it.scoped("an open payment does not wait", () =>
   Effect.gen(function* () {
     yield* start
     yield* tick({ head: 121, transfers: [transfer(120, 1n)] })
@@ -48,15 +57,7 @@ it.scoped("a payment that is open does not", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("it does not for a transaction that is mined again", () =>
-  Effect.gen(function* () {
-    yield* confirmedOnce
-    yield* tick({ head: 131, ancestor: 119, transfers: [{ ...transfer(125, 1000n), txHash: "0xt120" }] })
-    expect(yield* above(-1)).toBe(false)
-  }).pipe(Effect.provide(layer))
-)
-
-it.scoped("nor for what two providers have denied, nor for dust", () =>
+it.scoped("a confirmed payment waits neither for what two providers have denied nor for dust", () =>
   Effect.gen(function* () {
     yield* confirmedOnce
     const reader = yield* Reader
