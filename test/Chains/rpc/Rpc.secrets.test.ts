@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Cause, Effect, Option, Redacted } from "effect"
 import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import { key, provider } from "../httpNode.ts"
@@ -12,12 +12,18 @@ it.scopedLive(
       const asked: Array<string | undefined> = []
       const { url } = yield* provider((_, response, request) => {
         asked.push(request.url)
-        response.writeHead(401).end(`unknown: ${secrets.join(" ")}`)
+        response.writeHead(401).end(`unknown: ${secrets.join(" ")} ${"x".repeat(1000)}`)
       })
       const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
       const client = (yield* Rpc).client(Redacted.make(full))
-      const error = yield* Effect.flip(client.send([{ method: "a", params: [] }]))
-      expect(error).toMatchObject({ reason: "http", detail: "HTTP 401: unknown: *** *** *** ***" })
+      const cause = yield* Effect.flip(Effect.sandbox(client.send([{ method: "a", params: [] }])))
+      const error = Option.getOrThrow(Cause.failureOption(cause))
+      expect(error.reason).toBe("http")
+      expect(error.detail).toContain("HTTP 401: unknown: *** *** *** *** xxx")
+      expect(error.message.length).toBeLessThan(600)
+      for (const shown of [error.message, String(error), JSON.stringify(error), Cause.pretty(cause)]) {
+        expect(secrets.filter((secret) => shown.includes(secret))).toEqual([])
+      }
       expect(asked).toEqual([`/v2/${key}?apikey=key-in-query`])
     }).pipe(Effect.provide(Rpc.layer))
 )

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
-import { Array as Arr, Cause, Chunk, DateTime, Effect, Either, Exit, Fiber, Option, TestClock } from "effect"
+import { Array as Arr, Chunk, DateTime, Effect, Either, Fiber, type Scope, TestClock } from "effect"
+import type { YieldWrap } from "effect/Utils"
 import { Rpc, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { answering, type Call, clientFor, type Handler, key, provider, results, twoCalls } from "../httpNode.ts"
@@ -11,6 +12,14 @@ const eachOfTwo = (client: RpcClient) =>
     { method: "bb", params: [1] }
   ])
 
+const clientOf = (handle: Handler) => Effect.flatMap(provider(handle), ({ url }) => clientFor(url))
+
+/** A test with a real HTTP server. */
+const live = (
+  title: string,
+  steps: () => Generator<YieldWrap<Effect.Effect<unknown, unknown, Rpc | Scope.Scope>>, void, never>
+) => it.scopedLive(title, () => Effect.gen(steps).pipe(Effect.provide(Rpc.layer)))
+
 /** Answers with a text around a list of a list of a list. */
 const nested =
   (around: (deep: string) => string, status = 200): Handler =>
@@ -18,12 +27,15 @@ const nested =
     response.writeHead(status).end(around(`${"[".repeat(5_000)}${"]".repeat(5_000)}`))
 
 describe("Rpc", () => {
-  it.scopedLive("gives results in the order of the calls, whatever the order of the responses", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider(answering((calls) => results(calls).reverse()))
-      expect(yield* twoCalls(yield* clientFor(url))).toEqual(["0x1", "0x2"])
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("gives results in the order of the calls, whatever the order of the responses, null included", function* () {
+    const client = yield* clientOf(
+      answering(() => [
+        { id: 1, result: null },
+        { id: 0, result: "0x1", error: null }
+      ])
+    )
+    expect(yield* twoCalls(client)).toEqual(["0x1", null])
+  })
 
   it.scoped.each([
     ["a status", (_: ReadonlyArray<Call>, response: ServerResponse) => void response.writeHead(429).end()],
@@ -56,28 +68,24 @@ describe("Rpc", () => {
       }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("keeps its connection between batches", () =>
-    Effect.gen(function* () {
-      const { connections, url } = yield* provider(answering(results))
-      const client = yield* clientFor(url)
-      yield* Effect.repeatN(twoCalls(client), 9)
-      // The next call may leave before the last answer's connection is free again.
-      expect(connections()).toBeLessThanOrEqual(2)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("keeps its connection between batches", function* () {
+    const { connections, url } = yield* provider(answering(results))
+    const client = yield* clientFor(url)
+    yield* Effect.repeatN(twoCalls(client), 9)
+    // The next call may leave before the last answer's connection is free again.
+    expect(connections()).toBeLessThanOrEqual(2)
+  })
 
-  it.scopedLive("sends user and password of the URL as a header, and only to that provider", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider((calls, response, request) =>
-        answering(() =>
-          results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
-        )(calls, response, request)
-      )
-      const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
-      expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
-      expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("sends user and password of the URL as a header, and only to that provider", function* () {
+    const { url } = yield* provider((calls, response, request) =>
+      answering(() =>
+        results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
+      )(calls, response, request)
+    )
+    const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
+    expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
+    expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
+  })
 
   it.scopedLive.each<[RpcError["reason"], string, Handler]>([
     ["refused", "one error for all", answering(() => ({ id: null, error: { code: -32600, message: "no batches" } }))],
@@ -117,8 +125,7 @@ describe("Rpc", () => {
     ["rate_limited", "HTTP 503, deep", nested((depth) => `{"error":{"message":"rate limit","data":${depth}}}`, 503)]
   ])("is %s: %s", ([reason, , handle]) =>
     Effect.gen(function* () {
-      const { url } = yield* provider(handle)
-      const client = yield* clientFor(url)
+      const client = yield* clientOf(handle)
       const error = yield* Effect.flip(twoCalls(client))
       expect(error.reason).toBe(reason)
       expect(error.message).toContain(`a, bb at ${client.host} failed (${reason})`)
@@ -130,48 +137,37 @@ describe("Rpc", () => {
     calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { message: "missing trie node" } }))
   )
 
-  it.scopedLive("fails a batch with the error of one call, and names that call", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider(oneOfTwo)
-      const error = yield* Effect.flip(twoCalls(yield* clientFor(url)))
-      expect([error.reason, error.method]).toEqual(["state", "bb"])
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("fails a batch with the error of one call, and names that call", function* () {
+    const error = yield* Effect.flip(twoCalls(yield* clientOf(oneOfTwo)))
+    expect([error.reason, error.method]).toEqual(["state", "bb"])
+  })
 
-  it.scopedLive("sendEach keeps the results beside the error of one call", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider(oneOfTwo)
-      const [one, other] = yield* eachOfTwo(yield* clientFor(url))
-      expect(one).toEqual(Either.right("0x1"))
-      expect(other?.pipe(Either.flip, Either.getOrThrow)).toMatchObject({ reason: "state", method: "bb" })
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("sendEach keeps the results beside the error of one call", function* () {
+    const [one, other] = yield* eachOfTwo(yield* clientOf(oneOfTwo))
+    expect(one).toEqual(Either.right("0x1"))
+    expect(other?.pipe(Either.flip, Either.getOrThrow)).toMatchObject({ reason: "state", method: "bb" })
+  })
 
-  it.scopedLive("reports a call without a response as missing, unless the provider reports an error", () =>
-    Effect.gen(function* () {
-      const silent = yield* provider(answering((calls) => results(calls).slice(1)))
-      const client = yield* clientFor(silent.url)
-      expect(yield* Effect.flip(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
-      expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
-      const talking = yield* provider(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
-      expect((yield* Effect.flip(twoCalls(yield* clientFor(talking.url)))).reason).toBe("rate_limited")
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("reports a call without a response as missing, unless the provider reports an error", function* () {
+    const client = yield* clientOf(answering((calls) => results(calls).slice(1)))
+    expect(yield* Effect.flip(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
+    expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
+    const talking = yield* clientOf(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
+    expect((yield* Effect.flip(twoCalls(talking))).reason).toBe("rate_limited")
+  })
 
-  it.scopedLive("learns the limit that an error names, with HTTP 200 and with others", () =>
-    Effect.gen(function* () {
-      const error = { code: -32614, message: "eth_getLogs is limited to a 10,000 range" }
-      for (const status of [200, 413]) {
-        for (const body of [{ error }, [{ id: 0, error }]]) {
-          const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
-          expect(yield* Effect.flip(twoCalls(yield* clientFor(url)))).toMatchObject({
-            reason: "range",
-            maxBlocks: 10_000
-          })
-        }
+  live("learns the limit that an error names, with HTTP 200 and with others", function* () {
+    const error = { code: -32614, message: "eth_getLogs is limited to a 10,000 range" }
+    for (const status of [200, 413]) {
+      for (const body of [{ error }, [{ id: 0, error }]]) {
+        const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
+        expect(yield* Effect.flip(twoCalls(yield* clientFor(url)))).toMatchObject({
+          reason: "range",
+          maxBlocks: 10_000
+        })
       }
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+    }
+  })
 
   it.scopedLive.each<[string, (calls: ReadonlyArray<Call>, most: number) => [status: number, body: unknown]]>([
     ["all calls", (_, most) => [500, { error: { code: 31, message: `Batch of more than ${most} requests are not` } }]],
@@ -197,14 +193,11 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("does not split a batch that kept the limit named in the error", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
-      const client = yield* clientFor(url)
-      expect((yield* Effect.flip(twoCalls(client))).reason).toBe("refused")
-      expect(client.counters.batches).toBe(1)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("does not split a batch that kept the limit named in the error", function* () {
+    const client = yield* clientOf(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
+    expect((yield* Effect.flip(twoCalls(client))).reason).toBe("refused")
+    expect(client.counters.batches).toBe(1)
+  })
 
   it.scopedLive.each<[number, string | undefined, number | undefined]>([
     [429, "7", 7000],
@@ -224,56 +217,30 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  it.scopedLive("reads a date in Retry-After", () =>
-    Effect.gen(function* () {
-      const later = DateTime.add(yield* DateTime.now, { seconds: 60 })
-      const { url } = yield* provider((_, response) =>
-        response.writeHead(503, { "retry-after": DateTime.toDateUtc(later).toUTCString() }).end()
-      )
-      const { retryAfter } = yield* Effect.flip(twoCalls(yield* clientFor(url)))
-      // The date has whole seconds.
-      expect(retryAfter).toBeGreaterThan(50_000)
-      expect(retryAfter).toBeLessThanOrEqual(60_000)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("reads a date in Retry-After", function* () {
+    const later = DateTime.add(yield* DateTime.now, { seconds: 60 })
+    const { url } = yield* provider((_, response) =>
+      response.writeHead(503, { "retry-after": DateTime.toDateUtc(later).toUTCString() }).end()
+    )
+    const { retryAfter } = yield* Effect.flip(twoCalls(yield* clientFor(url)))
+    // The date has whole seconds.
+    expect(retryAfter).toBeGreaterThan(50_000)
+    expect(retryAfter).toBeLessThanOrEqual(60_000)
+  })
 
-  it.scopedLive("counts calls, batches and bytes, of failures too", () =>
-    Effect.gen(function* () {
-      const bodies: Array<[sent: number, received: number]> = []
-      const { url } = yield* provider((calls, response, request) => {
-        const body = bodies.length === 0 ? JSON.stringify(results(calls)) : "höh?"
-        bodies.push([Number(request.headers["content-length"]), Buffer.byteLength(body)])
-        response.writeHead(bodies.length === 1 ? 200 : 500).end(body)
-      })
-      const client = yield* clientFor(url)
-      expect(client.counters).toEqual({ calls: 0, batches: 0, sent: 0, received: 0 })
-      yield* twoCalls(client)
-      yield* Effect.flip(client.sendEach([{ method: "c", params: ["ü"] }]))
-      const sum = (which: 0 | 1) => bodies.reduce((all, body) => all + body[which], 0)
-      expect(client.counters).toEqual({ calls: 3, batches: 2, sent: sum(0), received: sum(1) })
-      expect(sum(0)).toBeGreaterThan(100)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
-
-  it.scopedLive("never shows the key, whatever the provider responds", () =>
-    Effect.gen(function* () {
-      const { url } = yield* provider(
-        answering(() => ({ error: { code: 1, message: `no such project ${key}: ${"x".repeat(1000)}` } }))
-      )
-      const client = yield* clientFor(url)
-      const exit = yield* Effect.exit(twoCalls(client))
-      const error = Option.getOrThrow(Cause.failureOption(Exit.isFailure(exit) ? exit.cause : Cause.empty))
-      for (const shown of [
-        error.message,
-        error.detail,
-        String(error),
-        JSON.stringify(error),
-        Cause.pretty(Exit.isFailure(exit) ? exit.cause : Cause.empty)
-      ]) {
-        expect(shown).not.toContain(key)
-      }
-      expect(error.detail).toContain("no such project ***")
-      expect(error.message.length).toBeLessThan(600)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  live("counts calls, batches and bytes, of failures too", function* () {
+    const bodies: Array<[sent: number, received: number]> = []
+    const { url } = yield* provider((calls, response, request) => {
+      const body = bodies.length === 0 ? JSON.stringify(results(calls)) : "höh?"
+      bodies.push([Number(request.headers["content-length"]), Buffer.byteLength(body)])
+      response.writeHead(bodies.length === 1 ? 200 : 500).end(body)
+    })
+    const client = yield* clientFor(url)
+    expect(client.counters).toEqual({ calls: 0, batches: 0, sent: 0, received: 0 })
+    yield* twoCalls(client)
+    yield* Effect.flip(client.sendEach([{ method: "c", params: ["ü"] }]))
+    const sum = (which: 0 | 1) => bodies.reduce((all, body) => all + body[which], 0)
+    expect(client.counters).toEqual({ calls: 3, batches: 2, sent: sum(0), received: sum(1) })
+    expect(sum(0)).toBeGreaterThan(100)
+  })
 })
