@@ -1,143 +1,132 @@
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { BlockRange } from "../../../src/Chains/providers/BlockRange.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 
-const error = (reason: RpcReason, maxBlocks?: number) =>
-  new RpcError({ host: "model", method: "eth_getLogs", reason, detail: "", maxBlocks })
+type Step = (range: BlockRange) => void
 
-/** Parts of the allowed size that go well. */
-const read = (span: BlockRange, parts: number): ReadonlyArray<number> =>
-  Array.from({ length: parts }, () => {
-    span.succeeded(span.blocks)
-    return span.blocks
-  })
+/** The range that was tried, of so many blocks, failed, and the error named a limit or suggested a range. */
+const failed =
+  (
+    reason: RpcReason,
+    { tried, ...named }: { maxBlocks?: number; suggestedBlocks?: number; tried?: number } = {}
+  ): Step =>
+  (range) =>
+    range.failed(new RpcError({ host: "model", method: "eth_getLogs", reason, detail: "", ...named }), tried)
 
-describe("BlockRange", () => {
-  it("starts with the largest, and never exceeds it", () => {
-    expect(new BlockRange().blocks).toBe(100)
-    const span = new BlockRange(2000)
-    read(span, 500)
-    expect(span.blocks).toBe(2000)
-  })
+/** So many ranges of the allowed size succeeded. */
+const read =
+  (times: number): Step =>
+  (range) => {
+    for (let i = 0; i < times; i++) range.succeeded(range.blocks)
+  }
 
-  it.each<RpcReason>(["timeout", "http", "too_large", "range", "refused"])("halves after %s", (reason) => {
-    const span = new BlockRange()
-    span.failed(error(reason))
-    expect(span.blocks).toBe(50)
-    for (let i = 0; i < 20; i++) span.failed(error(reason))
-    expect(span.blocks).toBe(1)
-  })
+const readOf =
+  (blocks: number): Step =>
+  (range) =>
+    range.succeeded(blocks)
 
-  it.each<RpcReason>([
-    "unreachable",
-    "rate_limited",
-    "state",
-    "unsupported",
-    "missing",
-    "behind",
-    "inconsistent",
-    "garbage"
-  ])("does not change after %s", (reason) => {
-    const span = new BlockRange()
-    span.failed(error(reason, 10))
-    expect(span.blocks).toBe(100)
-  })
+/** What happens to a range of 2,000 blocks, and its size after each step. */
+const scenarios: ReadonlyArray<readonly [string, ReadonlyArray<readonly [Step, blocks: number]>]> = [
+  ["never exceeds the largest", [[read(500), 2000]]],
+  [
+    "grows by an eighth with each successful range of the full size",
+    [
+      [failed("timeout"), 1000],
+      [read(1), 1125],
+      [read(1), 1265],
+      [readOf(1264), 1265],
+      [read(10), 2000]
+    ]
+  ],
+  [
+    "takes the limit that the provider names, and a lower one later",
+    [
+      [failed("range", { maxBlocks: 500 }), 500],
+      [read(60), 500],
+      [failed("range", { maxBlocks: 100 }), 100],
+      [read(50), 100]
+    ]
+  ],
+  [
+    "returns to a named limit after another error, and no further",
+    [
+      [failed("range", { maxBlocks: 500 }), 500],
+      [failed("timeout"), 250],
+      [read(7), 500],
+      [read(1), 500]
+    ]
+  ],
+  [
+    "halves when a range within the named limit is refused",
+    [
+      [failed("range", { maxBlocks: 10_000 }), 1000],
+      [failed("range", { maxBlocks: 1000 }), 500]
+    ]
+  ],
+  [
+    "exceeds the limit a little now and then, and falls back when it still holds",
+    [
+      [failed("range", { maxBlocks: 500 }), 500],
+      [read(63), 500],
+      [read(1), 562],
+      [failed("range", { maxBlocks: 500 }), 500],
+      // Not at once again.
+      [read(63), 500],
+      [read(1), 562],
+      [failed("timeout"), 500]
+    ]
+  ],
+  [
+    "grows step by step when the limit is gone",
+    [
+      [failed("range", { maxBlocks: 1000 }), 1000],
+      [read(64), 1125],
+      [read(64), 1265],
+      [failed("refused"), 1125],
+      [read(10_000), 2000]
+    ]
+  ],
+  [
+    "takes a suggested range once, and does not keep it as a limit",
+    [
+      [failed("range", { suggestedBlocks: 36 }), 36],
+      [read(60), 2000]
+    ]
+  ],
+  ["halves the range that was refused", [[failed("range", { tried: 6 }), 3]]],
+  ["halves the allowed range after a timeout", [[failed("timeout", { tried: 6 }), 1000]]]
+]
 
-  it("grows by an eighth with each successful range of the full size", () => {
-    const span = new BlockRange()
-    span.failed(error("timeout"))
-    expect(read(span, 3)).toEqual([56, 63, 70])
-    span.succeeded(69)
-    expect(span.blocks).toBe(70)
-    read(span, 10)
-    expect(span.blocks).toBe(100)
-  })
+it.each(scenarios)("a block range %s", (_, steps) => {
+  const range = new BlockRange(2000)
+  for (const [step, blocks] of steps) {
+    step(range)
+    expect(range.blocks).toBe(blocks)
+  }
+})
 
-  it("takes the limit that the provider names", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 500))
-    expect(span.blocks).toBe(500)
-    expect(new Set(read(span, 60))).toEqual(new Set([500]))
-  })
+it.each<RpcReason>(["timeout", "http", "too_large", "range", "refused"])("a block range halves after %s", (reason) => {
+  const range = new BlockRange()
+  failed(reason)(range)
+  expect(range.blocks).toBe(50)
+  for (let i = 0; i < 20; i++) failed(reason)(range)
+  expect(range.blocks).toBe(1)
+})
 
-  it("falls back to a named limit, and no further, after another error", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 500))
-    span.failed(error("timeout"))
-    expect(span.blocks).toBe(250)
-    read(span, 7)
-    expect(span.blocks).toBe(500)
-  })
+const others = ["unreachable", "rate_limited", "state", "unsupported", "missing", "behind", "inconsistent", "garbage"]
+it.each(others as ReadonlyArray<RpcReason>)("a block range does not change after %s", (reason) => {
+  const range = new BlockRange()
+  failed(reason, { maxBlocks: 10 })(range)
+  expect(range.blocks).toBe(100)
+})
 
-  it("halves when a range within the named limit is refused", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 10_000))
-    expect(span.blocks).toBe(1000)
-    span.failed(error("range", 1000))
-    expect(span.blocks).toBe(500)
-  })
-
-  it("exceeds the limit a little now and then, and falls back when it still holds", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 500))
-    expect(read(span, 63).at(-1)).toBe(500)
-    expect(read(span, 1)).toEqual([562])
-    span.failed(error("range", 500))
-    expect(span.blocks).toBe(500)
-    // Not at once again.
-    expect(read(span, 63).at(-1)).toBe(500)
-    read(span, 1)
-    span.failed(error("timeout"))
-    expect(span.blocks).toBe(500)
-  })
-
-  it("grows step by step when the limit is gone", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 1000))
-    read(span, 64)
-    expect(span.blocks).toBe(1125)
-    expect(read(span, 64).at(-1)).toBe(1265)
-    span.failed(error("refused"))
-    expect(span.blocks).toBe(1125)
-    read(span, 10_000)
-    expect(span.blocks).toBe(2000)
-  })
-
-  it("takes a suggested range once, and does not keep it as a limit", () => {
-    const span = new BlockRange(2000)
-    span.failed(
-      new RpcError({ host: "model", method: "eth_getLogs", reason: "range", detail: "", suggestedBlocks: 36 })
-    )
-    expect(span.blocks).toBe(36)
-    expect(read(span, 60).at(-1)).toBe(2000)
-  })
-
-  it("halves the refused range, and the allowed one after a timeout", () => {
-    const refused = new BlockRange(2000)
-    refused.failed(error("range"), 6)
-    expect(refused.blocks).toBe(3)
-    const silent = new BlockRange(2000)
-    silent.failed(error("timeout"), 6)
-    expect(silent.blocks).toBe(1000)
-  })
-
-  it("is stuck while a single block fails", () => {
-    const span = new BlockRange()
-    expect(span.stuck).toBe(false)
-    span.failed(error("timeout"), 1)
-    expect(span.stuck).toBe(true)
-    span.failed(error("unreachable"), 1)
-    expect(span.stuck).toBe(true)
-    span.succeeded(1)
-    expect(span.stuck).toBe(false)
-  })
-
-  it("takes a lower limit when one is named later", () => {
-    const span = new BlockRange(2000)
-    span.failed(error("range", 1000))
-    read(span, 64)
-    span.failed(error("range", 100))
-    expect(span.blocks).toBe(100)
-    expect(read(span, 50).at(-1)).toBe(100)
-  })
+it("a block range is stuck while a single block fails", () => {
+  const range = new BlockRange()
+  expect(range.stuck).toBe(false)
+  failed("timeout", { tried: 1 })(range)
+  expect(range.stuck).toBe(true)
+  failed("unreachable", { tried: 1 })(range)
+  expect(range.stuck).toBe(true)
+  range.succeeded(1)
+  expect(range.stuck).toBe(false)
 })

@@ -1,74 +1,59 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
 import { currentHost, errorOf, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
+import { onNodes } from "./onNodes.ts"
 
 describe("one of several providers", () => {
-  it.effect("serves, the first of rpc_urls first, and its chain is checked once", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      expect(yield* currentHost(providers)).toBe("a")
-      expect(yield* currentHost(providers)).toBe("a")
-      expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
-      expect(b.asked).toEqual([])
-      expect(providers.all.map(({ client, index }) => [client.host, index])).toEqual([
-        ["a", 0],
-        ["b", 1]
-      ])
-    }).pipe(quiet)
+  onNodes("serves, the first of rpc_urls first, and its chain is checked once", 2, function* ({ a, b, providers }) {
+    expect(yield* currentHost(providers)).toBe("a")
+    expect(yield* currentHost(providers)).toBe("a")
+    expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+    expect(b.asked).toEqual([])
+    expect(providers.all.map(({ client, index }) => [client.host, index])).toEqual([
+      ["a", 0],
+      ["b", 1]
+    ])
   })
 
-  it.effect("takes over when another fails, and keeps serving until it fails itself", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      yield* fail(providers, "unreachable")
-      expect(yield* wait(providers)).toBe(0)
-      expect(yield* currentHost(providers)).toBe("b")
-      yield* TestClock.adjust("1 minute")
-      expect(yield* currentHost(providers)).toBe("b")
-      a.asked = []
-      yield* fail(providers, "timeout")
-      expect(yield* currentHost(providers)).toBe("a")
-      // What it serves may have changed; how the chain began has not.
-      expect(a.asked).toEqual(["eth_chainId"])
-    }).pipe(quiet)
+  onNodes("takes over when another fails, and keeps serving until it fails itself", 2, function* ({ a, providers }) {
+    yield* fail(providers, "unreachable")
+    expect(yield* wait(providers)).toBe(0)
+    expect(yield* currentHost(providers)).toBe("b")
+    yield* TestClock.adjust("1 minute")
+    expect(yield* currentHost(providers)).toBe("b")
+    a.asked = []
+    yield* fail(providers, "timeout")
+    expect(yield* currentHost(providers)).toBe("a")
+    // What it serves may have changed; how the chain began has not.
+    expect(a.asked).toEqual(["eth_chainId"])
   })
 
-  it.effect("is passed over when it fails the check", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
+  onNodes("is passed over when it fails the check", 2, function* ({ a, providers }) {
     a.failure = "unreachable"
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      expect(yield* currentHost(providers)).toBe("b")
-      expect(yield* currentHost(providers)).toBe("b")
-      expect(a.asked).toEqual(["eth_chainId"])
-    }).pipe(quiet)
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(yield* currentHost(providers)).toBe("b")
+    expect(a.asked).toEqual(["eth_chainId"])
   })
 
-  it.effect("serves again when its cooldown is the first to end", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
-      yield* fail(providers, "unreachable")
-      const error = yield* Effect.flip(providers.current)
-      // Of several reasons, the one that is over first.
-      expect(error).toMatchObject({ host: "b", reason: "unreachable" })
-      const left = yield* wait(providers)
-      expect(left).toBeGreaterThanOrEqual(200)
-      expect(left).toBeLessThanOrEqual(300)
-      yield* TestClock.adjust(left)
-      expect(yield* currentHost(providers)).toBe("b")
-    }).pipe(quiet)
+  onNodes("serves again when its cooldown is the first to end", 2, function* ({ providers }) {
+    yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
+    yield* fail(providers, "unreachable")
+    const error = yield* Effect.flip(providers.current)
+    // Of several reasons, the one that is over first.
+    expect(error).toMatchObject({ host: "b", reason: "unreachable" })
+    const left = yield* wait(providers)
+    expect(left).toBeGreaterThanOrEqual(200)
+    expect(left).toBeLessThanOrEqual(300)
+    yield* TestClock.adjust(left)
+    expect(yield* currentHost(providers)).toBe("b")
   })
 })
 
 describe("a single provider", () => {
-  it.effect("is asked again after 250 ms, then after twice as long each time, up to ten seconds", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
+  onNodes(
+    "is asked again after 250 ms, then twice as long each time, up to 10 s",
+    1,
+    function* ({ a: node, providers }) {
       const waits: Array<number> = []
       for (let i = 0; i < 9; i++) {
         yield* fail(providers, "unreachable")
@@ -87,8 +72,8 @@ describe("a single provider", () => {
       providers.succeeded(yield* providers.current)
       yield* fail(providers, "unreachable")
       expect(yield* wait(providers)).toBeLessThanOrEqual(300)
-    }).pipe(quiet)
-  })
+    }
+  )
 
   it.effect.each<[number, number]>([
     [2000, 2000],
@@ -107,25 +92,17 @@ describe("a single provider", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is left alone for a while also with a Retry-After of 0", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
-      yield* fail(providers, "rate_limited", { retryAfter: 0 })
-      expect(yield* wait(providers)).toBeGreaterThanOrEqual(200)
-    }).pipe(quiet)
+  onNodes("is left alone for a while also with a Retry-After of 0", 1, function* ({ providers }) {
+    yield* fail(providers, "rate_limited", { retryAfter: 0 })
+    expect(yield* wait(providers)).toBeGreaterThanOrEqual(200)
   })
 
-  it.effect("is not in cooldown for longer because the clock was set back", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      yield* TestClock.setTime(10_000_000)
-      const providers = yield* providersOf([node], hash("a"))
-      yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
-      yield* TestClock.setTime(5_000_000)
-      expect(yield* wait(providers)).toBe(0)
-      expect(yield* currentHost(providers)).toBe("a")
-    }).pipe(quiet)
+  onNodes("is not in cooldown for longer because the clock was set back", 1, function* ({ providers }) {
+    yield* TestClock.setTime(10_000_000)
+    yield* fail(providers, "rate_limited", { retryAfter: 60_000 })
+    yield* TestClock.setTime(5_000_000)
+    expect(yield* wait(providers)).toBe(0)
+    expect(yield* currentHost(providers)).toBe("a")
   })
 
   it.effect("is needed", () =>
@@ -136,20 +113,16 @@ describe("a single provider", () => {
 })
 
 describe("a provider that is behind", () => {
-  it.effect("lets another serve for five seconds, and is not checked again", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      yield* fail(providers, "behind")
-      const serving = yield* providers.current
-      expect(hostOf(serving)).toBe("b")
-      yield* TestClock.adjust(4999)
-      expect(yield* providers.other(serving)).toBeUndefined()
-      a.asked = []
-      yield* TestClock.adjust(1)
-      expect(hostOf(yield* providers.other(serving))).toBe("a")
-      expect(a.asked).toEqual([])
-    }).pipe(quiet)
+  onNodes("lets another serve for five seconds, and is not checked again", 2, function* ({ a, providers }) {
+    yield* fail(providers, "behind")
+    const serving = yield* providers.current
+    expect(hostOf(serving)).toBe("b")
+    yield* TestClock.adjust(4999)
+    expect(yield* providers.other(serving)).toBeUndefined()
+    a.asked = []
+    yield* TestClock.adjust(1)
+    expect(hostOf(yield* providers.other(serving))).toBe("a")
+    expect(a.asked).toEqual([])
   })
 
   it.effect("is used where there is no other, and says so", () => {
@@ -178,118 +151,88 @@ describe("a provider that is behind", () => {
 })
 
 describe("another provider", () => {
-  it.effect("is checked before it is asked, and found after those in cooldown", () => {
-    const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
+  onNodes("is checked before it is asked, and found after those in cooldown", 3, function* ({ b, c, of, providers }) {
     b.failure = "unreachable"
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b, c], hash("a"))
-      const first = yield* providers.current
-      const other = yield* providers.other(first)
-      expect(hostOf(other)).toBe("c")
-      expect(c.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
-      expect(yield* currentHost(providers)).toBe("a")
-      c.asked = []
-      b.asked = []
-      expect(hostOf(yield* providers.other(first))).toBe("c")
-      expect([b.asked, c.asked]).toEqual([[], []])
-      if (other !== undefined) yield* providers.failed(other, errorOf("c", "refused"))
-      expect(yield* providers.other(first)).toBeUndefined()
-      // That another fails changes nothing for the one that serves.
-      expect(yield* currentHost(providers)).toBe("a")
-    }).pipe(quiet)
+    const first = yield* providers.current
+    expect(hostOf(yield* providers.other(first))).toBe("c")
+    expect(c.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+    expect(yield* currentHost(providers)).toBe("a")
+    c.asked = []
+    b.asked = []
+    expect(hostOf(yield* providers.other(first))).toBe("c")
+    expect([b.asked, c.asked]).toEqual([[], []])
+    yield* providers.failed(of(c), errorOf("c", "refused"))
+    expect(yield* providers.other(first)).toBeUndefined()
+    // That another fails changes nothing for the one that serves.
+    expect(yield* currentHost(providers)).toBe("a")
   })
 
-  it.effect("does not exist where there is only one", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
-      expect(yield* providers.other(yield* providers.current)).toBeUndefined()
-    }).pipe(quiet)
+  onNodes("does not exist where there is only one", 1, function* ({ providers }) {
+    expect(yield* providers.other(yield* providers.current)).toBeUndefined()
   })
 })
 
 describe("a block range that is too large", () => {
-  it.effect("puts the provider into cooldown for its Retry-After", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
-      const { blockRange: span } = yield* providers.current
-      const error = errorOf("a", "range", { retryAfter: 60_000 })
+  onNodes("puts the provider into cooldown for its Retry-After", 1, function* ({ a, of, providers }) {
+    const { blockRange: span } = yield* providers.current
+    const error = errorOf("a", "range", { retryAfter: 60_000 })
+    span.failed(error)
+    yield* providers.failed(of(a), error)
+    expect(yield* wait(providers)).toBe(60_000)
+  })
+
+  onNodes("is no reason for a cooldown while ranges become smaller", 2, function* ({ a, providers }) {
+    const { blockRange: span } = yield* providers.current
+    const sizes: Array<number> = []
+    while (span.blocks > 1) {
+      const error = errorOf("a", "range")
       span.failed(error)
-      const [provider] = providers.all
-      if (provider !== undefined) yield* providers.failed(provider, error)
-      expect(yield* wait(providers)).toBe(60_000)
-    }).pipe(quiet)
-  })
-
-  it.effect("is no reason for a cooldown while ranges become smaller", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      const { blockRange: span } = yield* providers.current
-      const sizes: Array<number> = []
-      while (span.blocks > 1) {
-        const error = errorOf("a", "range")
-        span.failed(error)
-        yield* providers.failed(yield* providers.current, error)
-        expect(yield* currentHost(providers)).toBe("a")
-        sizes.push(span.blocks)
-      }
-      expect(sizes).toEqual([1000, 500, 250, 125, 62, 31, 15, 7, 3, 1])
-      expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
-      yield* fail(providers, "range")
-      expect(yield* currentHost(providers)).toBe("b")
-    }).pipe(quiet)
-  })
-
-  it.effect("is no reason for a cooldown again after a success in between", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
-      const provider = yield* fail(providers, "too_large")
+      yield* providers.failed(yield* providers.current, error)
       expect(yield* currentHost(providers)).toBe("a")
-      providers.succeeded(provider)
-      yield* fail(providers, "too_large")
-      expect(yield* currentHost(providers)).toBe("a")
-      yield* fail(providers, "too_large")
-      expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "too_large" })
-    }).pipe(quiet)
+      sizes.push(span.blocks)
+    }
+    expect(sizes).toEqual([1000, 500, 250, 125, 62, 31, 15, 7, 3, 1])
+    expect(a.asked).toEqual(["eth_chainId", "eth_getBlockByNumber"])
+    yield* fail(providers, "range")
+    expect(yield* currentHost(providers)).toBe("b")
   })
 
-  it.effect("has more blocks where only logs are read", () => {
-    const node = new Node("a")
-    return Effect.gen(function* () {
-      const spans = yield* Effect.forEach(
-        ["ethereum", "polygon"] as const,
-        (chain) =>
-          Effect.map(providersOf([node], undefined, { chain }), (providers) => providers.all[0]?.blockRange.blocks),
-        { concurrency: 1 }
-      )
-      expect(spans).toEqual([100, 2000])
-    }).pipe(quiet)
+  onNodes("is no reason for a cooldown again after a success in between", 1, function* ({ providers }) {
+    const provider = yield* fail(providers, "too_large")
+    expect(yield* currentHost(providers)).toBe("a")
+    providers.succeeded(provider)
+    yield* fail(providers, "too_large")
+    expect(yield* currentHost(providers)).toBe("a")
+    yield* fail(providers, "too_large")
+    expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "too_large" })
   })
+
+  it.effect.each([
+    ["ethereum", 100],
+    ["polygon", 2000]
+  ] as const)("is above the first one on %s, of %d blocks", ([chain, blocks]) =>
+    Effect.map(providersOf([new Node("a")], undefined, { chain }), ({ all: [provider] }) =>
+      expect(provider?.blockRange.blocks).toBe(blocks)
+    )
+  )
 })
 
-it.effect("health names why a provider is not used, until it may be again", () => {
-  const [a, b] = [new Node("a"), new Node("b")]
-  return Effect.gen(function* () {
-    const providers = yield* providersOf([a, b], hash("a"))
-    const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
-    expect(yield* healthy).toEqual([true, true])
-    yield* fail(providers, "rate_limited", { retryAfter: 5000 })
-    const [first] = providers.health(yield* now)
-    expect(first?.reason).toContain("eth_getLogs at a failed (rate_limited)")
-    expect(yield* currentHost(providers)).toBe("b")
-    expect(yield* healthy).toEqual([false, true])
-    yield* TestClock.adjust("5 seconds")
-    expect(yield* healthy).toEqual([true, true])
-    // The one that serves must have been right since.
-    yield* fail(providers, "unreachable")
-    yield* fail(providers, "unreachable")
-    yield* TestClock.adjust("1 second")
-    expect(yield* currentHost(providers)).toBe("a")
-    expect(yield* healthy).toEqual([false, true])
-    providers.succeeded(yield* providers.current)
-    expect(yield* healthy).toEqual([true, true])
-  }).pipe(quiet)
+onNodes("health names why a provider is not used, until it may be again", 2, function* ({ providers }) {
+  const healthy = Effect.map(now, (at) => providers.health(at).map((one) => one.healthy))
+  expect(yield* healthy).toEqual([true, true])
+  yield* fail(providers, "rate_limited", { retryAfter: 5000 })
+  const [first] = providers.health(yield* now)
+  expect(first?.reason).toContain("eth_getLogs at a failed (rate_limited)")
+  expect(yield* currentHost(providers)).toBe("b")
+  expect(yield* healthy).toEqual([false, true])
+  yield* TestClock.adjust("5 seconds")
+  expect(yield* healthy).toEqual([true, true])
+  // The one that serves must have been right since.
+  yield* fail(providers, "unreachable")
+  yield* fail(providers, "unreachable")
+  yield* TestClock.adjust("1 second")
+  expect(yield* currentHost(providers)).toBe("a")
+  expect(yield* healthy).toEqual([false, true])
+  providers.succeeded(yield* providers.current)
+  expect(yield* healthy).toEqual([true, true])
 })

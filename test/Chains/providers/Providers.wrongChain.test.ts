@@ -2,95 +2,64 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { WrongChain } from "../../../src/Chains/providers/chainIdentity.ts"
 import { currentHost, fail, hash, hostOf, Node, now, providersOf, quiet, wait } from "../providing.ts"
-
-/** Providers of a chain of which nothing has been stored, and the question to them which it is. */
-const starting = (nodes: ReadonlyArray<Node>) =>
-  Effect.map(providersOf(nodes), (providers) => ({
-    providers,
-    agree: Effect.flatMap(providers.current, providers.agree)
-  }))
+import { onNewChain, onNodes } from "./onNodes.ts"
 
 describe("a provider of another chain", () => {
-  it.effect("is never read, and asked again after ten seconds", () => {
-    const node = new Node("a")
+  onNewChain("is never read, and asked again after ten seconds", 1, function* ({ a: node, providers }) {
     node.chainId = 1
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node])
-      const error = yield* Effect.flip(providers.current)
-      expect(error).toBeInstanceOf(WrongChain)
-      expect(error.message).toBe(
-        "a serves chain 1, and chains.base.test is chain 77: nothing is read from it. Remedy: check rpc_urls and chain_id of chains.base.test."
-      )
-      expect(node.asked).toEqual(["eth_chainId"])
-      expect(yield* wait(providers)).toBe(10_000)
-      node.chainId = 77
-      yield* TestClock.adjust(9999)
-      expect(yield* Effect.flip(providers.current)).toBeInstanceOf(WrongChain)
-      expect(node.asked).toEqual(["eth_chainId"])
-      yield* TestClock.adjust(1)
-      expect(yield* currentHost(providers)).toBe("a")
-    }).pipe(quiet)
+    const error = yield* Effect.flip(providers.current)
+    expect(error).toBeInstanceOf(WrongChain)
+    expect(error.message).toBe(
+      "a serves chain 1, and chains.base.test is chain 77: nothing is read from it. Remedy: check rpc_urls and chain_id of chains.base.test."
+    )
+    expect(node.asked).toEqual(["eth_chainId"])
+    expect(yield* wait(providers)).toBe(10_000)
+    node.chainId = 77
+    yield* TestClock.adjust(9999)
+    expect(yield* Effect.flip(providers.current)).toBeInstanceOf(WrongChain)
+    expect(node.asked).toEqual(["eth_chainId"])
+    yield* TestClock.adjust(1)
+    expect(yield* currentHost(providers)).toBe("a")
   })
 
-  it.effect("lets the others serve", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    a.chainId = 1
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b])
-      expect(yield* currentHost(providers)).toBe("b")
-      expect(providers.health(yield* now)).toEqual([
-        { host: "a", healthy: false, reason: expect.stringContaining("a serves chain 1") },
-        { host: "b", healthy: true }
-      ])
-    }).pipe(quiet)
+  onNewChain("is known by its first block, once reading has begun", 2, function* ({ b, agree, providers }) {
+    expect(yield* agree).toEqual({ genesis: hash("a") })
+    providers.began(hash("a"))
+    // What answers from now on may be another node.
+    b.genesis = hash("b")
+    const first = yield* providers.current
+    expect(yield* providers.other(first)).toBeUndefined()
+    const [, other] = providers.health(yield* now)
+    expect(other?.reason).toContain("b serves another chain with the chain id of chains.base.test")
+    expect(other?.reason).toContain(`${hash("b")}, and chains.base.test began with ${hash("a")}`)
+    expect(other?.reason).toContain("Remedy: check rpc_urls")
+    // It is looked at again, as one of another id is.
+    b.genesis = hash("a")
+    yield* TestClock.adjust("10 seconds")
+    expect(hostOf(yield* providers.other(first))).toBe("b")
   })
 
-  it.effect("is known by its first block, once reading has begun", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
-      expect(yield* agree).toEqual({ genesis: hash("a") })
-      providers.began(hash("a"))
-      // What answers from now on may be another node.
-      b.genesis = hash("b")
-      const first = yield* providers.current
-      expect(yield* providers.other(first)).toBeUndefined()
-      const [, other] = providers.health(yield* now)
-      expect(other?.reason).toContain("b serves another chain with the chain id of chains.base.test")
-      expect(other?.reason).toContain(`${hash("b")}, and chains.base.test began with ${hash("a")}`)
-      expect(other?.reason).toContain("Remedy: check rpc_urls")
-      // It is looked at again, as one of another id is.
-      b.genesis = hash("a")
-      yield* TestClock.adjust("10 seconds")
-      expect(hostOf(yield* providers.other(first))).toBe("b")
-    }).pipe(quiet)
-  })
-
-  it.effect("is not identified by one provider against another, whichever is in cooldown", () => {
-    const [a, b, c] = [new Node("a"), new Node("b"), new Node("c")]
+  onNewChain("is not identified by one provider against another", 3, function* ({ a, b, c, agree, providers }) {
     b.genesis = hash("b")
     c.chainId = 1
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b, c])
-      expect(yield* agree).toEqual({
-        doubt: `the providers of chains.base.test do not agree on its first block: a (1 of rpc_urls) says ${hash("a")}, b (2 of rpc_urls) says ${hash("b")}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of chains.base.test`
-      })
-      const stillDoubts = { doubt: expect.stringContaining("do not agree") }
-      yield* fail(providers, "timeout")
-      expect(yield* agree).toEqual(stillDoubts)
-      yield* TestClock.adjust("1 hour")
-      expect(yield* agree).toEqual(stillDoubts)
-      expect(providers.health(yield* now).map(({ healthy }) => healthy)).toEqual([true, true, true])
-      a.genesis = hash("b")
-      expect(yield* agree).toEqual({ genesis: hash("b") })
-    }).pipe(quiet)
+    expect(yield* agree).toEqual({
+      doubt: `the providers of chains.base.test do not agree on its first block: a (1 of rpc_urls) says ${hash("a")}, b (2 of rpc_urls) says ${hash("b")}. Nothing is read until they do. Remedy: take the one of another chain out of rpc_urls of chains.base.test`
+    })
+    const stillDoubts = { doubt: expect.stringContaining("do not agree") }
+    yield* fail(providers, "timeout")
+    expect(yield* agree).toEqual(stillDoubts)
+    yield* TestClock.adjust("1 hour")
+    expect(yield* agree).toEqual(stillDoubts)
+    expect(providers.health(yield* now).map(({ healthy }) => healthy)).toEqual([true, true, true])
+    a.genesis = hash("b")
+    expect(yield* agree).toEqual({ genesis: hash("b") })
   })
 
-  it.effect("is waited for while it is silent about its chain, for a minute; then the others decide", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    b.genesisFailure = "timeout"
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
+  onNewChain(
+    "is waited for while it is silent, for a minute; then the others decide",
+    2,
+    function* ({ b, agree, providers }) {
+      b.genesisFailure = "timeout"
       const waits = { doubt: expect.stringContaining("b (2 of rpc_urls) of chains.base.test did not say which chain") }
       expect(yield* agree).toEqual(waits)
       yield* TestClock.adjust(59_999)
@@ -101,66 +70,39 @@ describe("a provider of another chain", () => {
       b.genesisFailure = undefined
       b.genesis = hash("b")
       expect(yield* providers.other(yield* providers.current)).toBeUndefined()
-    }).pipe(quiet)
-  })
+    }
+  )
 
-  it.effect("is not waited for longer because the clock was set back", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
+  onNewChain("is not waited for longer because the clock was set back", 2, function* ({ b, agree }) {
     b.genesisFailure = "timeout"
-    return Effect.gen(function* () {
-      yield* TestClock.setTime(3_600_000)
-      const { agree } = yield* starting([a, b])
-      expect(yield* agree).toEqual({ doubt: expect.stringContaining("it has a minute for that") })
-      yield* TestClock.setTime(0)
-      expect(yield* agree).toEqual({ genesis: hash("a") })
-    }).pipe(quiet)
+    yield* TestClock.setTime(3_600_000)
+    expect(yield* agree).toEqual({ doubt: expect.stringContaining("it has a minute for that") })
+    yield* TestClock.setTime(0)
+    expect(yield* agree).toEqual({ genesis: hash("a") })
   })
 
-  it.effect("does not start a chain while it is silent about its chain", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const { agree } = yield* starting([a, b])
-      a.genesisFailure = "timeout"
-      expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
-      yield* TestClock.adjust("1 hour")
-      expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
-    }).pipe(quiet)
+  onNewChain("does not start a chain while it is silent about its chain", 2, function* ({ a, agree }) {
+    a.genesisFailure = "timeout"
+    expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
+    yield* TestClock.adjust("1 hour")
+    expect(yield* Effect.flip(agree)).toMatchObject({ reason: "timeout" })
   })
 
-  it.effect("is recognised by the first block in the database", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    b.genesis = hash("b")
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("b"))
-      expect(yield* currentHost(providers)).toBe("b")
-    }).pipe(quiet)
+  onNodes("is recognised by the first block in the database", 2, function* ({ a, providers }) {
+    a.genesis = hash("b")
+    expect(yield* currentHost(providers)).toBe("b")
   })
 
-  it.effect.each<[string, (node: Node) => void]>([
-    [
-      "answers null",
-      (node) => {
-        node.genesis = undefined
-      }
-    ],
-    [
-      "says that it was pruned",
-      (node) => {
-        node.genesisFailure = "state"
-      }
-    ],
-    [
-      "says that it has no such block",
-      (node) => {
-        node.genesisFailure = "missing"
-      }
-    ]
-  ])("cannot be told from one without its first block, which %s: that one passes", ([, prune]) => {
+  it.effect.each<[string, Partial<Node>]>([
+    ["answers null", { genesis: undefined }],
+    ["says that it was pruned", { genesisFailure: "state" }],
+    ["says that it has no such block", { genesisFailure: "missing" }]
+  ])("cannot be told from one without its first block, which %s: that one passes", ([, state]) => {
     const [a, b] = [new Node("a"), new Node("b")]
-    prune(a)
+    Object.assign(a, state)
     return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
-      expect(yield* agree).toEqual({ genesis: hash("a") })
+      const providers = yield* providersOf([a, b])
+      expect(yield* providers.agree(yield* providers.current)).toEqual({ genesis: hash("a") })
       providers.began(hash("a"))
       expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
       yield* fail(providers, "timeout")
@@ -172,71 +114,55 @@ describe("a provider of another chain", () => {
     }).pipe(quiet)
   })
 
-  it.effect("is not recognised where no node has the first block any more", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
+  onNewChain("is not recognised where no node has the first block any more", 2, function* ({ a, b, agree, providers }) {
     a.genesis = b.genesis = undefined
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
-      expect(yield* agree).toEqual({ genesis: undefined })
-      providers.began(undefined)
-      expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
-    }).pipe(quiet)
+    expect(yield* agree).toEqual({ genesis: undefined })
+    providers.began(undefined)
+    expect(hostOf(yield* providers.other(yield* providers.current))).toBe("b")
   })
 
-  it.effect("is known by its first block also where it was used for its chain id before reading began", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
+  onNewChain(
+    "is known by its first block also where it was used before reading began",
+    2,
+    function* ({ b, agree, providers }) {
       const first = yield* providers.current
       expect((yield* providers.others(first)).map(hostOf)).toEqual(["b"])
       providers.began((yield* agree) && hash("a"))
       b.genesis = hash("b")
       expect(yield* providers.others(first)).toEqual([])
       expect(providers.health(yield* now)[1]?.reason).toContain("b serves another chain")
-    }).pipe(quiet)
+    }
+  )
+
+  onNodes("is found where it became one since it was checked", 2, function* ({ a, providers }) {
+    const serving = yield* providers.current
+    yield* providers.verify(serving)
+    a.genesis = hash("b")
+    expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: hash("a"), found: hash("b") })
+    a.genesis = hash("a")
+    a.chainId = 1
+    expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: 77, found: 1 })
   })
 
-  it.effect("is found where it became one since it was checked, by its chain id and by its first block", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([a, b], hash("a"))
-      const serving = yield* providers.current
-      yield* providers.verify(serving)
-      a.genesis = hash("b")
-      expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: hash("a"), found: hash("b") })
-      a.genesis = hash("a")
-      a.chainId = 1
-      expect(yield* Effect.flip(providers.verify(serving))).toMatchObject({ expected: 77, found: 1 })
-    }).pipe(quiet)
+  onNewChain("is looked for among all providers, whichever serves", 2, function* ({ a, b, agree, providers }) {
+    yield* fail(providers, "timeout")
+    expect(yield* currentHost(providers)).toBe("b")
+    a.genesisFailure = "timeout"
+    expect(yield* agree).toEqual({ doubt: expect.stringContaining("a (1 of rpc_urls)") })
+    a.genesisFailure = undefined
+    b.genesisFailure = "timeout"
+    expect(yield* Effect.flip(agree)).toMatchObject({ host: "b", reason: "timeout" })
+    // Who has let go of its first block begins with it all the same, where another knows it.
+    b.genesisFailure = "state"
+    expect(yield* agree).toEqual({ genesis: hash("a") })
   })
 
-  it.effect("is looked for among all providers, whichever serves", () => {
-    const [a, b] = [new Node("a"), new Node("b")]
-    return Effect.gen(function* () {
-      const { agree, providers } = yield* starting([a, b])
-      yield* fail(providers, "timeout")
-      expect(yield* currentHost(providers)).toBe("b")
-      a.genesisFailure = "timeout"
-      expect(yield* agree).toEqual({ doubt: expect.stringContaining("a (1 of rpc_urls)") })
-      a.genesisFailure = undefined
-      b.genesisFailure = "timeout"
-      expect(yield* Effect.flip(agree)).toMatchObject({ host: "b", reason: "timeout" })
-      // Who has let go of its first block begins with it all the same, where another knows it.
-      b.genesisFailure = "state"
-      expect(yield* agree).toEqual({ genesis: hash("a") })
-    }).pipe(quiet)
-  })
-
-  it.effect("is not taken for the right one because it is silent", () => {
-    const node = new Node("a")
+  onNodes("is not taken for the right one because it is silent", 1, function* ({ a: node, providers }) {
     node.genesisFailure = "timeout"
-    return Effect.gen(function* () {
-      const providers = yield* providersOf([node], hash("a"))
-      expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "timeout" })
-      node.genesisFailure = undefined
-      node.genesis = hash("b")
-      yield* TestClock.adjust("1 second")
-      expect(yield* Effect.flip(providers.current)).toBeInstanceOf(WrongChain)
-    }).pipe(quiet)
+    expect(yield* Effect.flip(providers.current)).toMatchObject({ reason: "timeout" })
+    node.genesisFailure = undefined
+    node.genesis = hash("b")
+    yield* TestClock.adjust("1 second")
+    expect(yield* Effect.flip(providers.current)).toBeInstanceOf(WrongChain)
   })
 })
