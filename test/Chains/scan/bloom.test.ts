@@ -1,17 +1,11 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { type Address, type Hex, hexToBytes, keccak256, toHex } from "viem"
-import { getHeader, sendBatch, transferTopic } from "../../../src/Chains/rpc/methods.ts"
-import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
+import { type Hex, hexToBytes, keccak256, toHex } from "viem"
+import { describe, expect, it } from "vitest"
+import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { addLogs, bloomBytes, isWithin, mayContain } from "../../../src/Chains/scan/bloom.ts"
-import { localTokens } from "../../../src/Sandbox/Contracts.ts"
-import { startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
-import { alice, around, reason, second, usdc } from "../around.ts"
-import { ModelChain, token } from "../ModelChain.ts"
-import { committedTo, ledger, pass, pay, scanned, watch } from "../world.ts"
+import { alice, usdc } from "../around.ts"
 
 const topicOf = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
-const bob = `0x${"b0b".padStart(40, "0")}` as Address
+const bob = `0x${"b0b".padStart(40, "0")}`
 
 /** A bloom of these items, by the words of the yellow paper: a number of 2,048 bits. */
 const bloomOf = (...items: ReadonlyArray<string>): string => {
@@ -62,45 +56,4 @@ describe("a block's bloom", () => {
     expect(mayContain(bloom, filter(alice, ...many))).toBe(false)
     expect(mayContain(bloomOf(usdc, transferTopic, topicOf(alice)), filter(alice, ...many))).toBe(true)
   })
-
-  it.scopedLive("has the format of a real node", () =>
-    Effect.gen(function* () {
-      const chain = yield* startLocalChain({ chain: "ethereum", chainId: 31_338, tokens: ["USDC"] })
-      const { client } = yield* Effect.map(Rpc, (rpc) => ({ client: rpc.client(Redacted.make(chain.url)) }))
-      yield* chain.payToken({ symbol: "USDC", to: alice as Address, amount: 5n })
-      yield* chain.mine()
-      const [header] = yield* sendBatch(client, [getHeader((yield* chain.head).number)])
-      const contract = { address: [localTokens.USDC.address.toLowerCase()] }
-      const promised = (receiver: string) =>
-        mayContain(header.logsBloom ?? "", { ...contract, topics: [transferTopic, null, [topicOf(receiver)]] })
-      expect(promised(alice)).toBe(true)
-      expect(promised(bob)).toBe(false)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
-})
-
-it.scoped("a response without the logs that the bloom promises is rejected when the single block has them", () => {
-  const chain = new ModelChain(10)
-  const bloom = bloomOf(usdc, transferTopic, topicOf(alice))
-  let forgets = true
-  chain.distort = ({ method, params }, answer) => {
-    if (method === "eth_getBlockByNumber" && answer !== null) return { ...(answer as object), logsBloom: bloom }
-    const isRange = method === "eth_getLogs" && !Object.hasOwn(params[0] as object, "blockHash")
-    return isRange && forgets ? [] : answer
-  }
-  return Effect.gen(function* () {
-    yield* pay(alice)
-    yield* watch
-    // Promised by every block, and none has any: then there is none.
-    yield* committedTo(10)
-    chain.mine(token(usdc, alice, 5n))
-    yield* second
-    expect(yield* reason).toContain("the logs of block 11 were left out")
-    yield* pass("1 minute")
-    expect(yield* scanned).toMatchObject({ head_number: 10 })
-    forgets = false
-    yield* pass("10 seconds")
-    yield* committedTo(11)
-    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
-  }).pipe(around(chain))
 })

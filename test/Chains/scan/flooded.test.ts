@@ -3,17 +3,10 @@ import { Effect } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
 import { address, alice, around, aroundTwo, health, second, upTo, usdc, watchedPayment } from "../around.ts"
-import { capped, cappedInUnknownWords, cut, ModelChain, token } from "../ModelChain.ts"
-import { ledger, until } from "../world.ts"
-
-/** Every way that a provider may keep its answers small. */
-const caps = [
-  ["names its cap", capped(1_000)],
-  ["refuses in words that nobody knows", cappedInUnknownWords(1_000)],
-  ["cuts its answers", cut(1_000)]
-] as const
+import { capped, cut, ModelChain, token } from "../ModelChain.ts"
+import { ledger, runSql, until } from "../world.ts"
 
 /** A payment to alice, beside so many watched addresses that all transfers are looked at. */
 const watchMany = Effect.gen(function* () {
@@ -22,14 +15,10 @@ const watchMany = Effect.gen(function* () {
   yield* watchedPayment(alice)
 })
 
-/** A block with more transfers than any answer may have, the last of them to alice. */
-const flood = (chain: ModelChain) =>
-  chain.mine(...Array.from({ length: 1_500 }, () => token(usdc, address(0xbad), 1n)), token(usdc, alice, 5n))
-
-/** Such a block, and some around it. */
+/** A block with more transfers than a response may have, the last of them to alice, and some blocks around it. */
 const mineFlood = (chain: ModelChain) => {
   chain.mineMany(5)
-  flood(chain)
+  chain.mine(...Array.from({ length: 1_500 }, () => token(usdc, address(0xbad), 1n)), token(usdc, alice, 5n))
   chain.mineMany(5)
 }
 
@@ -43,16 +32,14 @@ const dust = Array.from({ length: 12 }, () => token(usdc, alice, 1n))
 const amounts = Effect.map(ledger, (rows) =>
   rows.filter(({ canonical }) => canonical === 1).map(({ amount }) => amount)
 )
-const forgotten = Effect.flatMap(Writer, (writer) =>
-  writer.write(Effect.flatMap(Tx, (tx) => tx.run("DELETE FROM receipts")))
-)
+const forgotten = runSql("DELETE FROM receipts")
 /** Lets seconds pass until this is there. */
 const meanwhile = <A, E, R>(what: Effect.Effect<A, E, R>) => Effect.raceFirst(what, Effect.forever(second))
 
 describe("a block with more logs than a provider gives at once", () => {
-  it.scoped.each(caps)("is read by the tick, of a provider that %s", ([, cap]) => {
+  it.scoped("is read by the tick", () => {
     const chain = new ModelChain(10)
-    chain.logCap = cap
+    chain.logCap = capped(1_000)
     return Effect.gen(function* () {
       yield* watchMany
       mineFlood(chain)
@@ -68,7 +55,7 @@ describe("a block with more logs than a provider gives at once", () => {
     }).pipe(around(chain))
   })
 
-  it.scoped.each(caps)("is read by the verification pass, of a provider that %s", ([, cap]) => {
+  it.scoped("is read by the verification pass", () => {
     const first = new ModelChain(10)
     const other = first.twin()
     return Effect.gen(function* () {
@@ -76,10 +63,9 @@ describe("a block with more logs than a provider gives at once", () => {
       mineFlood(first)
       yield* meanwhile(upTo(21))
       yield* forgotten
-      first.logCap = cap
-      other.logCap = cap
+      for (const node of [first, other]) node.logCap = cut(1_000)
       first.mineMany(30)
-      for (let i = 0; i < 70; i++) yield* second
+      yield* Effect.repeatN(second, 69)
       yield* upTo(51)
       expect(yield* amounts).toEqual(["5"])
       const reader = yield* Reader
@@ -88,14 +74,14 @@ describe("a block with more logs than a provider gives at once", () => {
     }).pipe(aroundTwo(first, other))
   })
 
-  it.scoped.each(caps)("is read by a rescan, of a provider that %s", ([, cap]) => {
+  it.scoped("is read by a rescan", () => {
     const chain = new ModelChain(10)
     return Effect.gen(function* () {
       yield* watchMany
       mineFlood(chain)
       yield* meanwhile(upTo(21))
       yield* forgotten
-      chain.logCap = cap
+      chain.logCap = capped(1_000)
       const { exclusively } = yield* Chains
       const done = yield* rescan(exclusively({ chain: "ethereum", mode: "test" }), { from: 1 }, "1 minute")
       expect(done).toMatchObject({ through: 21, receipts: 1, added: 1 })
@@ -137,22 +123,6 @@ describe("a block with more logs than a provider gives at once", () => {
       chain.logCap = undefined
       yield* meanwhile(upTo(21))
       expect((yield* amounts).length).toBe(12)
-    }).pipe(around(chain))
-  })
-
-  it.scoped("costs a bounded number of calls, whatever else is in the batch", () => {
-    const chain = new ModelChain(10)
-    chain.logCap = capped(1_000)
-    return Effect.gen(function* () {
-      yield* watchMany
-      chain.batches.length = 0
-      flood(chain)
-      yield* meanwhile(upTo(11))
-      // The logs with the block; the block alone, each of two contracts, three lists of receivers at once.
-      const from = chain.batches.findIndex((batch) => batch.some(({ method }) => method === "eth_getLogs"))
-      expect(chain.batches.slice(from).map(({ length }) => length)).toEqual([2, 1, 1, 1, 3])
-      expect(chain.count("eth_getLogs")).toBe(6)
-      expect(yield* amounts).toEqual(["5"])
     }).pipe(around(chain))
   })
 })

@@ -55,12 +55,15 @@ const callsOf = (chain: ModelChain) => {
   return calls
 }
 
+/** The ways in which a provider keeps its responses small. */
+const caps = [
+  ["that names its cap", capped(10_000)],
+  ["that refuses in words that nobody knows", cappedInUnknownWords(10_000)],
+  ["that cuts its answer", cut(10_000)]
+] as const
+
 describe("a block with more logs than a provider gives at once", () => {
-  it.effect.each([
-    ["that names its cap", capped(10_000)],
-    ["that refuses in words that nobody knows", cappedInUnknownWords(10_000)],
-    ["that cuts its answer", cut(10_000)]
-  ] as const)("is read by contract from one %s", ([, cap]) =>
+  it.effect.each(caps)("is read by contract from one %s", ([, cap]) =>
     Effect.gen(function* () {
       for (const name of ["base", "ethereum"]) {
         const chain = flooded(cap, ...noise(6_001), ...noise(4_000, bridged))
@@ -71,11 +74,7 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect.each([
-    ["that names its cap", capped(10_000)],
-    ["that refuses in words that nobody knows", cappedInUnknownWords(10_000)],
-    ["that cuts its answer", cut(10_000)]
-  ] as const)("is read by receivers where one contract has too many, from one %s", ([, cap]) =>
+  it.effect.each(caps)("is read by receivers where one contract has too many, from one %s", ([, cap]) =>
     Effect.gen(function* () {
       for (const name of ["base", "ethereum"]) {
         const chain = flooded(cap, ...noise(10_001))

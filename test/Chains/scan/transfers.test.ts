@@ -1,7 +1,6 @@
-import { expect, it } from "@effect/vitest"
-import { Duration, Either, Redacted } from "effect"
+import { Either } from "effect"
 import * as fc from "fast-check"
-import { describe } from "vitest"
+import { describe, expect, it } from "vitest"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import {
@@ -11,7 +10,7 @@ import {
   tokenTransfers,
   transfersAmong
 } from "../../../src/Chains/scan/transfers.ts"
-import type { ChainSettings } from "../../../src/Settings.ts"
+import { chainSettings } from "../world.ts"
 
 const bytes = (length: number) =>
   fc.uint8Array({ minLength: length, maxLength: length }).map((b) => `0x${Buffer.from(b).toString("hex")}`)
@@ -24,20 +23,11 @@ const hex = (value: number): string => `0x${value.toString(16)}`
 const [usdc, bridged, lookAlike] = [address(0xc1), address(0xc2), address(0xc3)]
 const [mine, another] = [address(1), address(2)]
 
-const chain: ChainSettings = {
+const chain = chainSettings({
   chain: "polygon",
-  mode: "test",
-  rpcUrls: [Redacted.make("http://127.0.0.1")],
-  chainId: 1,
-  confirmations: 3,
-  pollInterval: Duration.seconds(1),
-  balanceInterval: Duration.seconds(1),
-  startBlock: "latest",
   tokens: [{ symbol: "USDC", address: usdc, decimals: 6 }],
-  wrongTokens: [{ name: "USDC.e", address: bridged }],
-  policies: [],
-  knownBlocks: []
-}
+  wrongTokens: [{ name: "USDC.e", address: bridged }]
+})
 const contracts = contractsOf(chain)
 const watched = new AddressSet()
 watched.add(mine)
@@ -78,6 +68,16 @@ describe("token transfers", () => {
       found(log({ logIndex: hex(first) }), log({ logIndex: hex(first + 1) })).map(({ position }) => position)
     expect(positions(7)).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:1`])
     expect(positions(0)).toEqual(positions(7))
+  })
+
+  it("counts equal logs of one transaction by receiver, so that no position depends on who else is watched", () => {
+    const both = new AddressSet()
+    for (const one of [mine, another]) both.add(one)
+    const logs = [another, mine].map((to, i) =>
+      log({ topics: [transferTopic, topic(lookAlike), topic(to)], logIndex: hex(i) })
+    )
+    const positions = Either.getOrThrow(tokenTransfers(logs, contracts, both)).map(({ position }) => position)
+    expect(positions).toEqual([`log:${hash(99)}:USDC:5:0`, `log:${hash(99)}:USDC:5:0`])
   })
 
   it("keeps two logs that a node numbers per transaction, and merges one that comes twice", () => {
